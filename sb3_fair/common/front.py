@@ -1,0 +1,142 @@
+"""What is known of a policy after evaluation, and which policies form the trade-off?"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Command:
+    """What a decision maker asks of a conditioned policy at the start of an episode.
+
+    :param desired_return: return still to come per optimised objective, (k,) float64
+    :param desired_horizon: steps still to come
+    """
+
+    desired_return: Array
+    desired_horizon: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "desired_return", np.asarray(self.desired_return, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedPolicy:
+    """A policy and the episodes it was evaluated on.
+
+    :param name: what to call it in tables, e.g. ``"PCN 3"``, ``"hire all"``
+    :param objectives: names of the k objectives, in the order of the columns of ``returns``
+    :param returns: (m, k) float64, undiscounted vector return of each evaluation episode
+    :param lengths: (m,) steps of each episode
+    :param command: what a conditioned policy was asked for, None for other policies
+    :param deterministic: whether actions were arg max (True) or sampled (False)
+    :param final: fairness figures after each episode's last step, name -> (m,) float64, NaN where undefined
+    :param chance: name -> expected absolute value of that figure for a policy blind to the groups
+    """
+
+    name: str
+    objectives: tuple[str, ...]
+    returns: Array
+    lengths: Array
+    command: Command | None = None
+    deterministic: bool = True
+    final: Mapping[str, Array] = field(default_factory=dict)
+    chance: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def mean(self) -> Array:
+        """Mean return per objective, (k,)."""
+        return self.returns.mean(axis=0)
+
+    @property
+    def sd(self) -> Array:
+        """Standard deviation over episodes per objective, (k,); 0 for a single episode."""
+        return self.returns.std(axis=0, ddof=1) if len(self.returns) > 1 else np.zeros(self.returns.shape[1])
+
+    @property
+    def ci(self) -> Array:
+        """95 % confidence interval of the mean per objective, (k, 2), Student t; infinite for a single episode."""
+        n = len(self.returns)
+        half = stats.t.ppf(0.975, n - 1) * self.sd / np.sqrt(n) if n > 1 else np.full(self.returns.shape[1], np.inf)
+        return np.stack([self.mean - half, self.mean + half], axis=1)
+
+    @property
+    def length(self) -> float:
+        """Mean episode length."""
+        return float(self.lengths.mean())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
+        command = self.command and {
+            "desired_return": self.command.desired_return.tolist(),
+            "desired_horizon": float(self.command.desired_horizon),
+        }
+        return {
+            "name": self.name,
+            "objectives": list(self.objectives),
+            "returns": self.returns.tolist(),
+            "lengths": self.lengths.tolist(),
+            "command": command,
+            "deterministic": self.deterministic,
+            "final": {
+                key: [None if np.isnan(value) else float(value) for value in values]
+                for key, values in self.final.items()
+            },
+            "chance": {key: float(value) for key, value in self.chance.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":
+        command = content["command"]
+        return cls(
+            name=content["name"],
+            objectives=tuple(content["objectives"]),
+            returns=np.asarray(content["returns"], dtype=np.float64),
+            lengths=np.asarray(content["lengths"], dtype=np.float64),
+            command=Command(**command) if command else None,
+            deterministic=content["deterministic"],
+            final={key: np.array(values, dtype=np.float64) for key, values in content["final"].items()},
+            chance=content["chance"],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Front(Sequence[EvaluatedPolicy]):
+    """Evaluated policies none of which is dominated by another in its mean returns, best first objective first."""
+
+    policies: tuple[EvaluatedPolicy, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> EvaluatedPolicy: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[EvaluatedPolicy]: ...
+    def __getitem__(self, index: int | slice) -> EvaluatedPolicy | Sequence[EvaluatedPolicy]:
+        return self.policies[index]
+
+    def __len__(self) -> int:
+        return len(self.policies)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return self.policies[0].objectives if self.policies else ()
+
+    @property
+    def means(self) -> Array:
+        """Mean returns, (number of policies, k)."""
+        return np.array([policy.mean for policy in self.policies])
+
+    def save(self, path: str | Path) -> None:
+        """Writes JSON that :meth:`load` reads back exactly."""
+        Path(path).write_text(json.dumps([policy.to_dict() for policy in self.policies], indent=1))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Front":
+        return cls(tuple(EvaluatedPolicy.from_dict(content) for content in json.loads(Path(path).read_text())))

@@ -1,0 +1,123 @@
+"""How do a policy's action probabilities reach the fairness tracker inside the environment?
+
+They travel with the action. :class:`Choices` is an integer array that carries the rows of probabilities it was drawn
+from; indexing it gives :class:`Choice`, an ``int`` that carries its row through Monitor, wrappers and pipes.
+:class:`VecChoices` makes them for the algorithms of SB3 and sb3-contrib; ours return them themselves.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+
+class Choice(int):
+    """A discrete action and the probabilities (n_actions,) it was drawn from."""
+
+    probabilities: NDArray[np.float64]
+
+    def __new__(cls, action: int, probabilities: NDArray[np.float64]) -> "Choice":
+        self = super().__new__(cls, action)
+        self.probabilities = probabilities
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Choice, (int(self), self.probabilities)
+
+
+class Choices(np.ndarray):
+    """Discrete actions (n,) int and the ``probabilities`` (n, n_actions) they were drawn from."""
+
+    probabilities: NDArray[np.float64] | None
+
+    def __new__(cls, actions: Any, probabilities: Any) -> "Choices":
+        self = np.array(actions).view(cls)
+        self.probabilities = np.asarray(probabilities, dtype=np.float64)
+        if self.probabilities.shape[:-1] != self.shape:
+            raise ValueError(
+                f"probabilities must have one row per action {self.shape}, got shape {self.probabilities.shape}"
+            )
+        return self
+
+    def __array_finalize__(self, array: Any) -> None:
+        self.probabilities = None
+
+    def __getitem__(self, index: Any) -> Any:
+        actions = np.asarray(self)[index]
+        if self.probabilities is None:
+            return actions
+        if np.ndim(actions) == 0:
+            return Choice(actions, self.probabilities[index])
+        return Choices(actions, self.probabilities[index])
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[index] for index in range(len(self)))
+
+    def squeeze(self, axis: Any = None) -> Any:
+        if self.probabilities is None or self.shape != (1,):
+            return super().squeeze(axis)
+        return self[0]
+
+
+class VecChoices(VecEnvWrapper):
+    """Hands the action probabilities of an SB3 or sb3-contrib model to the environments with its actions.
+
+    ::
+
+        venv = VecChoices(make_vec_env(...))
+        model = PPO("MlpPolicy", venv)
+        venv.follow(model)                                  # again after load
+        evaluate_policy(model, VecChoices(eval_venv).follow(model))
+
+    Actor-critics (PPO, A2C, TRPO, MaskablePPO, RecurrentPPO): the distribution of their last forward pass.
+    Q-learners (DQN, QR-DQN): epsilon-greedy in training, greedy in evaluation. Steps that the model did not choose,
+    and every step before :meth:`follow`, report the action that was executed.
+    """
+
+    def __init__(self, venv: VecEnv) -> None:
+        super().__init__(venv)
+        self.model: BaseAlgorithm | None = None
+        self._used: Any = None
+
+    def follow(self, model: BaseAlgorithm) -> "VecChoices":
+        """Report the probabilities of ``model`` from now on; returns the environment."""
+        self.model = model
+        return self
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        if self.model is not None and getattr(actions, "probabilities", None) is None:
+            actions = Choices(actions, self._probabilities(self.model, np.asarray(actions)))
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        return self.venv.step_wait()
+
+    def _probabilities(self, model: BaseAlgorithm, actions: NDArray[Any]) -> NDArray[Any]:
+        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        executed = np.eye(n_actions)[actions]
+        policy: Any = model.policy
+        if hasattr(policy, "action_dist"):
+            drawn = policy.action_dist.distribution
+            stale = drawn is self._used or len(drawn.probs) != len(actions)
+            self._used = drawn
+            return executed if stale else drawn.probs.detach().cpu().numpy()
+        if not self._trains(model):
+            return executed
+        learner: Any = model
+        epsilon = 1.0 if learner.num_timesteps < learner.learning_starts else learner.exploration_rate
+        greedy, _ = policy.predict(learner._last_obs, deterministic=True)
+        return np.eye(n_actions)[greedy] * (1 - epsilon) + epsilon / n_actions
+
+    def _trains(self, model: BaseAlgorithm) -> bool:
+        """Is this wrapper in the model's own environment stack?"""
+        env = model.get_env()
+        while isinstance(env, VecEnvWrapper) and env is not self:
+            env = env.venv
+        return env is self

@@ -1,0 +1,120 @@
+"""How do the arrays of a batched step and the info dicts of Gymnasium and SB3 turn into each other?
+
+Two forms carry the same content. *Dicts*: one plain dict per copy, as ``DummyVecEnv`` hands out; what is missing is
+None. *Record*: one dict of arrays with the copies as first axis, shared by light :class:`Info` objects that cut out
+their entry when asked; what is missing is NaN. :func:`stack` reads and :func:`publish` writes either form.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Record: TypeAlias = dict[str, Any]
+
+
+def cut(value: Any, index: int) -> Any:
+    """Entry of copy ``index``: plain Python numbers, None instead of NaN, arrays where a copy has several numbers.
+
+    :param value: an array with the copies as first axis, or a (nested) dict of such arrays. A boolean array
+        ``present`` (n, m) in a dict selects which of the m rows of its neighbours exist.
+    """
+    if isinstance(value, Mapping):
+        present = value.get("present")
+        if present is None:
+            return {key: cut(entry, index) for key, entry in value.items()}
+        rows = present[index]
+        return {key: _without_nan(entry[index][rows]) for key, entry in value.items() if key != "present"}
+    return _without_nan(value[index])
+
+
+def _without_nan(entry: Any) -> Any:
+    if isinstance(entry, np.ndarray):
+        if entry.ndim and entry.dtype.kind == "f" and np.isnan(entry).any():
+            return np.where(np.isnan(entry), None, entry.astype(object))
+        return entry.copy() if entry.ndim else _without_nan(entry[()])
+    if isinstance(entry, np.generic):
+        entry = entry.item()
+    return None if isinstance(entry, float) and entry != entry else entry
+
+
+class Info(dict[str, Any]):
+    """The info of one copy of a batch: a dict that cuts an entry out of the shared record when it is asked for.
+
+    ``copy`` keeps the link to the record and fills in its entries, so that iteration over the copy sees them.
+    """
+
+    __slots__ = ("index", "record")
+
+    def __init__(self, record: Record, index: int) -> None:
+        self.record = record
+        self.index = index
+
+    def __missing__(self, key: str) -> Any:
+        value = self[key] = cut(self.record[key], self.index)
+        return value
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or key in self.record
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else default
+
+    def copy(self) -> "Info":
+        filled = Info(self.record, self.index)
+        filled.update({key: cut(value, self.index) for key, value in self.record.items()})
+        filled.update(self)
+        return filled
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
+        return dict(self.copy())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return dict, (dict(self.copy()),)
+
+
+def infos_of(record: Record, n: int) -> list[Info]:
+    """One light info per copy on a shared record."""
+    return [Info(record, index) for index in range(n)]
+
+
+def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
+    """The shared record behind these infos, None if they are plain dicts."""
+    return infos[0].record if infos and isinstance(infos[0], Info) else None
+
+
+def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
+    """What all copies published under ``key``, copies as first axis, NaN for None; a dict of arrays for a dict.
+
+    :raises KeyError: if a copy did not publish it
+    """
+    record = record_of(infos)
+    if record is not None:
+        if key not in record:
+            raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(record)}")
+        return record[key]
+    for info in infos:
+        if key not in info:
+            raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(info)}")
+    return _stack([info[key] for info in infos])
+
+
+def _stack(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return {key: _stack([value[key] for value in values]) for key in values[0]}
+    if any(value is None for value in values):
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+    stacked = np.stack([np.asarray(value) for value in values])
+    return stacked.astype(float) if stacked.dtype == object else stacked
+
+
+def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
+    """Hands ``value`` (arrays with the copies as first axis, or a dict of them) to every copy under ``key``."""
+    record = record_of(infos)
+    if record is not None:
+        record[key] = value
+        for info in infos:
+            info.pop(key, None)
+    else:
+        for index, info in enumerate(infos):
+            info[key] = cut(value, index)

@@ -1,0 +1,1 @@
+"""Tuned hyperparameters: one YAML file per algorithm, environment ID -> values."""
