@@ -2,3 +2,21 @@
 
 if __name__ != "sb3_fair.wrappers":
     raise ImportError("import this folder as sb3_fair.wrappers")
+
+from sb3_fair.wrappers.choices import Choice, Choices, VecChoices
+from sb3_fair.wrappers.fmdp import FairMDP, VecFairMDP
+from sb3_fair.wrappers.scalarise import Chebyshev, Scalarise, VecScalarise
+from sb3_fair.wrappers.vector_reward import VectorReward, VecVectorReward
+
+__all__ = [
+    "Chebyshev",
+    "Choice",
+    "Choices",
+    "FairMDP",
+    "Scalarise",
+    "VecChoices",
+    "VecFairMDP",
+    "VecScalarise",
+    "VecVectorReward",
+    "VectorReward",
+]

@@ -1,0 +1,75 @@
+"""What did each finished episode bring, objective by objective?"""
+
+import time
+from pathlib import Path
+
+import numpy as np
+from stable_baselines3.common.monitor import ResultsWriter
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import VecLayer
+
+
+class VectorMonitor(VecLayer):
+    """Sums ``info["vector_reward"]`` over each episode: ``info["episode"]["v"]`` (k,) float64 at its last step.
+
+    Where no Monitor is below, it also fills in SB3's ``r``, ``l`` and ``t``. With ``filename`` every episode becomes
+    a row of a CSV file that ``stable_baselines3.common.monitor.load_results`` reads, one column per objective.
+
+    :param venv: a VecEnv whose infos carry ``vector_reward``
+    :param filename: where to write the CSV file (SB3 appends ``monitor.csv``); None: no file
+    :raises KeyError: at the first step, if the infos carry no ``vector_reward``
+    """
+
+    def __init__(self, venv: VecEnv, filename: str | Path | None = None) -> None:
+        super().__init__(venv)
+        self.filename = filename
+        self._writer: ResultsWriter | None = None
+        self._start = time.time()
+        self._names = tuple(venv.get_attr("objective_names")[0]) if venv.has_attr("objective_names") else None
+        self._rewards = np.zeros(self.num_envs)
+        self._lengths = np.zeros(self.num_envs, dtype=np.int64)
+        self._vectors: np.ndarray | float = 0.0
+
+    def reset(self) -> VecEnvObs:
+        self._rewards[:] = 0.0
+        self._lengths[:] = 0
+        self._vectors = 0.0
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self._rewards += rewards
+        self._lengths += 1
+        self._vectors = self._vectors + stack(infos, "vector_reward")
+        if dones.any():
+            for index in np.flatnonzero(dones):
+                episode = {
+                    "r": round(float(self._rewards[index]), 6),
+                    "l": int(self._lengths[index]),
+                    "t": round(time.time() - self._start, 6),
+                    **infos[index].get("episode", {}),
+                    "v": self._vectors[index].copy(),
+                }
+                infos[index]["episode"] = episode
+                self._write(episode)
+            self._rewards[dones] = 0.0
+            self._lengths[dones] = 0
+            self._vectors[dones] = 0.0
+        return obs, rewards, dones, infos
+
+    def _write(self, episode: dict) -> None:
+        if self.filename is None:
+            return
+        names = self._names or tuple(f"R{index}" for index in range(len(episode["v"])))
+        if self._writer is None:
+            self._writer = ResultsWriter(str(self.filename), header={"t_start": self._start}, extra_keys=names)
+        row = {name: float(value) for name, value in zip(names, episode["v"], strict=True)}
+        self._writer.write_row({"r": episode["r"], "l": episode["l"], "t": episode["t"], **row})
+
+    def close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+        self.venv.close()

@@ -1,0 +1,133 @@
+"""How good is a set of trade-offs, and which of its points matter?
+
+Points are rows, objectives are columns, and more is better in every column.
+"""
+
+from collections.abc import Iterable
+
+import moocore
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+
+Array = NDArray[np.float64]
+
+
+def _finite(name: str, points: ArrayLike) -> Array:
+    """As a float64 matrix. moocore gives wrong answers without a word where a number is not finite."""
+    array = np.asarray(points, dtype=np.float64)
+    if array.ndim != 2 or not np.isfinite(array).all():
+        raise ValueError(f"{name} must be a matrix (points, objectives) of finite numbers, got {points!r}")
+    return array
+
+
+def nondominated(points: ArrayLike) -> NDArray[np.bool_]:
+    """Which points no other point matches in all objectives and exceeds in one; of equal points only the first. (m,)"""
+    points = _finite("points", points)
+    if not len(points):
+        return np.zeros(0, dtype=bool)
+    return np.asarray(moocore.is_nondominated(points, maximise=True), dtype=bool)
+
+
+def nondominated_ranks(points: ArrayLike) -> NDArray[np.int64]:
+    """0 for the non-dominated points, 1 for those non-dominated among the rest, and so on. (m,)"""
+    points = _finite("points", points)
+    ranks = np.zeros(len(points), dtype=np.int64)
+    left = np.arange(len(points))
+    rank = 0
+    while len(left):
+        front = nondominated(points[left])
+        ranks[left[front]] = rank
+        left = left[~front]
+        rank += 1
+    return ranks
+
+
+def min_max(points: ArrayLike) -> Array:
+    """Each objective scaled to [0, 1]; 0 where all points agree."""
+    points = _finite("points", points)
+    low = points.min(axis=0)
+    width = points.max(axis=0) - low
+    return (points - low) / np.where(width > 0, width, 1.0)
+
+
+def crowding_distance(points: ArrayLike) -> Array:
+    """How far apart the neighbours of each point are along the objectives, averaged; 1 at an extreme. (m,)
+
+    Deb et al., NSGA-II (2002), on min-max normalised objectives.
+    """
+    points = _finite("points", points)
+    m, k = points.shape
+    if not m:
+        return np.zeros(0)
+    low = points.min(axis=0)
+    scaled = (points - low) / (points.max(axis=0) - low + 1e-8)
+    order = np.argsort(scaled, axis=0, kind="stable")
+    ascending = np.take_along_axis(scaled, order, axis=0)
+    gaps = np.ones((m, k))
+    gaps[1:-1] = ascending[2:] - ascending[:-2]
+    distance = np.empty((m, k))
+    np.put_along_axis(distance, order, gaps, axis=0)
+    return distance.mean(axis=1)
+
+
+def hypervolume(points: ArrayLike, ref_point: ArrayLike) -> float:
+    """Volume that the points dominate above ``ref_point``; points that do not exceed it add nothing.
+
+    :raises ValueError: if a number is not finite
+    """
+    points = _finite("points", points)
+    ref_point = _finite("ref_point", np.atleast_2d(ref_point))[0]
+    return float(moocore.hypervolume(points, ref=ref_point, maximise=True)) if len(points) else 0.0
+
+
+def sparsity(points: ArrayLike) -> float:
+    """Mean squared gap between neighbours of the non-dominated points, summed over objectives; 0 for fewer than two.
+
+    Xu et al., Prediction-Guided MORL (2020).
+    """
+    points = _finite("points", points)
+    front = points[nondominated(points)]
+    if len(front) < 2:
+        return 0.0
+    return float((np.diff(np.sort(front, axis=0), axis=0) ** 2).sum() / (len(front) - 1))
+
+
+def epsilon_metric(
+    desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0, nearest: bool = False
+) -> tuple[float, float]:
+    """How far commands were missed: largest shortfall or excess over the objectives; mean and maximum over commands.
+
+    :param desired: (m, k) returns asked for; their range per objective is the unit
+    :param reached: (m, k) mean returns reached under these commands
+    :param floor: smallest unit per objective, for objectives in which the commands hardly differ
+    :param nearest: measure each command against the closest of all reached points (Reymond et al., 2022)
+    """
+    desired, reached = _finite("desired", desired), _finite("reached", reached)
+    if desired.shape != reached.shape or not len(desired):
+        raise ValueError(f"desired and reached must have one row per command, got {desired.shape} and {reached.shape}")
+    unit = np.maximum(desired.max(axis=0) - desired.min(axis=0), floor)
+    unit = np.where(unit > 0, unit, 1.0)
+    if nearest:
+        misses = (np.abs(reached[None] - desired[:, None]) / unit).max(axis=2).min(axis=1)
+    else:
+        misses = (np.abs(reached - desired) / unit).max(axis=1)
+    return float(misses.mean()), float(misses.max())
+
+
+def reference_point(returns: ArrayLike) -> Array:
+    """The worst of the returns in each objective, less 10 % of their range (of 1 where all agree). (k,)"""
+    returns = _finite("returns", returns)
+    worst = returns.min(axis=0)
+    width = returns.max(axis=0) - worst
+    return np.asarray(worst - 0.1 * np.where(width > 0, width, 1.0), dtype=np.float64)
+
+
+def front_of(policies: Iterable[EvaluatedPolicy]) -> Front:
+    """The policies that no other policy dominates in its mean returns, best in the first objective first."""
+    policies = list(policies)
+    if not policies:
+        return Front(())
+    best = [policies[index] for index in np.flatnonzero(nondominated([policy.mean for policy in policies]))]
+    return Front(tuple(sorted(best, key=lambda policy: -policy.mean[0])))

@@ -1,0 +1,118 @@
+"""How are complete episodes played on the copies of a VecEnv, without favouring the short ones?
+
+Every copy has a fixed number of episodes to finish, as in SB3's ``evaluate_policy``: taking whichever episodes end
+first would prefer short ones. A copy that is done goes on until all are; what it does then does not count.
+"""
+
+import copy
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch as th
+from numpy.typing import NDArray
+from stable_baselines3.common.monitor import ResultsWriter
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+
+from sb3_fair.wrappers.infos import stack
+
+
+class Step(NamedTuple):
+    """One step of n copies.
+
+    :param observations: what the actions were chosen on
+    :param rewards: vector rewards, (n, K) float64
+    :param counts: whether the step belongs to one of the episodes that were asked for, (n,) bool
+    """
+
+    observations: Any
+    actions: NDArray[Any]
+    rewards: NDArray[np.float64]
+    dones: NDArray[np.bool_]
+    infos: list[dict[str, Any]]
+    counts: NDArray[np.bool_]
+
+
+Act = Callable[[Any, NDArray[np.bool_]], NDArray[Any]]
+
+
+def shares(n_episodes: int, n_envs: int) -> NDArray[np.int64]:
+    """How many of ``n_episodes`` each copy plays, (n_envs,): as equal as possible."""
+    return (n_episodes + np.arange(n_envs)[::-1]) // n_envs
+
+
+def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64]) -> Iterator[Step]:
+    """Resets ``venv`` and steps it until copy i has finished ``quotas[i]`` episodes.
+
+    :param act: from observations and whether each copy's episode has just begun (n,) to actions (n,)
+    """
+    left = quotas.copy()
+    observations = venv.reset()
+    begins = np.ones(venv.num_envs, dtype=bool)
+    while (left > 0).any():
+        actions = act(observations, begins)
+        following, _, dones, infos = venv.step(actions)
+        yield Step(observations, actions, vector_rewards(infos), dones, infos, left > 0)
+        left -= dones
+        observations, begins = following, dones
+
+
+def vector_rewards(infos: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """The vector rewards (n, K) of one step.
+
+    :raises ValueError: if the environment has none
+    """
+    try:
+        return np.asarray(stack(infos, "vector_reward"), dtype=np.float64)
+    except KeyError as error:
+        raise ValueError(
+            "env must have a vector reward in info['vector_reward']: make it with objectives=('R', 'SP'), wrap it in "
+            "VectorReward, or use a MO-Gymnasium env"
+        ) from error
+
+
+def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
+    """What the first copy has under ``name``."""
+    return venv.get_attr(name)[0] if venv.has_attr(name) else default
+
+
+def twin(venv: VecEnv) -> VecEnv:
+    """A deep copy of a VecEnv with all its wrappers, that writes no monitor files and learns no normalisation.
+
+    :raises TypeError: if the environments cannot be copied, as those in other processes
+    """
+    if not isinstance(venv, VecEnvWrapper):
+        return copy.deepcopy(venv)
+    inside = twin(venv.venv)
+    # a VecEnvWrapper looks into `venv` for attributes it does not have, so copy.deepcopy(wrapper) recurses for ever
+    kept: dict[int, Any] = {id(venv.venv): inside, id(venv.class_attributes): venv.class_attributes}
+    kept |= {id(value): None for value in vars(venv).values() if isinstance(value, ResultsWriter)}
+    outside: VecEnv = object.__new__(type(venv))
+    vars(outside).update(copy.deepcopy(vars(venv), kept))
+    if isinstance(outside, VecNormalize):
+        outside.training = False
+    return outside
+
+
+def forget_history(venv: VecEnv) -> None:
+    """Empties the fairness histories, also where they outlive episodes."""
+    for recorder in venv.get_attr("fairness_recorder") if venv.has_attr("fairness_recorder") else ():
+        if recorder.tracker is not None:
+            recorder.tracker.reset()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Global generators, from which SB3's models sample, start at ``seed`` and are put back afterwards."""
+    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with th.random.fork_rng():
+        random.seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        th.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            np.random.set_state(states[1])  # noqa: NPY002

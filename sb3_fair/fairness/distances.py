@@ -1,0 +1,244 @@
+"""How different are two people?
+
+u, v are feature vectors of length p, numerical or nominal column by column; with
+
+- S = sum of (u - v)^2 over the numerical columns + number of nominal columns that differ,
+- M = sum of |u - v| over the numerical columns + number of nominal columns that differ,
+
+=============  ==========================================  =============================
+name           raw distance                                normalised to [0, 1]
+=============  ==========================================  =============================
+``heom``       sqrt(S) (``root=True``), S (``root=False``) sqrt(S / p), S / p
+``hmom``       M                                           M / p
+``braycurtis`` sum |u - v| / sum |u + v|                   the same
+a callable     f(u, V) -> one number per row of V,         divided by ``scale``, if given
+               or f(u, v) -> a number
+=============  ==========================================  =============================
+
+Features in [0, 1] give normalised distances in [0, 1].
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fairness.notions import nearest_names
+from sb3_fair.fairness.validation import columns, number
+
+Array: TypeAlias = NDArray[np.float64]
+DISTANCES = ("heom", "hmom", "braycurtis")
+_CHUNK = 4_000_000  # numbers in the largest temporary array
+
+
+@dataclass(frozen=True)
+class Distance:
+    """A distance between people, for IF, LIP and CSC.
+
+    :param name: ``"heom"`` (Wilson and Martinez 1997), ``"hmom"``, ``"braycurtis"`` (Bray and Curtis 1957), or a
+        callable f(u, V) -> vector of distances of u to the rows of V, or f(u, v) -> float
+    :param normalise: False: IF and LIP use the raw distance
+    :param kernel: ``"exp"``: d = exp(-lam * raw), the exponential kernel of Cimpean et al. (FAReL, Eqs. 12-13).
+        **This is a similarity (1 for identical people), not a distance.** It enters IF and LIP only; CSC always looks
+        for neighbours by raw distance
+    :param lam: of the kernel, positive
+    :param root: of ``heom``; None: True without a kernel, False with it (the published experiments used exp(-0.1 S))
+    :param scale: of a callable: what its values are divided by
+    :raises ValueError: if an argument is not allowed
+    """
+
+    name: str | Callable[..., Any] = "hmom"
+    normalise: bool = True
+    kernel: str | None = None
+    lam: float = 0.1
+    root: bool | None = None
+    scale: float | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.name) and self.name not in DISTANCES:
+            raise ValueError(
+                f"distance must be a callable or one of {list(DISTANCES)}, got {self.name!r}: "
+                f"{nearest_names(self.name, DISTANCES)}"
+            )
+        if self.kernel not in (None, "exp"):
+            raise ValueError(f"kernel must be None or 'exp', got {self.kernel!r}")
+        if number("lam", self.lam) <= 0:
+            raise ValueError(f"lam must be positive, got {self.lam!r}")
+        if self.root is not None and self.name != "heom":
+            raise ValueError(f"root is only for distance 'heom', got root={self.root!r} with {self.name!r}")
+        if self.scale is not None and (not callable(self.name) or number("scale", self.scale) <= 0):
+            raise ValueError(f"scale must be a positive number, for a callable only, got {self.scale!r}")
+
+    @property
+    def label(self) -> str:
+        """Short name, as in "IF@heom"."""
+        name = getattr(self.name, "__name__", type(self.name).__name__) if callable(self.name) else self.name
+        return name if self.kernel is None else f"{name}-{self.kernel}"
+
+
+def as_distance(distance: Any) -> Distance:
+    """A name, a callable or a :class:`Distance` as :class:`Distance`."""
+    return distance if isinstance(distance, Distance) else Distance(distance)
+
+
+class Metric:
+    """A distance whose nominal columns are known, on arrays: many newcomers against many people at once.
+
+    :param distance: a name, a callable or a :class:`Distance`
+    :param nominal: numbers of the nominal columns
+    """
+
+    def __init__(self, distance: Any, nominal: Sequence[int] = ()) -> None:
+        self.distance = as_distance(distance)
+        self.label = self.distance.label
+        self._nominal = columns("nominal", nominal)
+        self._nominal_columns = _slice_if_possible(self._nominal)
+        self._function = distance_function = self.distance.name
+        self._takes_rows: bool | None = None
+        root = self.distance.kernel is None if self.distance.root is None else self.distance.root
+        self._rooted = distance_function == "heom" and root
+
+    def check(self, features: Array) -> None:
+        """Can these features (m, d) be compared?
+
+        :raises ValueError: if a nominal column is missing, or features are negative where the distance forbids it
+        """
+        if self._nominal and max(self._nominal) >= features.shape[1]:
+            raise ValueError(f"nominal has column {max(self._nominal)}, but features have {features.shape[1]} columns")
+        if self._function == "braycurtis" and np.minimum.reduce(features, axis=None) < 0:
+            raise ValueError(f"features must not be negative with distance 'braycurtis', got {features.min()}")
+        if callable(self._function) and self._takes_rows is None:
+            self._takes_rows = self._probe(self._function, features[0])
+
+    def raw(self, newcomers: Array, people: Array, present: NDArray[np.bool_] | None = None) -> Array:
+        """Raw distances (m, w).
+
+        :param newcomers: (m, d), checked
+        :param people: (m or 1, d, w): the w people that each newcomer is compared with
+        :param present: (m or 1, w), which of them exist; None: all. The value for the others is any finite number
+        """
+        if callable(self._function):
+            return self._called(self._function, newcomers, people, present)
+        if self._function == "braycurtis":
+            return _braycurtis(newcomers, people)
+        differences = people - newcomers[:, :, None]
+        np.abs(differences, out=differences)
+        if self._nominal:
+            nominal = differences[:, self._nominal_columns]
+            differences[:, self._nominal_columns] = np.ceil(np.minimum(nominal, 1.0, out=nominal), out=nominal)
+        if self._function == "heom":
+            np.square(differences, out=differences)
+        distances: Array = np.add.reduce(differences, axis=1)
+        return np.sqrt(distances, out=distances) if self._rooted else distances
+
+    def value(self, raw: Array, n_features: int) -> Array:
+        """d for IF and LIP from the raw distances: normalised, or the kernel's similarity."""
+        if self.distance.kernel == "exp":
+            similarity: Array = np.exp(raw * -self.distance.lam)
+            return similarity
+        return raw * self._factor(n_features)
+
+    def _factor(self, n_features: int) -> float:
+        if self.distance.scale is not None:
+            return 1.0 / self.distance.scale
+        if not self.distance.normalise or self._function not in ("heom", "hmom"):
+            return 1.0
+        return float(n_features) ** (-0.5 if self._rooted else -1.0)
+
+    def _probe(self, function: Callable[..., Any], person: Array) -> bool:
+        """Does a callable take all people at once? Asked once, with more copies of one person than it has features."""
+        crowd = np.tile(person, (len(person) + 1, 1))
+        try:
+            answer: Any = np.shape(function(person, crowd))
+        except Exception as error:
+            answer = repr(error)
+        if answer == (len(crowd),):
+            return True
+        try:
+            float(function(person, person.copy()))
+        except Exception as error:
+            raise ValueError(
+                f"distance must give one number per row of V for f(u, V), or a number for f(u, v); {self.label} gave "
+                f"{f'shape {answer}' if isinstance(answer, tuple) else answer} and {error!r}"
+            ) from error
+        return False
+
+    def _called(
+        self, function: Callable[..., Any], newcomers: Array, people: Array, present: NDArray[np.bool_] | None
+    ) -> Array:
+        distances = np.zeros((len(newcomers), people.shape[2]))
+        for row, newcomer in enumerate(newcomers):
+            crowd = people[row if len(people) > 1 else 0].T
+            who = slice(None) if present is None else present[row if len(present) > 1 else 0]
+            those = crowd[who]
+            distances[row, who] = (
+                function(newcomer, those) if self._takes_rows else [float(function(newcomer, one)) for one in those]
+            )
+        return distances
+
+
+def _braycurtis(newcomers: Array, people: Array) -> Array:
+    differences = people - newcomers[:, :, None]
+    apart = np.add.reduce(np.abs(differences, out=differences), axis=1)
+    together = np.add.reduce(people + newcomers[:, :, None], axis=1)
+    distances: Array = apart / (together + (together == 0))
+    return distances
+
+
+def _slice_if_possible(numbers: tuple[int, ...]) -> Any:
+    """Neighbouring columns as a slice, which numpy reads and writes in place."""
+    ordered = sorted(numbers)
+    if ordered and ordered == list(range(ordered[0], ordered[-1] + 1)):
+        return slice(ordered[0], ordered[-1] + 1)
+    return ordered
+
+
+def blocks(features: Array) -> list[slice]:
+    """Rows of ``features`` (n, d) in portions whose distances to all rows fit into a bounded temporary array."""
+    size = max(1, _CHUNK // max(1, features.size))
+    return [slice(start, start + size) for start in range(0, len(features), size)]
+
+
+def feature_array(features: ArrayLike) -> Array:
+    """``features`` as (n, d) float64.
+
+    :raises ValueError: if the shape differs or a number is not finite
+    """
+    array = np.asarray(features, dtype=np.float64)
+    if array.ndim != 2:
+        raise ValueError(f"features must have shape (individuals, columns), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise ValueError(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
+    return array
+
+
+def distance_matrix(
+    features: ArrayLike,
+    *,
+    distance: Any = "hmom",
+    nominal: Sequence[int] = (),
+    normalise: bool | None = None,
+    kernel: str | None = None,
+    lam: float = 0.1,
+    root: bool | None = None,
+) -> Array:
+    """All distances between people as IF uses them, shape (n, n).
+
+    :param features: (n, d), numbers in [0, 1]
+    :param distance: a name or callable, refined by the further arguments, or a whole :class:`Distance`
+    :param nominal: column numbers whose values are names
+    :raises ValueError: if an argument is not allowed
+    """
+    if not isinstance(distance, Distance):
+        distance = Distance(distance, True if normalise is None else normalise, kernel, lam, root)
+    people = feature_array(features)
+    metric = Metric(distance, nominal)
+    if not len(people):
+        return np.zeros((0, 0))
+    metric.check(people)
+    return np.concatenate(
+        [metric.value(metric.raw(people[rows], people.T[None]), people.shape[1]) for rows in blocks(people)]
+    )

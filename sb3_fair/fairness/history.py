@@ -1,0 +1,139 @@
+"""Which of the past decisions count, and how much?
+
+A history is a frozen recipe: many environments can share one, each tracker keeps its own state.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sb3_fair.fairness.validation import integer, number
+
+
+class History:
+    """What trackers ask of a recipe.
+
+    ``people``: how many individuals are kept for the individual notions. ``decisions``: how many of the latest
+    decisions can leave the counts again or receive late feedback. ``forgets``: do decisions beyond these leave the
+    group counts? ``samples``: are the individuals a random sample? ``factor``: weight = factor ** age.
+    """
+
+    people: int
+    decisions: int
+    forgets = True
+    samples = False
+    factor: float = 1.0
+
+    @property
+    def truncates(self) -> bool:
+        """Does it drop decisions once the fairness value of the latest ones has settled?"""
+        return False
+
+
+@dataclass(frozen=True)
+class SlidingWindow(History):
+    """The ``window`` most recent interactions, equal weights.
+
+    :raises ValueError: if ``window`` is not a positive integer
+    """
+
+    window: int = 500
+
+    def __post_init__(self) -> None:
+        integer("window", self.window, low=1)
+
+    @property
+    def people(self) -> int:  # type: ignore[override]
+        return self.window
+
+    @property
+    def decisions(self) -> int:  # type: ignore[override]
+        return self.window
+
+
+@dataclass(frozen=True)
+class FullHistory(History):
+    """All interactions, equal weights.
+
+    Group notions are exact at any length, with bounded memory. Individual notions are exact until ``reservoir``
+    individuals have been seen, then estimated on a uniform sample of that size (Vitter's algorithm R).
+
+    :param reservoir: size of the sample, positive integer
+    :param seed: of the sampling; each copy of a tracker draws from its own stream
+    :param late: how many of the most recent interactions can still receive feedback
+    :raises ValueError: if an argument is out of range
+    """
+
+    reservoir: int = 1000
+    seed: int = 0
+    late: int = 100_000
+
+    forgets = False
+    samples = True
+
+    def __post_init__(self) -> None:
+        integer("reservoir", self.reservoir, low=1)
+        integer("seed", self.seed, low=0)
+        integer("late", self.late, low=1)
+
+    @property
+    def people(self) -> int:  # type: ignore[override]
+        return self.reservoir
+
+    @property
+    def decisions(self) -> int:  # type: ignore[override]
+        return self.late
+
+
+@dataclass(frozen=True)
+class DiscountedHistory(History):
+    """Weight ``factor ** age``; what no longer moves individual fairness is dropped (Cimpean et al., FAReL, section 5).
+
+    Let F_m be IF on the m newest interactions. At the first m >= ``min_window`` at which |F_m - F_(m-1)| has been
+    at most ``threshold`` for ``delay`` consecutive m, everything older than the m newest is dropped, in all notions.
+    So it needs features and probabilities, unless ``threshold`` is negative (then nothing is dropped). With several
+    distances the first one decides. Dropping happens once per step: when the values are read.
+
+    :param factor: in (0, 1]
+    :param max_size: never keep more than this; a warning says when it is reached
+    :raises ValueError: if an argument is out of range; ``min_window`` must exceed ``delay`` + 1
+    """
+
+    factor: float = 1.0
+    threshold: float = 1e-4
+    delay: int = 5
+    min_window: int = 100
+    max_size: int = 10_000
+
+    def __post_init__(self) -> None:
+        if not 0 < number("factor", self.factor) <= 1:
+            raise ValueError(f"factor must be in (0, 1], got {self.factor!r}")
+        number("threshold", self.threshold)
+        integer("delay", self.delay, low=1)
+        integer("min_window", self.min_window, low=1)
+        integer("max_size", self.max_size, low=1)
+        if self.min_window <= self.delay + 1:
+            raise ValueError(f"min_window must exceed delay + 1 = {self.delay + 1}, got {self.min_window}")
+        if self.max_size < self.min_window:
+            raise ValueError(f"max_size must be at least min_window = {self.min_window}, got {self.max_size}")
+
+    @property
+    def people(self) -> int:  # type: ignore[override]
+        return self.max_size
+
+    @property
+    def decisions(self) -> int:  # type: ignore[override]
+        return self.max_size
+
+    @property
+    def truncates(self) -> bool:
+        return self.threshold >= 0
+
+
+def check_history(history: Any) -> History:
+    """``history`` itself.
+
+    :raises TypeError: if it is none of the three recipes
+    """
+    if not isinstance(history, History):
+        raise TypeError(f"history must be a SlidingWindow, FullHistory or DiscountedHistory, got {history!r}")
+    return history

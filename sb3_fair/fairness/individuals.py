@@ -1,0 +1,267 @@
+"""How do the individual notions follow a history, in O(w d) per step without a loop over pairs?
+
+For each retained person j the sum s_j of its pair terms with *later* people is kept: a newcomer adds one term to every
+s_j, and when the oldest leaves its s_j goes with it. Nothing is ever recomputed, and nothing drifts: the total is the
+sum of the s_j that are there, weighted with the weight of the older member of each pair.
+
+Arrays have the copies first and the people last, (n, d, w): reductions run over a short middle axis of long rows.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.distances import Metric
+from sb3_fair.fairness.history import History
+from sb3_fair.fairness.neighbours import Neighbours, in_units
+from sb3_fair.fairness.notions import PairNotion
+from sb3_fair.fairness.sampling import Reservoir
+from sb3_fair.fairness.truncation import settled
+
+Array: TypeAlias = NDArray[np.float64]
+Index: TypeAlias = NDArray[np.intp]
+Rows: TypeAlias = Any  # the copies concerned: slice(None), or their indices (m,)
+_SMALLEST = 128  # slots to begin with
+
+
+class View:
+    """What is kept for one distance.
+
+    :param pairs: pair notions to follow
+    :param k: neighbours of the consistency score, None: not followed
+    """
+
+    def __init__(self, n: int, capacity: int, metric: Metric, pairs: Sequence[PairNotion], k: int | None) -> None:
+        self.metric = metric
+        self.sums = {pair: np.zeros((n, capacity)) for pair in pairs}
+        self.neighbours = None if k is None else Neighbours(n, k, capacity)
+
+
+class Individuals:
+    """The retained people of n copies.
+
+    :param views: (metric, pair notions, k or None) for each distance
+    """
+
+    def __init__(
+        self, n: int, history: History, views: Sequence[tuple[Metric, Sequence[PairNotion], int | None]]
+    ) -> None:
+        self.history = history
+        self._n = n
+        self._limit = history.people
+        self._capacity = min(self._limit, _SMALLEST)
+        self._room = self._capacity  # so many additions surely fit
+        self._reservoir = Reservoir(n, history) if history.samples else None
+        self._copies = np.arange(n)
+        self._base = np.zeros(n, dtype=np.int64)  # the id that went or will go to slot 0
+        self.size = np.zeros(n, dtype=np.int64)
+        self._next = np.zeros(n, dtype=np.int64)
+        self.weight = np.zeros((n, self._capacity))
+        self._ids = np.full((n, self._capacity), -1, dtype=np.int64)
+        self._absent = np.full((n, self._capacity), np.inf)
+        self._features = np.zeros((n, 0, self._capacity))
+        self._roots = np.zeros((n, 0, self._capacity))
+        self.views = [View(n, self._capacity, *view) for view in views]
+        self._needs_roots = any(view.sums for view in self.views)
+
+    def add(
+        self, rows: Rows, ids: NDArray[np.int64], features: Array, roots: Array | None, accepted: NDArray[np.bool_]
+    ) -> None:
+        """One person for each of the copies ``rows``.
+
+        :param ids: (m,), rising within a copy
+        :param features: (m, d)
+        :param roots: (m, n_actions), see :func:`half_roots`; None if no pair notion is followed
+        """
+        self._make_room(features, roots)
+        copies = self._copies[rows]
+        self._next[rows] = ids + 1
+        if self._reservoir is None:
+            slots = (ids - self._base[rows]) % self._capacity
+        else:
+            chosen, slots = self._reservoir.choose(copies, ids - self._base[rows], self._capacity)
+            if len(chosen) < len(copies):
+                if not len(chosen):
+                    return
+                rows = copies = copies[chosen]
+                ids, features, accepted = ids[chosen], features[chosen], accepted[chosen]
+                roots = None if roots is None else roots[chosen]
+        self._leave(copies, slots)
+        self.size[rows] += 1
+        if self.history.factor != 1:
+            self.weight[rows] *= self.history.factor
+        self.weight[copies, slots] = 1.0
+        self._ids[copies, slots] = ids
+        self._absent[copies, slots] = 0.0
+        self._features[copies, :, slots] = features
+        if roots is not None:
+            self._roots[copies, :, slots] = roots
+        self._meet(rows, copies, slots, features, roots, accepted)
+
+    def _meet(
+        self, rows: Rows, copies: Index, slots: Index, features: Array, roots: Array | None, accepted: Any
+    ) -> None:
+        """The newcomers' pair terms and neighbours."""
+        people = self._features[rows]
+        absent = self._absent[rows]
+        present = absent == 0
+        apart = None if roots is None else _hellinger(roots, self._roots[rows])
+        mine = np.arange(len(copies)), slots
+        for view in self.views:
+            raw = view.metric.raw(features, people, present)
+            if apart is not None and view.sums:
+                terms = view.metric.value(raw, features.shape[1]) - apart
+                for pair, sums in view.sums.items():
+                    sums[rows] += np.minimum(terms, 0.0) if pair.violations_only else terms
+                    sums[copies, slots] = 0.0
+            if view.neighbours is not None:
+                distances = in_units(raw)
+                distances += absent
+                distances[mine] = np.inf
+                view.neighbours.insert(copies, slots, accepted, distances, self._ids)
+                self._settle(view)
+
+    def _settle(self, view: View) -> None:
+        def distances_of(copy: int, slots: Index) -> Array:
+            absent = self._absent[copy : copy + 1]
+            people = self._features[copy : copy + 1]
+            distances = in_units(view.metric.raw(people[0, :, slots], people, absent == 0)) + absent
+            distances[np.arange(len(slots)), slots] = np.inf
+            return distances
+
+        assert view.neighbours is not None
+        view.neighbours.settle(distances_of, self._ids)
+
+    def _leave(self, copies: Index, slots: Index) -> None:
+        """Whoever is in these slots leaves; at most one person per copy."""
+        taken = self._ids[copies, slots] >= 0
+        if not taken.any():
+            return
+        copies, slots = copies[taken], slots[taken]
+        if self._reservoir is not None:
+            self._subtract(copies, slots)
+        self.size[copies] -= 1
+        self.weight[copies, slots] = 0.0
+        self._ids[copies, slots] = -1
+        self._absent[copies, slots] = np.inf
+        for view in self.views:
+            if view.neighbours is not None:
+                view.neighbours.remove(copies, slots)
+
+    def _subtract(self, copies: Index, slots: Index) -> None:
+        """Takes the pair terms of leavers out of the sums of their older partners."""
+        if not self._needs_roots:
+            return
+        features, roots = self._features[copies, :, slots], self._roots[copies, :, slots]
+        people, ids = self._features[copies], self._ids[copies]
+        older = (ids >= 0) & (ids < ids[np.arange(len(copies)), slots][:, None])
+        apart = _hellinger(roots, self._roots[copies])
+        for view in self.views:
+            terms = view.metric.value(view.metric.raw(features, people, ids >= 0), features.shape[1]) - apart
+            terms *= older
+            for pair, sums in view.sums.items():
+                sums[copies] -= np.minimum(terms, 0.0) if pair.violations_only else terms
+
+    def truncate(self) -> NDArray[np.int64] | None:
+        """Drops what no longer moves IF of the first distance, see :class:`DiscountedHistory`.
+
+        :return: sizes (n,) before, None if nothing was dropped
+        """
+        history: Any = self.history
+        if not history.truncates or self.size.max() < history.min_window:
+            return None
+        sums = next(sums for pair, sums in self.views[0].sums.items() if not pair.violations_only)
+        ages = np.arange(self.size.max())
+        slots = (self._next[:, None] - 1 - ages - self._base[:, None]) % self._capacity
+        keep = settled(np.take_along_axis(sums, slots, axis=1), self.size, history)
+        if (keep == self.size).all():
+            return None
+        before = self.size.copy()
+        while (self.size > keep).any():
+            copies = np.flatnonzero(self.size > keep)
+            oldest = (self._next[copies] - self.size[copies] - self._base[copies]) % self._capacity
+            self._leave(copies, oldest)
+        for view in self.views:
+            if view.neighbours is not None:
+                self._settle(view)
+        return before
+
+    def values(self, view: View) -> dict[str, Array]:
+        """Values (n,) of the notions followed with one distance."""
+        results: dict[str, Array] = {}
+        if view.sums:
+            pairs = self._pairs()
+            pairs += pairs == 0
+            for pair, sums in view.sums.items():
+                mean = np.einsum("nw,nw->n", self.weight, sums) / pairs
+                results[pair.name] = np.where(self.size < pair.smallest, 0.0, pair.offset + mean)
+        if view.neighbours is not None:
+            results["CSC"] = view.neighbours.value(self.weight)
+        return results
+
+    def _pairs(self) -> Array:
+        """Sum of the weights of all pairs, (n,)."""
+        if self.history.factor == 1:
+            return self.size * (self.size - 1) * 0.5
+        later = self._next[:, None] - 1 - self._ids
+        return np.einsum("nw,nw->n", self.weight, later.astype(float))
+
+    def reset(self, copies: Index, next_id: NDArray[np.int64]) -> None:
+        """Nobody is left in these copies; their next ids are ``next_id`` (m,)."""
+        self._base[copies] = self._next[copies] = next_id
+        self.size[copies] = 0
+        self.weight[copies] = 0.0
+        self._ids[copies] = -1
+        self._absent[copies] = np.inf
+        for view in self.views:
+            for sums in view.sums.values():
+                sums[copies] = 0.0
+            if view.neighbours is not None:
+                view.neighbours.reset(copies)
+
+    def _make_room(self, features: Array, roots: Array | None) -> None:
+        if not self._features.shape[1]:
+            self._features = np.zeros((self._n, features.shape[1], self._capacity))
+            if roots is not None:
+                self._roots = np.zeros((self._n, roots.shape[1], self._capacity))
+        self._room -= 1
+        if self._room < 0:
+            if self.size.max() == self._capacity < self._limit:
+                self._grow(min(2 * self._capacity, self._limit))
+            self._room = self._capacity - int(self.size.max()) - 1 if self._capacity < self._limit else 2**62
+            if self._capacity == self._limit and not self.history.samples and self.history.forgets:
+                pass
+
+    def _grow(self, capacity: int) -> None:
+        """Doubles the slots; people are put in order of age from slot 0 on."""
+        order = np.argsort(np.where(self._ids < 0, np.iinfo(np.int64).max, self._ids), axis=1)
+        old = self._capacity
+
+        def moved(array: NDArray[Any], empty: float = 0) -> NDArray[Any]:
+            larger = np.full((*array.shape[:-1], capacity), empty, dtype=array.dtype)
+            index = order if array.ndim == 2 else order[:, None, :]
+            larger[..., :old] = np.take_along_axis(array, index, axis=-1)
+            return larger
+
+        self._base = self._next - self.size
+        self.weight = moved(self.weight)
+        self._ids = moved(self._ids, -1)
+        self._absent = moved(self._absent, np.inf)
+        self._features = moved(self._features)
+        self._roots = moved(self._roots)
+        for view in self.views:
+            view.sums = {pair: moved(sums) for pair, sums in view.sums.items()}
+            if view.neighbours is not None:
+                view.neighbours.rearrange(order, capacity)
+        self._capacity = capacity
+
+
+def _hellinger(roots: Array, others: Array) -> Array:
+    """Hellinger distances (m, w) of m newcomers (m, a) to people (m, a, w)."""
+    differences = others - roots[:, :, None]
+    np.square(differences, out=differences)
+    squares = np.add.reduce(differences, axis=1)
+    return np.sqrt(squares, out=squares)

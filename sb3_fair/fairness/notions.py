@@ -1,0 +1,206 @@
+"""Which fairness notions exist, and what does each compare?
+
+One law holds for all: **0 is exactly fair, negative is unfair**.
+
+Every decision falls into one of a few *cells*: the action favourable or not, and the feedback (which action would have
+been right) unknown, the very action taken, another action of the same kind, or an action of the other kind. A rate is
+"how many of these cells among those", so the rates of all groups and notions follow from one product of the counts
+per cell with a matrix of zeros and ones.
+
+Source of the notions: Cimpean, Orzan, Jonker, Libin, Nowé, *Fairness-Aware Reinforcement Learning (FAReL)*.
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+CELLS = 8
+_CELL = np.arange(CELLS)
+_UNKNOWN, _SAME_ACTION, _SAME_KIND, _OTHER_KIND = range(4)
+
+Mask: TypeAlias = NDArray[np.bool_]
+EVERYONE: Mask = _CELL >= 0
+ACCEPTED: Mask = _CELL >= 4  # the action was favourable
+KNOWN: Mask = _CELL % 4 != _UNKNOWN  # feedback has arrived
+RIGHT: Mask = _CELL % 4 == _SAME_ACTION  # the action was the right one
+DESERVING: Mask = KNOWN & (ACCEPTED == (_CELL % 4 != _OTHER_KIND))  # a favourable action would have been right
+UNDESERVING: Mask = KNOWN & ~DESERVING
+
+
+def among(values: NDArray[Any], favourable: Sequence[int]) -> NDArray[np.bool_]:
+    """Which of ``values`` are favourable actions; False for NaN."""
+    found: NDArray[np.bool_] = values == favourable[0]
+    for action in favourable[1:]:
+        found |= values == action
+    return found
+
+
+def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: Sequence[int]) -> NDArray[np.int8]:
+    """The cell of each decision, shape of ``actions``; feedback NaN, or None for all: unknown."""
+    accepted = among(actions, favourable)
+    cells = accepted.view(np.int8) * np.int8(4)
+    if feedback is None:
+        return cells
+    same_action = (feedback == actions).view(np.int8)
+    same_kind = (among(feedback, favourable) == accepted).view(np.int8)
+    known = (feedback == feedback).view(np.int8)
+    cells += known * (_OTHER_KIND - same_kind - same_action)
+    return cells
+
+
+class Rate(NamedTuple):
+    """P(hit | among), estimated per group."""
+
+    among: Mask
+    hit: Mask
+
+
+@dataclass(frozen=True)
+class Notion:
+    """A row of the table :data:`NOTIONS`.
+
+    :param name: short name, as in objectives
+    :param title: name in words
+    :param source: paper and equation
+    :param bounds: lowest and highest value
+    """
+
+    name: str
+    title: str
+    source: str
+    bounds: tuple[float, float] = (-1.0, 0.0)
+
+    needs_groups = False
+    needs_feedback = False
+    needs_features = False
+    needs_probabilities = False
+
+
+@dataclass(frozen=True, eq=False)
+class GroupNotion(Notion):
+    """All groups should have the same rate(s); value: minus the largest gap between two groups."""
+
+    rates: tuple[Rate, ...] = ()
+
+    needs_groups = True
+
+    @property
+    def needs_feedback(self) -> bool:  # type: ignore[override]
+        return any(KNOWN[rate.among].all() for rate in self.rates)
+
+
+@dataclass(frozen=True)
+class PairNotion(Notion):
+    """Similar people should have similar chances: ``offset`` + mean over the pairs of d(i, j) - D(M_i || M_j).
+
+    :param offset: added to the mean
+    :param violations_only: pairs count only where D exceeds d
+    :param smallest: with fewer people the value is 0
+    """
+
+    offset: float = 0.0
+    violations_only: bool = False
+    smallest: int = 2
+
+    needs_features = True
+    needs_probabilities = True
+
+
+@dataclass(frozen=True)
+class NeighbourNotion(Notion):
+    """Each person should be treated as the k most similar people are."""
+
+    needs_features = True
+
+
+_FAREL = "Cimpean et al., FAReL"
+_ACCEPTED_IF_DESERVING = Rate(DESERVING, ACCEPTED)
+_ACCEPTED_IF_UNDESERVING = Rate(UNDESERVING, ACCEPTED)
+_DESERVING_IF_ACCEPTED = Rate(KNOWN & ACCEPTED, DESERVING)
+_UNDESERVING_IF_REJECTED = Rate(KNOWN & ~ACCEPTED, UNDESERVING)
+_REJECTED_IF_WRONGED = Rate(KNOWN & (ACCEPTED != DESERVING), ~ACCEPTED)
+
+NOTIONS: dict[str, Notion] = {
+    notion.name: notion
+    for notion in (
+        GroupNotion("SP", "statistical parity", f"{_FAREL}, Eq. 3", rates=(Rate(EVERYONE, ACCEPTED),)),
+        GroupNotion("EO", "equal opportunity", f"{_FAREL}, Eq. 4", rates=(_ACCEPTED_IF_DESERVING,)),
+        GroupNotion("OAE", "overall accuracy equality", f"{_FAREL}, Eq. 5", rates=(Rate(KNOWN, RIGHT),)),
+        GroupNotion("PP", "predictive parity", f"{_FAREL}, Eq. 6", rates=(_DESERVING_IF_ACCEPTED,)),
+        GroupNotion("PE", "predictive equality", f"{_FAREL}, Eq. 7", rates=(_ACCEPTED_IF_UNDESERVING,)),
+        GroupNotion(
+            "EqOdds",
+            "equalised odds",
+            "Hardt, Price, Srebro 2016",
+            rates=(_ACCEPTED_IF_UNDESERVING, _ACCEPTED_IF_DESERVING),
+        ),
+        GroupNotion(
+            "CUAE",
+            "conditional use accuracy equality",
+            "Berk et al. 2018",
+            rates=(_UNDESERVING_IF_REJECTED, _DESERVING_IF_ACCEPTED),
+        ),
+        GroupNotion(
+            "TE",
+            "treatment equality, bounded: FN / (FN + FP)",
+            "Berk et al. 2018 (there FN / FP, which is unbounded)",
+            rates=(_REJECTED_IF_WRONGED,),
+        ),
+        PairNotion("IF", "individual fairness", f"{_FAREL}, Eq. 8", (-2.0, 0.0), offset=-1.0, smallest=3),
+        PairNotion("LIP", "Lipschitz violation", "Dwork et al. 2012, definition 2.1", violations_only=True),
+        NeighbourNotion("CSC", "consistency score complement", f"{_FAREL}, Eq. 14; Zemel et al. 2013"),
+    )
+}
+
+
+def nearest_names(name: object, names: Iterable[str]) -> str:
+    """ "the closest are 'SP', 'EO'", or all names if none is close; for error messages."""
+    names = list(names)
+    close = difflib.get_close_matches(str(name).upper(), [known.upper() for known in names], n=3, cutoff=0.5)
+    closest = [known for known in names if known.upper() in close]
+    return f"the closest are {closest}" if closest else f"allowed are {names}"
+
+
+def find_notion(name: str) -> Notion:
+    """The row of a notion.
+
+    :raises ValueError: if there is no such notion; names the closest ones
+    """
+    try:
+        return NOTIONS[name]
+    except (KeyError, TypeError):
+        raise ValueError(f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}") from None
+
+
+class GapTable:
+    """The values of several group notions from the same counts.
+
+    :param notions: the group notions, in the order of the values
+    """
+
+    def __init__(self, notions: Sequence[GroupNotion]) -> None:
+        rates = [rate for notion in notions for rate in notion.rates]
+        people = np.array([rate.among for rate in rates])
+        hits = np.array([rate.among & rate.hit for rate in rates])
+        self._masks = np.concatenate([people, hits]).T.astype(float)
+        self._rates = len(rates)
+        self._starts = np.cumsum([0] + [len(notion.rates) for notion in notions])[:-1]
+
+    def __call__(self, counts: ArrayLike) -> NDArray[np.float64]:
+        """Values (n, number of notions), NaN where fewer than two groups have a rate.
+
+        :param counts: (n, groups, CELLS), at least one group; sums of weights
+        """
+        sums = counts @ self._masks
+        people = sums[..., : self._rates]
+        with np.errstate(invalid="ignore"):
+            rates = sums[..., self._rates :] / people
+            gaps: NDArray[np.float64] = np.fmin.reduce(rates, axis=1) - np.fmax.reduce(rates, axis=1)
+        gaps[np.add.reduce(people > 0, axis=1) < 2] = np.nan
+        if len(self._starts) < self._rates:
+            gaps = np.fmin.reduceat(gaps, self._starts, axis=1)
+        return gaps

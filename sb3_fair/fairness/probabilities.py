@@ -1,0 +1,49 @@
+"""Is this a distribution over the actions, and how far apart are two of them?"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+TOLERANCE = 1e-4
+
+
+def distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
+    """``probabilities`` (m, n_actions) as float64, renormalised to sum 1.
+
+    :raises ValueError: if a row has the wrong length, is not finite, is negative somewhere, or does not sum to 1
+        within 1e-4 (log-probabilities and Q-values are caught here)
+    """
+    rows = np.asarray(probabilities, dtype=np.float64)
+    if rows.ndim != 2 or (n_actions is not None and rows.shape[1] != n_actions):
+        wanted = "n_actions" if n_actions is None else n_actions
+        raise ValueError(f"probabilities must have one row of {wanted} numbers per individual, got shape {rows.shape}")
+    sums = np.add.reduce(rows, axis=1)
+    if not (np.minimum.reduce(rows, axis=None) >= 0 and np.maximum.reduce(np.abs(sums - 1)) <= TOLERANCE):
+        with np.errstate(invalid="ignore"):
+            fine = np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(sums - 1) <= TOLERANCE)
+        if not fine.all():
+            raise ValueError(
+                f"probabilities must be finite, not negative and sum to 1 within {TOLERANCE}, "
+                f"got {rows[~fine][0].tolist()}"
+            )
+    normalised: NDArray[np.float64] = rows / sums[:, None]
+    return normalised
+
+
+def half_roots(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    """sqrt(p / 2): between these the Euclidean distance is the Hellinger distance between the p."""
+    roots: NDArray[np.float64] = np.sqrt(probabilities * 0.5)
+    return roots
+
+
+def hellinger(p: ArrayLike, q: ArrayLike) -> float:
+    """Hellinger distance between two distributions over the same actions, in [0, 1].
+
+    Computed as (1 / sqrt 2) * |sqrt p - sqrt q|, which is exactly 0 for equal distributions.
+
+    :raises ValueError: if p or q is not a distribution, or their lengths differ
+    """
+    first = distributions(np.atleast_2d(np.asarray(p, dtype=float)))
+    second = distributions(np.atleast_2d(np.asarray(q, dtype=float)), first.shape[1])
+    return float(np.linalg.norm(half_roots(first) - half_roots(second)))

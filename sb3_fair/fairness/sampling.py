@@ -1,0 +1,29 @@
+"""Whom does a sample of bounded size keep, so that everyone so far is equally likely to be in it?"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.history import History
+
+
+class Reservoir:
+    """Vitter's algorithm R, one stream of random numbers per copy, so that copies do not depend on each other."""
+
+    def __init__(self, n: int, history: History) -> None:
+        seed: int = getattr(history, "seed", 0)
+        self._size = history.people
+        self._generators = [np.random.default_rng((seed, copy)) for copy in range(n)]
+
+    def choose(
+        self, copies: NDArray[np.intp], seen: NDArray[np.int64], capacity: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Which of the newcomers are kept, and in which slot: indices and slots, both (number kept,).
+
+        :param seen: (m,) how many people each of the ``copies`` (m,) has seen before
+        :param capacity: slots in use so far, at most the size of the sample
+        """
+        slots = seen.copy()
+        for index in np.flatnonzero(seen >= self._size):
+            slots[index] = self._generators[copies[index]].integers(seen[index] + 1)
+        chosen = np.flatnonzero(slots < self._size)
+        return chosen, slots[chosen]

@@ -1,0 +1,50 @@
+"""Is this argument what its name promises? (One form of error: argument, what is allowed, what came.)"""
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+
+def integer(name: str, value: Any, low: int) -> int:
+    """``value`` as int.
+
+    :raises ValueError: if it is not a whole number of at least ``low`` (0 or 1)
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
+        raise ValueError(f"{name} must be a {'positive' if low else 'non-negative'} integer, got {value!r}")
+    return int(value)
+
+
+def number(name: str, value: Any) -> float:
+    """``value`` as float.
+
+    :raises ValueError: if it is not a finite real number
+    """
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number, got {value!r}")
+    return float(value)
+
+
+def columns(name: str, value: Any) -> tuple[int, ...]:
+    """Column numbers as a tuple of different non-negative ints.
+
+    :raises ValueError: if they are something else
+    """
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise ValueError(f"{name} must be a sequence of column numbers, got {value!r}")
+    numbers_ = tuple(integer(f"each column in {name}", column, low=0) for column in value)
+    if len(set(numbers_)) < len(numbers_):
+        raise ValueError(f"{name} must not repeat a column, got {value!r}")
+    return numbers_
+
+
+def actions(name: str, value: Any) -> tuple[int, ...]:
+    """A non-empty set of action numbers as a sorted tuple.
+
+    :raises ValueError: if it is something else
+    """
+    given = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
+    if not given or any(isinstance(a, bool) or not isinstance(a, numbers.Integral) for a in given):
+        raise ValueError(f"{name} must hold at least one action number, got {value!r}")
+    return tuple(sorted({int(action) for action in given}))

@@ -1,0 +1,204 @@
+"""Which episodes are worth imitating, and how do they become batches?"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.signal import lfilter
+from scipy.spatial.distance import cdist
+
+from sb3_fair.common.pareto import crowding_distance, min_max, nondominated, nondominated_ranks
+from sb3_fair.common.rollout import Step
+
+Array = NDArray[np.float64]
+Observations = dict[str, NDArray]
+
+
+class Episode(NamedTuple):
+    """One complete episode of T steps.
+
+    :param observations: what each action was chosen on, key -> (T, ...)
+    :param actions: (T,) int
+    :param rewards: vector rewards, (T, K) float64
+    """
+
+    observations: Observations
+    actions: NDArray[np.int64]
+    rewards: Array
+
+
+class Batch(NamedTuple):
+    """What was seen, what was still to come then, and what was done: each with m rows."""
+
+    observations: Observations
+    returns: NDArray[np.float32]
+    horizons: NDArray[np.float32]
+    actions: NDArray[np.int64]
+
+
+def to_go(rewards: Array, discounts: ArrayLike) -> Array:
+    """Discounted sums of the rewards from each step on, (T, k), with one discount factor per objective."""
+    columns = [
+        lfilter([1.0], [1.0, -discount], column[::-1])[::-1]
+        for column, discount in zip(rewards.T, np.asarray(discounts), strict=True)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def priorities(returns: ArrayLike, threshold: float = 0.2, penalty: str = "double") -> Array:
+    """How much each episode is worth keeping, (m,); 0 is best (Reymond et al., 2022, Section 4).
+
+    Minus the distance to the nearest non-dominated return, on min-max normalised objectives. All but one copy of the
+    non-dominated returns lose another 1e-5; crowded ones, judged within their non-dominated rank, are doubled.
+
+    :param returns: (m, k) returns on the optimised objectives
+    :param threshold: largest crowding distance that counts as crowded
+    :param penalty: ``"double"``, or ``"one"`` to subtract 1 instead
+    """
+    points = min_max(returns)
+    ranks = nondominated_ranks(points)
+    best = ranks == 0
+    worth = -cdist(points, points[best]).min(axis=1)
+    worth[~best] -= 1e-5
+    crowding = np.empty(len(points))
+    for rank in range(ranks.max() + 1):
+        crowding[ranks == rank] = crowding_distance(points[ranks == rank])
+    crowded = crowding <= threshold
+    worth[crowded] = worth[crowded] * 2 if penalty == "double" else worth[crowded] - 1
+    return worth
+
+
+class EpisodeBuffer:
+    """Whole episodes in named arrays; slot e holds episode e in the first ``lengths[e]`` of its rows.
+
+    ``observations[key]`` (capacity * rows, ...), ``to_go`` (capacity * rows, k) float32 and ``actions``
+    (capacity * rows,) hold the steps; ``lengths`` (capacity,), ``returns`` (capacity, K), ``asks`` (capacity, k) what
+    is known of the episodes. The episode to make room is the one with the lowest priority, new ones being safe until
+    :meth:`rank` is called.
+
+    :param capacity: number of episodes
+    :param columns: the optimised entries of the vector reward, (k,)
+    :param discounts: discount factor of the return-to-go, per optimised objective
+    :param held: which optimised objectives are commanded by the mean of their return-to-go over an episode
+    :param threshold: see :func:`priorities`
+    :param penalty: see :func:`priorities`
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        columns: NDArray[np.int64],
+        discounts: Array,
+        held: NDArray[np.bool_],
+        threshold: float = 0.2,
+        penalty: str = "double",
+    ) -> None:
+        self.capacity = capacity
+        self.columns = columns
+        self.discounts = discounts
+        self.held = held
+        self.threshold = threshold
+        self.penalty = penalty
+        self.size = 0
+        self.rows = 0
+        self.lengths = np.zeros(capacity, dtype=np.int64)
+        self.priority = np.full(capacity, -np.inf)
+        self.asks = np.zeros((capacity, len(columns)))
+
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def points(self) -> Array:
+        """Returns of the stored episodes on the optimised objectives, (size, k)."""
+        return self.returns[: self.size, self.columns]
+
+    def add(self, episode: Episode) -> None:
+        """Stores an episode in place of the one with the lowest priority."""
+        length = len(episode.actions)
+        if not self.rows:
+            self._allocate(episode)
+        if length > self.rows:
+            self._grow(max(length, 2 * self.rows))
+        slot = self.size if self.size < self.capacity else int(self.priority.argmin())
+        self.size = max(self.size, slot + 1)
+        labels = to_go(episode.rewards[:, self.columns], self.discounts)
+        steps = slice(slot * self.rows, slot * self.rows + length)
+        for key, values in episode.observations.items():
+            self.observations[key][steps] = values
+        self.actions[steps] = episode.actions
+        self.to_go[steps] = labels
+        self.lengths[slot] = length
+        self.returns[slot] = episode.rewards.sum(axis=0)
+        self.asks[slot] = np.where(self.held, labels.mean(axis=0), labels[0])
+        self.priority[slot] = np.inf
+
+    def _allocate(self, episode: Episode) -> None:
+        self.rows = len(episode.actions)
+        n_steps = self.capacity * self.rows
+        self.observations = {
+            key: np.zeros((n_steps, *values.shape[1:]), dtype=values.dtype)
+            for key, values in episode.observations.items()
+        }
+        self.actions = np.zeros(n_steps, dtype=np.int64)
+        self.to_go = np.zeros((n_steps, len(self.columns)), dtype=np.float32)
+        self.returns = np.zeros((self.capacity, episode.rewards.shape[1]))
+
+    def _grow(self, rows: int) -> None:
+        def wider(array: NDArray) -> NDArray:
+            slots = array.reshape(self.capacity, self.rows, *array.shape[1:])
+            room = np.zeros((self.capacity, rows - self.rows, *array.shape[1:]), dtype=array.dtype)
+            return np.concatenate([slots, room], axis=1).reshape(-1, *array.shape[1:])
+
+        self.observations = {key: wider(values) for key, values in self.observations.items()}
+        self.actions = wider(self.actions)
+        self.to_go = wider(self.to_go)
+        self.rows = rows
+
+    def rank(self) -> None:
+        """Recomputes the priorities of all episodes."""
+        self.priority[: self.size] = priorities(self.points, self.threshold, self.penalty)
+
+    def best(self, n: int) -> NDArray[np.int64]:
+        """Slots of those non-dominated among the ``n`` episodes of highest priority; :meth:`rank` first."""
+        slots = np.argsort(-self.priority[: self.size], kind="stable")[:n]
+        return slots[nondominated(self.points[slots])]
+
+    def sample(self, m: int, rng: np.random.Generator) -> Batch:
+        """m steps: an episode uniformly with replacement, then one of its steps uniformly."""
+        slots = rng.integers(self.size, size=m)
+        lengths = self.lengths[slots]
+        times = (rng.random(m) * lengths).astype(np.int64)
+        return self._batch(slots * self.rows + times, lengths - times)
+
+    def steps(self) -> Batch:
+        """Every stored step."""
+        lengths = self.lengths[: self.size]
+        slots = np.repeat(np.arange(self.size), lengths)
+        times = np.arange(len(slots)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return self._batch(slots * self.rows + times, lengths[slots] - times)
+
+    def _batch(self, index: NDArray[np.int64], horizons: NDArray[np.int64]) -> Batch:
+        observations = {key: values[index] for key, values in self.observations.items()}
+        return Batch(observations, self.to_go[index], horizons.astype(np.float32), self.actions[index])
+
+
+def episodes_of(steps: Sequence[Step], ignore: Sequence[str] = ()) -> list[Episode]:
+    """The complete episodes that count in what n copies played.
+
+    :param ignore: keys of the observations that are not stored
+    """
+    keys = [key for key in steps[0].observations if key not in ignore]
+    observations = {key: np.stack([step.observations[key] for step in steps]) for key in keys}
+    actions = np.stack([np.asarray(step.actions) for step in steps])
+    rewards = np.stack([step.rewards for step in steps])
+    ends = np.stack([step.dones & step.counts for step in steps])
+    episodes = []
+    for copy in range(ends.shape[1]):
+        start = 0
+        for end in np.flatnonzero(ends[:, copy]) + 1:
+            shown = {key: values[start:end, copy] for key, values in observations.items()}
+            episodes.append(Episode(shown, actions[start:end, copy], rewards[start:end, copy]))
+            start = end
+    return episodes

@@ -1,0 +1,712 @@
+"""How does one network learn every trade-off, from which a decision maker then chooses?"""
+
+import io
+import pathlib
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Literal, TypeVar
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
+from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped
+from torch.nn import functional
+
+from sb3_fair.common.evaluation import Outcome, objective_names, outcomes, policy_of
+from sb3_fair.common.front import Command, EvaluatedPolicy, Front
+from sb3_fair.common.monitor import VectorMonitor
+from sb3_fair.common.pareto import (
+    crowding_distance,
+    epsilon_metric,
+    front_of,
+    hypervolume,
+    nondominated,
+    reference_point,
+    sparsity,
+)
+from sb3_fair.common.rollout import attribute, play, shares, twin, vector_rewards
+from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
+from sb3_fair.pcn.policies import PCNPolicy, draw
+from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
+from sb3_fair.wrappers.scalarise import Scalarise
+
+SelfPCN = TypeVar("SelfPCN", bound="PCN")
+PerObjective = float | Sequence[float] | NDArray[np.float64] | Mapping[str, float]
+
+
+class PCN(BaseAlgorithm):
+    """Pareto Conditioned Networks: one network, trained by classification on the best episodes seen, tells which action
+    was taken in episodes that reached a given vector return within a given number of steps.
+
+    Paper: Reymond, Bargiacchi, Nowé, "Pareto Conditioned Networks", AAMAS 2022.
+
+    ::
+
+        model = PCN("MlpPolicy", env, seed=0).learn(100_000)
+        front = model.coverage_set(n_eval_episodes=10)   # evaluated policies
+        model.set_command(front[3])                      # choose a trade-off
+        env = model.follow(env)                          # the command joins the observation
+
+    :param policy: ``"MlpPolicy"``, ``"MultiInputPolicy"`` (Dict observations), or a subclass of :class:`PCNPolicy`
+    :param env: an environment with a vector reward and discrete actions: a registered ID made with ``objectives=``,
+        anything wrapped in ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param gamma: discount factor of the returns-to-go that the network is conditioned on
+    :param batch_size: steps per gradient step
+    :param buffer_size: number of episodes kept
+    :param n_fill_episodes: episodes of random actions at the beginning
+    :param n_episodes: new episodes per iteration, under one command, shared out over the copies of the environment
+    :param n_updates: gradient steps per iteration
+    :param n_command_candidates: the best episodes, whose non-dominated ones may become commands
+    :param crowding_threshold: episodes with at most this crowding distance are penalised
+    :param crowding_penalty: ``"double"``: their distance to the front is doubled (the paper); ``"one"``: 1 is
+        subtracted from their priority (the authors' code)
+    :param noise: standard deviation of the noise on the conditioned returns in training, in units of the standard
+        deviation of the returns in the buffer
+    :param scaling_factor: factors on the command in the network's input, one per objective and one for the horizon;
+        ``"auto"``: one over the range of the returns in the filling phase, and over the maximal episode length
+    :param objectives: names or indices of the optimised entries of the vector reward; None: all. The others are
+        recorded only
+    :param max_return: upper bound of the return still to come; one number, one per optimised objective or a dict by
+        name; None: the environment's ``max_return``, else no bound
+    :param ref_point: reference point of the hypervolume, given as ``max_return`` is; None: the environment's
+        ``ref_point``, else the worst returns of the filling phase less 10 % of their range
+    :param eval_freq: evaluate whenever this many steps have passed; a float below 1 is a share of ``total_timesteps``;
+        0: never
+    :param n_eval_episodes: episodes per command in these evaluations
+    :param eval_deterministic: whether evaluation takes the most probable action
+    :param n_eval_commands: commands per evaluation at most
+    :param eval_env: where these evaluations take place; None: on a copy of ``env``
+    :param updates_per_step: gradient steps per step collected in the iteration before, instead of ``n_updates``: keeps
+        their ratio where episodes differ much in length
+    :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. Features
+        that hardly vary are otherwise lost in the sigmoid embedding
+    :param scaling_floor: smallest range that ``scaling_factor="auto"`` divides by, given as ``max_return`` is: random
+        actions may cover so little of an objective's range that its factor saturates the embedding
+    :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
+        flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
+        where uniform actions average out
+    :param held: objective name -> discount factor of its return-to-go. The command of such an objective is the mean of
+        its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the effect of one
+        action drowns in the undiscounted return-to-go
+    :param stats_window_size: episodes that the ``rollout/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the network now
+    :raises ValueError: if an argument is not allowed, actions are not discrete, or there is no vector reward
+    """
+
+    policy: PCNPolicy
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": PCNPolicy, "MultiInputPolicy": PCNPolicy}
+
+    def __init__(
+        self,
+        policy: str | type[PCNPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 1e-3,
+        gamma: float = 1.0,
+        batch_size: int = 256,
+        buffer_size: int = 100,
+        n_fill_episodes: int = 50,
+        n_episodes: int = 10,
+        n_updates: int = 20,
+        n_command_candidates: int = 50,
+        crowding_threshold: float = 0.2,
+        crowding_penalty: Literal["double", "one"] = "double",
+        noise: float = 0.0,
+        scaling_factor: Literal["auto"] | ArrayLike = "auto",
+        objectives: Sequence[str | int] | None = None,
+        max_return: PerObjective | None = None,
+        ref_point: PerObjective | None = None,
+        eval_freq: int | float = 0.1,
+        n_eval_episodes: int = 10,
+        eval_deterministic: bool = True,
+        n_eval_commands: int = 25,
+        eval_env: GymEnv | None = None,
+        updates_per_step: float | None = None,
+        standardise: bool = False,
+        scaling_floor: PerObjective = 1e-3,
+        fill: Literal["uniform", "mixed"] = "uniform",
+        held: Mapping[str, float] | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+    ) -> None:
+        super().__init__(
+            policy=policy,
+            env=env,
+            learning_rate=learning_rate,
+            policy_kwargs=policy_kwargs,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            device=device,
+            support_multi_env=True,
+            seed=seed,
+        )
+        self.gamma = gamma
+        self.batch_size = batch_size
+        self.buffer_size = buffer_size
+        self.n_fill_episodes = n_fill_episodes
+        self.n_episodes = n_episodes
+        self.n_updates = n_updates
+        self.n_command_candidates = n_command_candidates
+        self.crowding_threshold = crowding_threshold
+        self.crowding_penalty = crowding_penalty
+        self.noise = noise
+        self.scaling_factor = scaling_factor
+        self.objectives = objectives
+        self.max_return = max_return
+        self.ref_point = ref_point
+        self.eval_freq = eval_freq
+        self.n_eval_episodes = n_eval_episodes
+        self.eval_deterministic = eval_deterministic
+        self.n_eval_commands = n_eval_commands
+        self.eval_env = eval_env
+        self.updates_per_step = updates_per_step
+        self.standardise = standardise
+        self.scaling_floor = scaling_floor
+        self.fill = fill
+        self.held = held
+        self.command: Command | None = None
+        self.evaluations: list[tuple[int, Front]] = []
+        self.n_eval_timesteps = 0
+        self._check_arguments()
+        if _init_setup_model:
+            self._setup_model()
+
+    def _check_arguments(self) -> None:
+        counts = ("batch_size", "buffer_size", "n_fill_episodes", "n_episodes", "n_command_candidates")
+        for name in (*counts, "n_eval_episodes", "n_eval_commands"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+        for name in ("n_updates", "noise", "eval_freq", "updates_per_step"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must not be negative, got {value!r}")
+        for name, allowed in (("crowding_penalty", ("double", "one")), ("fill", ("uniform", "mixed"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
+        for name, discount in {"gamma": self.gamma, **{f"held[{key!r}]": g for key, g in (self.held or {}).items()}}.items():
+            if not 0 < discount <= 1:
+                raise ValueError(f"{name} must be in (0, 1], got {discount!r}")
+
+    # ---------------------------------------------------------------- what the environment is asked, once
+
+    @staticmethod
+    def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
+        """SB3's wrapping, with an array reward moved to ``info["vector_reward"]`` first and a VectorMonitor outside."""
+        if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
+            raise ValueError(f"env must have a Discrete action space that starts at 0, got {env.action_space!r}")
+        if not isinstance(env, VecEnv):
+            env = _with_scalar_reward(env)
+        elif isinstance(env, VecDesiredReturn):
+            env = env.venv
+        venv = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        return venv if is_vecenv_wrapped(venv, VectorMonitor) else VectorMonitor(venv)
+
+    def _setup_model(self) -> None:
+        if not issubclass(self.policy_class, PCNPolicy):
+            name = f"{self.policy_class.__module__}.{self.policy_class.__name__}"
+            raise TypeError(f"policy must be a PCNPolicy, got {name}: a file of that policy's algorithm is not PCN's")
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        if not hasattr(self, "buffer"):  # a loaded model brings all this
+            assert self.env is not None, "env must be given unless the model is loaded"
+            self._resolve(self.env)
+            self.rng = np.random.default_rng(self.seed)
+            self.buffer = EpisodeBuffer(
+                self.buffer_size,
+                self.columns,
+                self.discounts,
+                self.is_held,
+                self.crowding_threshold,
+                self.crowding_penalty,
+            )
+            self.env = self._commanded(self.env)
+            self.observation_space = self.env.observation_space
+        self.policy = self.policy_class(
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        ).to(self.device)
+        if self.standardise and any(True for _ in self.policy.features_extractor.parameters()):
+            raise ValueError("standardise must be False for a features extractor that is trained")
+
+    def _resolve(self, venv: VecEnv) -> None:
+        """Turns names and defaults into columns and arrays, one entry per optimised objective."""
+        self.objective_names = objective_names(venv, _n_objectives(venv))
+        chosen = range(len(self.objective_names)) if self.objectives is None else self.objectives
+        self.columns = np.array([self._column(objective) for objective in chosen], dtype=np.int64)
+        if not len(self.columns) or len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"objectives must be at least one objective, none of them twice, got {self.objectives!r}")
+        self.max_return = self._per_objective("max_return", self.max_return, venv, np.inf)
+        self.scaling_floor = self._per_objective("scaling_floor", self.scaling_floor)
+        if self.ref_point is not None or venv.has_attr("ref_point"):
+            self.ref_point = self._per_objective("ref_point", self.ref_point, venv)
+        if self.held is not None:
+            self._names_known("held", self.held)
+        held = self.held or {}
+        self.is_held = np.array([name in held for name in self.optimised])
+        self.discounts = np.array([held.get(name, self.gamma) for name in self.optimised])
+        scaling = np.asarray(self.scaling_factor)
+        if self.scaling_factor != "auto" if isinstance(self.scaling_factor, str) else scaling.shape != (len(self.columns) + 1,):
+            raise ValueError(
+                f"scaling_factor must be 'auto' or one factor per optimised objective and one for the horizon "
+                f"({len(self.columns) + 1}), got {self.scaling_factor!r}"
+            )
+        self.max_steps = _max_steps(venv)
+
+    @property
+    def optimised(self) -> tuple[str, ...]:
+        """Names of the optimised objectives."""
+        return tuple(self.objective_names[column] for column in self.columns)
+
+    def _column(self, objective: str | int) -> int:
+        names = self.objective_names
+        if objective in names:
+            return names.index(objective)  # type: ignore[arg-type]
+        if isinstance(objective, int | np.integer) and 0 <= objective < len(names):
+            return int(objective)
+        raise ValueError(f"objectives must be among {names} or their indices, got {objective!r}")
+
+    def _names_known(self, argument: str, names: Mapping[str, Any]) -> None:
+        unknown = set(names) - set(self.optimised)
+        if unknown:
+            raise ValueError(f"{argument} must be about the optimised objectives {self.optimised}, got {sorted(unknown)}")
+
+    def _per_objective(
+        self, argument: str, value: Any, venv: VecEnv | None = None, default: float | None = None
+    ) -> NDArray[np.float64]:
+        """One number per optimised objective, from the argument, else from the environment's attribute of that name."""
+        if value is None and venv is not None:
+            found = attribute(venv, argument)
+            if found is None:
+                return np.full(len(self.columns), default)
+            value = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(self.objective_names),))[self.columns]
+        elif isinstance(value, Mapping):
+            self._names_known(argument, value)
+            value = [value.get(name, np.inf if argument == "max_return" else 1e-3) for name in self.optimised]
+        numbers = np.asarray(value, dtype=np.float64)
+        if numbers.shape not in ((), (len(self.columns),)) or np.isnan(numbers).any():
+            raise ValueError(f"{argument} must be one number per optimised objective {self.optimised}, got {value!r}")
+        return np.broadcast_to(numbers, (len(self.columns),)).copy()
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(
+        self: SelfPCN,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "PCN",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfPCN:
+        """Trains until at least ``total_timesteps`` steps were taken in all copies together.
+
+        :param total_timesteps: number of environment steps; the iteration under way is finished
+        :param callback: called at every step
+        :param log_interval: iterations between two rows of the log
+        :param tb_log_name: name of the run for TensorBoard
+        :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
+        :param progress_bar: whether to show a progress bar
+        """
+        total_timesteps, callback = self._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        callback.on_training_start(locals(), globals())
+        evaluate_at = self._evaluation_times(total_timesteps)
+        iteration = 0
+        if not len(self.buffer) and not self._fill(callback):
+            total_timesteps = 0
+        while self.num_timesteps < total_timesteps:
+            self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
+            self.train()
+            self.buffer.rank()
+            command = self._choose_command()
+            episodes = self._follow_command(command, callback)
+            if episodes is None:
+                break
+            iteration += 1
+            self._log(command, episodes)
+            if len(evaluate_at) and self.num_timesteps >= evaluate_at[0]:
+                evaluate_at = evaluate_at[evaluate_at > self.num_timesteps]
+                self._evaluate()
+            if iteration % log_interval == 0:
+                self.dump_logs(iteration)
+        callback.on_training_end()
+        return self
+
+    def _fill(self, callback: BaseCallback) -> bool:
+        """Episodes of random actions, from which scalings and the reference point are taken; whether they all ended."""
+        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
+        rates = np.full((self.n_envs, n_actions), 1 / n_actions)
+
+        def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
+            if self.fill == "mixed":
+                rates[begins] = self.rng.dirichlet(np.ones(n_actions), size=int(begins.sum()))
+            return Choices(draw(rates, self.rng.random(self.n_envs)), rates)
+
+        episodes = self._collect(act, self.n_fill_episodes, callback)
+        if episodes is None:
+            return False
+        returns = np.array([episode.rewards.sum(axis=0) for episode in episodes])[:, self.columns]
+        if self.ref_point is None:
+            self.ref_point = reference_point(returns)
+        if self.max_steps is None:
+            self.max_steps = max(len(episode.actions) for episode in episodes)
+        if isinstance(self.scaling_factor, str):
+            ranges = np.maximum(returns.max(axis=0) - returns.min(axis=0), self.scaling_floor)
+            self._set_scaling(np.append(1 / ranges, 1 / self.max_steps))
+        else:
+            self._set_scaling(np.asarray(self.scaling_factor, dtype=np.float64))
+        if self.standardise:
+            self._standardise()
+        return True
+
+    def _set_scaling(self, factors: NDArray[np.float64]) -> None:
+        self.policy.command_scale.copy_(th.as_tensor(factors))
+
+    def _standardise(self) -> None:
+        with th.no_grad():
+            features = self.policy.features(self.policy.shown(self.buffer.steps().observations))
+        spread = features.std(dim=0, correction=0)
+        self.policy.feature_mean.copy_(features.mean(dim=0))
+        self.policy.feature_scale.copy_(1 / th.where(spread > 1e-6, spread, 1.0))
+
+    def train(self) -> None:
+        """Gradient steps on the log-likelihood of the stored actions, given what was still to come."""
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        if self.is_held.any() and isinstance(self.scaling_factor, str):
+            spread = 4 * self.buffer.steps().returns.std(axis=0)[self.is_held]
+            self.policy.command_scale[:-1][th.as_tensor(self.is_held)] = th.as_tensor(1 / np.maximum(spread, 1e-3))
+        jitter = (self.noise * self.buffer.points.std(axis=0)).astype(np.float32)
+        n_updates = self.n_updates
+        if self.updates_per_step is not None:
+            n_updates = max(1, round(self.updates_per_step * self._n_collected))
+        losses = []
+        for _ in range(n_updates):
+            batch = self.buffer.sample(self.batch_size, self.rng)
+            returns = batch.returns
+            if self.noise:
+                returns = returns + jitter * self.rng.standard_normal(returns.shape, dtype=np.float32)
+            log_probabilities = self.policy(
+                self.policy.shown(batch.observations),
+                th.as_tensor(returns, device=self.device),
+                th.as_tensor(batch.horizons, device=self.device)[:, None],
+            )
+            loss = functional.nll_loss(log_probabilities, th.as_tensor(batch.actions, device=self.device))
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            self.policy.optimizer.step()
+            losses.append(loss.detach())
+        self._n_updates += n_updates
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        if losses:
+            entropy = -(log_probabilities.exp() * log_probabilities).sum(dim=1).mean()
+            self.logger.record("train/loss", float(th.stack(losses).mean()))
+            self.logger.record("train/entropy", float(entropy.detach()))
+
+    def _choose_command(self) -> Command:
+        """The return and length of a good episode, a little more of one objective in a little less time."""
+        slots = self.buffer.best(self.n_command_candidates)
+        chosen = self.rng.choice(slots)
+        desired_return = self.buffer.asks[chosen].copy()
+        objective = self.rng.integers(len(desired_return))
+        desired_return[objective] += self.rng.uniform(0, self.buffer.asks[slots, objective].std())
+        return Command(desired_return, max(self.buffer.lengths[chosen] - 2, 1))
+
+    def _follow_command(self, command: Command, callback: BaseCallback) -> list[Episode] | None:
+        """New episodes under one command, actions sampled from the network's distribution."""
+
+        def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
+            rows = self.policy.probabilities(observations)
+            return Choices(draw(rows, self.rng.random(len(rows))), rows)
+
+        self.policy.set_training_mode(False)
+        self.env.set_command(command.desired_return, command.desired_horizon)  # type: ignore[union-attr]
+        return self._collect(act, self.n_episodes, callback)
+
+    def _collect(
+        self, act: Callable[[Any, NDArray[np.bool_]], NDArray[Any]], n_episodes: int, callback: BaseCallback
+    ) -> list[Episode] | None:
+        """Plays complete episodes and stores them; None if a callback stopped it.
+
+        The environments are seeded anew each time, so that a run depends on nothing that is not saved with the model.
+        """
+        assert self.env is not None
+        self.env.seed(int(self.rng.integers(2**31)))
+        callback.on_rollout_start()
+        started = self.num_timesteps
+        steps = []
+        for step in play(self.env, act, shares(n_episodes, self.n_envs)):
+            self.num_timesteps += self.n_envs
+            callback.update_locals({"self": self, **step._asdict()})
+            if not callback.on_step():
+                return None
+            self._update_info_buffer(step.infos, step.dones)
+            steps.append(step._replace(infos=[]))
+        callback.on_rollout_end()
+        self._n_collected = self.num_timesteps - started
+        episodes = episodes_of(steps, ignore=(RETURN, HORIZON))
+        for episode in episodes:
+            self.buffer.add(episode)
+        self._episode_num += len(episodes)
+        return episodes
+
+    # ---------------------------------------------------------------- logging
+
+    def _log(self, command: Command, episodes: list[Episode]) -> None:
+        reached = np.mean([episode.rewards.sum(axis=0) for episode in episodes], axis=0)
+        for name, value in zip(self.optimised, command.desired_return, strict=True):
+            self.logger.record(f"pcn/desired_{name}", float(value))
+        for name, value in zip(self.objective_names, reached, strict=True):
+            self.logger.record(f"pcn/reached_{name}", float(value))
+        points = self.buffer_points()
+        self.logger.record("pcn/desired_horizon", float(command.desired_horizon))
+        self.logger.record("pcn/length", float(np.mean([len(episode.actions) for episode in episodes])))
+        self.logger.record("pcn/hypervolume", hypervolume(points, self.ref_point))
+        self.logger.record("pcn/front_size", len(points))
+
+    def dump_logs(self, iteration: int = 0) -> None:
+        """Writes a row of the log."""
+        assert self.ep_info_buffer is not None
+        elapsed = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
+        self.logger.record("time/iterations", iteration, exclude="tensorboard")
+        if self.ep_info_buffer:
+            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
+            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
+        self.logger.record("rollout/episodes", self._episode_num)
+        self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / elapsed))
+        self.logger.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(step=self.num_timesteps)
+
+    # ---------------------------------------------------------------- evaluation
+
+    def buffer_points(self) -> NDArray[np.float64]:
+        """Non-dominated returns of stored training episodes on the optimised objectives, (m, k).
+
+        For diagnosis only: single lucky episodes, not what a policy reaches. See :meth:`coverage_set` for that.
+        """
+        points = self.buffer.points
+        return points[nondominated(points)]
+
+    def coverage_set(
+        self,
+        n_eval_episodes: int = 10,
+        deterministic: bool | None = None,
+        n_commands: int | None = 25,
+        eval_env: GymEnv | None = None,
+        seed: int = 0,
+    ) -> Front:
+        """Evaluates the network under the commands of its best episodes and keeps what is not dominated.
+
+        :param n_eval_episodes: episodes per command
+        :param deterministic: whether to take the most probable action; None: ``eval_deterministic``
+        :param n_commands: at most so many commands, the least crowded ones; None: all non-dominated ones
+        :param eval_env: where to evaluate; None: on a copy of the training environment, with fairness histories of
+            its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once
+        :param seed: of the evaluation, the same for every command
+        :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
+        :raises ValueError: if there is nothing to evaluate yet, or the training environment cannot be copied
+        """
+        return front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed)[0])
+
+    def _evaluated(
+        self,
+        n_eval_episodes: int,
+        deterministic: bool | None,
+        n_commands: int | None,
+        eval_env: GymEnv | None,
+        seed: int = 0,
+    ) -> tuple[list[EvaluatedPolicy], NDArray[np.float64]]:
+        """One policy per command, and the returns (m, k) of the episodes that the commands come from."""
+        if not len(self.buffer):
+            raise ValueError("there are no episodes to take commands from: call learn() first")
+        deterministic = self.eval_deterministic if deterministic is None else deterministic
+        slots = np.flatnonzero(nondominated(self.buffer.points))
+        least_crowded = np.argsort(-crowding_distance(self.buffer.points[slots]), kind="stable")[:n_commands]
+        slots = slots[np.sort(least_crowded)]
+        venv = self._evaluation_env(eval_env)
+        tasks = np.repeat(np.arange(len(slots)), n_eval_episodes)
+        played: list[list[Outcome]] = [[] for _ in slots]
+        for start in range(0, len(tasks), venv.num_envs):
+            now = tasks[start : start + venv.num_envs]
+            asked = slots[np.resize(now, venv.num_envs)]
+            venv.set_command(self.buffer.asks[asked], self.buffer.lengths[asked])
+            quotas = (np.arange(venv.num_envs) < len(now)).astype(np.int64)
+            for outcome in outcomes(self, venv, quotas, deterministic, seed + start % n_eval_episodes):
+                played[now[outcome.copy]].append(outcome)
+        policies = [
+            policy_of(
+                played[index],
+                f"PCN {index}",
+                self.objective_names,
+                self.columns,
+                command=Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])),
+                deterministic=deterministic,
+            )
+            for index, slot in enumerate(slots)
+        ]
+        return policies, self.buffer.points[slots]
+
+    def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
+        if eval_env is not None:
+            return self._commanded(self._wrap_env(eval_env))
+        if self.env is None:
+            raise ValueError("eval_env must be given because the model has no environment")
+        try:
+            return twin(self.env)  # type: ignore[return-value]
+        except Exception as error:
+            raise ValueError(
+                f"eval_env must be given because the training environment cannot be copied ({error})"
+            ) from error
+
+    def _evaluation_times(self, total_timesteps: int) -> NDArray[np.float64]:
+        """At which numbers of steps to evaluate."""
+        every = self.eval_freq
+        if isinstance(every, float) and every < 1:
+            every *= total_timesteps - self._num_timesteps_at_start
+        if not every:
+            return np.zeros(0)
+        if self.eval_env is None:
+            try:
+                self._evaluation_env(None)
+            except ValueError as error:
+                warnings.warn(f"no evaluations during training: {error}", stacklevel=3)
+                return np.zeros(0)
+        return np.arange(self._num_timesteps_at_start + every, total_timesteps + every, every)
+
+    def _evaluate(self) -> None:
+        policies, desired = self._evaluated(
+            self.n_eval_episodes, self.eval_deterministic, self.n_eval_commands, self.eval_env
+        )
+        front = front_of(policies)
+        self.evaluations.append((self.num_timesteps, front))
+        reached = np.array([policy.mean for policy in policies])
+        mean_miss, max_miss = epsilon_metric(desired, reached)
+        for name, best in zip(self.optimised, reached.max(axis=0), strict=True):
+            self.logger.record(f"eval/best_{name}", float(best))
+        self.logger.record("eval/hypervolume", hypervolume(front.means, self.ref_point))
+        self.logger.record("eval/front_size", len(front))
+        self.logger.record("eval/sparsity", sparsity(front.means))
+        self.logger.record("eval/epsilon_mean", mean_miss)
+        self.logger.record("eval/epsilon_max", max_miss)
+        self.n_eval_timesteps += int(sum(policy.lengths.sum() for policy in policies))
+        self.logger.record("eval/timesteps", self.n_eval_timesteps)
+
+    # ---------------------------------------------------------------- using what was learned
+
+    def set_command(self, command: EvaluatedPolicy | Command) -> None:
+        """Chooses the trade-off that environments made by :meth:`follow` will ask for.
+
+        :param command: an evaluated policy of :meth:`coverage_set`, or any command
+        """
+        chosen = command.command if isinstance(command, EvaluatedPolicy) else command
+        if not isinstance(chosen, Command):
+            raise TypeError(f"command must be a Command, or an EvaluatedPolicy that has one, got {command!r}")
+        self.command = chosen
+
+    def follow(self, env: GymEnv) -> DesiredReturn | VecDesiredReturn:
+        """``env`` with the chosen command in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
+
+        :param env: a Gymnasium env or a VecEnv with the vector reward that the model was trained on
+        :raises ValueError: if no command was chosen
+        """
+        if self.command is None:
+            raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
+        if isinstance(env, VecEnv):
+            return self._commanded(env, self.command)
+        return DesiredReturn(
+            _with_scalar_reward(env), self.command.desired_return, self.command.desired_horizon, **self._pursuit()
+        )
+
+    def _pursuit(self) -> dict[str, Any]:
+        return {"columns": self.columns, "max_return": self.max_return, "held": self.is_held, "gamma": self.gamma}
+
+    def _commanded(self, venv: VecEnv, command: Command | None = None) -> VecDesiredReturn:
+        command = command or Command(np.zeros(len(self.columns)), 1.0)
+        return VecDesiredReturn(venv, command.desired_return, command.desired_horizon, **self._pursuit())
+
+    # ---------------------------------------------------------------- save and load
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on; it must have the objectives that the model was built for."""
+        venv = self._wrap_env(env, self.verbose)
+        names = objective_names(venv, _n_objectives(venv))
+        if names != self.objective_names:
+            raise ValueError(f"env must have the objectives {self.objective_names}, got {names}")
+        if venv.num_envs != self.n_envs:
+            raise ValueError(f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead")
+        commanded = self._commanded(venv)
+        check_for_correct_spaces(commanded, self.observation_space, self.action_space)
+        if force_reset:
+            self._last_obs = None
+        self.env = commanded
+
+    @classmethod
+    def load(  # type: ignore[override]
+        cls: type[SelfPCN],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | None = None,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs: Any,
+    ) -> SelfPCN:
+        """A model from a file, with its episodes, scalings, optimiser and random state; see SB3's ``load``."""
+        model = super().load(path, None, device, custom_objects, print_system_info, force_reset, **kwargs)
+        if env is not None:
+            venv = cls._wrap_env(env)
+            model.n_envs = venv.num_envs
+            model.set_env(venv, force_reset)
+        return model
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "eval_env"]
+
+
+def _with_scalar_reward(env: Any) -> Any:
+    """``env``, with an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``."""
+    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
+        return env
+    named = env.has_wrapper_attr("objective_names")
+    if named and not env.get_wrapper_attr("vector"):
+        return env
+    return Scalarise(env, np.full(env.get_wrapper_attr("reward_space").shape, 1.0))
+
+
+def _n_objectives(venv: VecEnv) -> int:
+    """Length of the vector reward: as announced, else from one step."""
+    for name, length in (("objective_names", len), ("reward_space", lambda space: space.shape[0])):
+        if venv.has_attr(name):
+            return length(venv.get_attr(name)[0])
+    venv.reset()
+    return vector_rewards(venv.step(np.zeros(venv.num_envs, dtype=np.int64))[3]).shape[1]
+
+
+def _max_steps(venv: VecEnv) -> int | None:
+    """Maximal length of an episode, if the environment says."""
+    if venv.has_attr("max_steps"):
+        return venv.get_attr("max_steps")[0]
+    return getattr(attribute(venv, "spec"), "max_episode_steps", None)

@@ -1,0 +1,172 @@
+"""Which network tells what was done in episodes that reached a given return within a given number of steps?"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.preprocessing import preprocess_obs
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from torch import nn
+
+from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
+
+
+def _layers(n_inputs: int, widths: Sequence[int], hidden: type[nn.Module], last: type[nn.Module]) -> nn.Sequential:
+    modules: list[nn.Module] = []
+    for index, width in enumerate(widths):
+        modules += [nn.Linear(n_inputs, width), (last if index == len(widths) - 1 else hidden)()]
+        n_inputs = width
+    return nn.Sequential(*modules)
+
+
+class PCNPolicy(BasePolicy):
+    """Embeds the observation and the command, multiplies the two embeddings, and classifies the action.
+
+    Reymond et al. (2022), Appendix C: both embeddings are linear layers with a sigmoid, the head has ReLU layers.
+
+    :param observation_space: a Dict: what the environment shows, ``desired_return`` (k,) and ``desired_horizon`` (1,)
+    :param action_space: Discrete
+    :param lr_schedule: learning rate as a function of the remaining progress
+    :param net_arch: widths of ``"embedding"`` (of observation and command, which end equally wide) and ``"head"``
+    :param hidden_fn: activation between the layers of the observation's embedding where it has several
+    :param features_extractor_class: SB3 features extractor for the environment's part of the observation; None:
+        CombinedExtractor for Dict observations, else FlattenExtractor
+    :param optimizer_class: ``th.optim.Adam`` by default
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: spaces.Discrete,
+        lr_schedule: Schedule,
+        net_arch: dict[str, list[int]] | None = None,
+        hidden_fn: type[nn.Module] = nn.Sigmoid,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
+        features_extractor_kwargs: dict[str, Any] | None = None,
+        normalize_images: bool = True,
+        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        widths = {"embedding": [64], "head": [64], **(net_arch or {})}
+        if set(widths) != {"embedding", "head"} or not widths["embedding"]:
+            raise ValueError(
+                f"net_arch must be a dict with the keys 'embedding' (not empty) and 'head', got {net_arch!r}"
+            )
+        shown = {key: space for key, space in observation_space.spaces.items() if key not in (RETURN, HORIZON)}
+        plain = set(shown) == {OBSERVATION}
+        if features_extractor_class is None:
+            features_extractor_class = FlattenExtractor if plain else CombinedExtractor
+        super().__init__(
+            observation_space,
+            action_space,
+            features_extractor_class=features_extractor_class,
+            features_extractor_kwargs=features_extractor_kwargs,
+            normalize_images=normalize_images,
+            optimizer_class=optimizer_class,
+            optimizer_kwargs=optimizer_kwargs,
+        )
+        self.shown_space = shown[OBSERVATION] if plain else spaces.Dict(shown)
+        self.net_arch = net_arch
+        self.hidden_fn = hidden_fn
+        self.features_extractor = features_extractor_class(self.shown_space, **self.features_extractor_kwargs)
+        n_features = self.features_extractor.features_dim
+        n_command = observation_space[RETURN].shape[0] + 1
+        self.register_buffer("feature_mean", th.zeros(n_features))
+        self.register_buffer("feature_scale", th.ones(n_features))
+        self.register_buffer("command_scale", th.ones(n_command))
+        embedding, head = widths["embedding"], widths["head"]
+        self.embed_observation = _layers(n_features, embedding, hidden_fn, nn.Sigmoid)
+        self.embed_command = _layers(n_command, embedding[-1:], nn.Sigmoid, nn.Sigmoid)
+        self.head = nn.Sequential(
+            _layers(embedding[-1], head, nn.ReLU, nn.ReLU),
+            nn.Linear(head[-1] if head else embedding[-1], int(action_space.n)),
+        )
+        self.optimizer = optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
+
+    def features(self, shown: PyTorchObs) -> th.Tensor:
+        """What the environment shows, as a matrix (n, features)."""
+        preprocessed = preprocess_obs(shown, self.shown_space, normalize_images=self.normalize_images)
+        return self.features_extractor(preprocessed)
+
+    def forward(self, shown: PyTorchObs, desired_return: th.Tensor, desired_horizon: th.Tensor) -> th.Tensor:
+        """Logarithms of the action probabilities, (n, n_actions).
+
+        :param shown: the environment's part of the observations
+        :param desired_return: (n, k)
+        :param desired_horizon: (n, 1)
+        """
+        observation = (self.features(shown) - self.feature_mean) * self.feature_scale
+        command = th.cat([desired_return, desired_horizon], dim=1) * self.command_scale
+        logits = self.head(self.embed_observation(observation) * self.embed_command(command))
+        return th.log_softmax(logits, dim=1)
+
+    def shown(self, observations: dict[str, Any]) -> Any:
+        """The environment's part of the observations, as tensors."""
+        if isinstance(self.shown_space, spaces.Dict):
+            return {key: th.as_tensor(observations[key], device=self.device) for key in self.shown_space.spaces}
+        return th.as_tensor(observations[OBSERVATION], device=self.device)
+
+    def probabilities(self, observations: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Action probabilities (n, n_actions) for batched observations that carry the command."""
+        with th.inference_mode():
+            log_probabilities = self(
+                self.shown(observations),
+                th.as_tensor(observations[RETURN], device=self.device),
+                th.as_tensor(observations[HORIZON], device=self.device),
+            )
+            return log_probabilities.exp_().cpu().numpy().astype(np.float64)
+
+    def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
+        rows = self.probabilities({key: tensor.cpu().numpy() for key, tensor in observation.items()})  # type: ignore[union-attr]
+        return th.as_tensor(draw(rows, None if deterministic else th.rand(len(rows)).numpy()))
+
+    def predict(
+        self,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Actions with the probabilities they were chosen by, also when the most probable one is taken.
+
+        :return: ``Choices`` (n,), or one ``Choice`` for a single observation
+        :raises ValueError: if the observation carries no command
+        """
+        if not isinstance(observation, dict) or RETURN not in observation or HORIZON not in observation:
+            raise ValueError(
+                f"observation must carry a command under {RETURN!r} and {HORIZON!r}: "
+                "step an environment made by model.follow(env)"
+            )
+        self.set_training_mode(False)
+        single = np.ndim(observation[RETURN]) == 1
+        if single:
+            observation = {key: np.asarray(values)[None] for key, values in observation.items()}
+        rows = self.probabilities(observation)
+        actions = Choices(draw(rows, None if deterministic else th.rand(len(rows)).numpy()), rows)
+        return actions[0] if single else actions, state
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return {
+            **super()._get_constructor_parameters(),
+            "lr_schedule": self._dummy_schedule,
+            "net_arch": self.net_arch,
+            "hidden_fn": self.hidden_fn,
+            "features_extractor_class": self.features_extractor_class,
+            "features_extractor_kwargs": self.features_extractor_kwargs,
+            "optimizer_class": self.optimizer_class,
+            "optimizer_kwargs": self.optimizer_kwargs,
+        }
+
+
+def draw(probabilities: NDArray[np.float64], uniforms: NDArray[Any] | None) -> NDArray[np.int64]:
+    """One action per row: the most probable one, or by inverse transform of ``uniforms`` (n,)."""
+    if uniforms is None:
+        return probabilities.argmax(axis=1)
+    below = (probabilities.cumsum(axis=1) < uniforms[:, None]).sum(axis=1)
+    return np.minimum(below, probabilities.shape[1] - 1)

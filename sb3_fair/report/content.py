@@ -1,0 +1,232 @@
+"""Which figures does a report show, before anything is drawn?"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.report.selection import axis_order, base, colours, representative_set
+from sb3_fair.report.words import long_name, meaning
+
+Array = NDArray[np.float64]
+Curves = Mapping[str, Sequence[float | None]]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One column of the table: a figure that every policy has.
+
+    :param name: objective or notion
+    :param optimised: whether the policies were trained for it
+    :param final: True: the fairness figure after an episode's last step; False: the return of the episode
+    """
+
+    name: str
+    optimised: bool
+    final: bool
+
+    def samples(self, policy: EvaluatedPolicy) -> Array:
+        """The figure in each evaluation episode that has it, (m,)."""
+        if self.final:
+            values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
+        elif self.name in policy.objectives:
+            values = policy.returns[:, policy.objectives.index(self.name)]
+        else:
+            values = np.empty(0)
+        return values[~np.isnan(values)]
+
+    def mean(self, policy: EvaluatedPolicy) -> float:
+        """Mean over the episodes that have the figure, NaN if none has."""
+        samples = self.samples(policy)
+        return float(samples.mean()) if len(samples) else float("nan")
+
+    def half_width(self, policy: EvaluatedPolicy) -> float:
+        """Half the width of the 95 % confidence interval of the mean, NaN with fewer than two episodes."""
+        samples = self.samples(policy)
+        if len(samples) < 2:
+            return float("nan")
+        return float(stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples)))
+
+
+def measures(front: Front) -> list[Measure]:
+    """The optimised objectives, then every fairness figure after the last step that does not repeat one of them."""
+    returns = [Measure(name, optimised=True, final=False) for name in axis_order(front.objectives)]
+    names = dict.fromkeys(name for policy in front for name in policy.final)
+    finals = [Measure(name, optimised=name in front.objectives, final=True) for name in axis_order(list(names))]
+    return returns + [final for final in finals if not (final.optimised and _repeats(front, final))]
+
+
+def axes(front: Front) -> list[Measure]:
+    """The measures that get an axis in radar and parallel coordinates: one for each name, in the papers' order."""
+    found: dict[str, Measure] = {}
+    for measure in measures(front):
+        found.setdefault(measure.name, measure)
+    return [found[name] for name in axis_order(list(found))]
+
+
+def best_performance(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> float:
+    """Largest mean performance of a policy or rule: the 0 of the radar's R axis. NaN without an objective R."""
+    performance = Measure("R", optimised=True, final=False)
+    return max((performance.mean(policy) for policy in (*front, *baselines)), default=float("nan"))
+
+
+def content(
+    front: Front,
+    *,
+    baselines: Sequence[EvaluatedPolicy] = (),
+    curves: Curves | None = None,
+    made: Mapping[str, Any] | None = None,
+    title: str | None = None,
+    run: RunFolder | None = None,
+) -> dict[str, Any]:
+    """Everything the page shows, as numbers, strings, lists and dicts; what is undefined is None."""
+    shown = measures(front)
+    objectives = axis_order(front.objectives)
+    best = best_performance(front, baselines)
+    chosen = representative_set(front.means) if len(front) else []
+    palette = dict(zip(chosen, colours(front.means[chosen], front.objectives), strict=True)) if chosen else {}
+    policies = [
+        {
+            "id": index,
+            "colour": f"rgb({', '.join(map(str, palette[index]))})" if index in palette else None,
+            "command": _command(policy),
+            "use": _use(policy, index, run),
+            **_figures(policy, shown),
+        }
+        for index, policy in enumerate(front)
+    ]
+    return {
+        "title": title or _title(made or {}),
+        "lead": _lead(front),
+        "objectives": objectives,
+        "axes": [shown.index(measure) for measure in axes(front)],
+        "measures": [
+            {
+                "name": measure.name,
+                "label": f"final {measure.name}" if measure.final and measure.optimised else measure.name,
+                "words": long_name(measure.name),
+                "meaning": meaning(measure.name),
+                "optimised": measure.optimised,
+                "shift": _number(best) if base(measure.name) == "R" else 0.0,
+            }
+            for measure in shown
+        ],
+        "policies": policies,
+        "baselines": [_figures(policy, shown) for policy in baselines],
+        "curves": charts(curves or {}),
+        "made": [[str(key), str(value)] for key, value in (made or {}).items()],
+    }
+
+
+def charts(curves: Curves) -> list[dict[str, Any]]:
+    """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached."""
+    time = next((key for key in curves if key.endswith("total_timesteps")), None)
+    if time is None:
+        return []
+    pictures: dict[str, dict[str, str]] = {}
+    for key in curves:
+        name = key.rpartition("/")[2]
+        pair = re.fullmatch(r"(desired|reached|achieved)_(?:return_)?(.+)", name)
+        if pair:
+            pictures.setdefault(f"Asked and reached: {pair[2]}", {})["asked" if pair[1] == "desired" else "reached"] = (
+                key
+            )
+        elif "hypervolume" in name:
+            pictures.setdefault("Hypervolume", {})[name.replace("_", " ")] = key
+        elif name == "loss":
+            pictures.setdefault("Loss", {})["loss"] = key
+        elif name == "ep_rew_mean":
+            pictures.setdefault("Reward of an episode", {})["mean"] = key
+    return [
+        {
+            "title": title,
+            "series": [{"name": name, **_series(curves[time], curves[key])} for name, key in sorted(lines.items())],
+        }
+        for title, lines in sorted(pictures.items(), key=lambda picture: picture[0].startswith("Asked"))
+    ]
+
+
+def _series(time: Sequence[float | None], values: Sequence[float | None]) -> dict[str, list[float]]:
+    points = [(x, y) for x, y in zip(time, values, strict=True) if x is not None and y is not None and np.isfinite(y)]
+    return {"x": [x for x, _ in points], "y": [y for _, y in points]}
+
+
+def _figures(policy: EvaluatedPolicy, shown: Sequence[Measure]) -> dict[str, Any]:
+    return {
+        "name": policy.name,
+        "length": policy.length,
+        "episodes": len(policy.returns),
+        "deterministic": policy.deterministic,
+        "mean": [_number(measure.mean(policy)) for measure in shown],
+        "half": [_number(measure.half_width(policy)) for measure in shown],
+        "chance": [_number(policy.chance.get(measure.name, float("nan"))) for measure in shown],
+    }
+
+
+def _repeats(front: Front, final: Measure) -> bool:
+    """Is the figure after the last step the return of the episode, as with differences or terminal rewards?"""
+    column = front.objectives.index(final.name)
+    for policy in front:
+        values = np.asarray(policy.final.get(final.name, np.full(len(policy.returns), np.nan)))
+        known = ~np.isnan(values)
+        if not np.allclose(policy.returns[known, column], values[known], atol=1e-9):
+            return False
+    return True
+
+
+def _command(policy: EvaluatedPolicy) -> dict[str, Any] | None:
+    if policy.command is None:
+        return None
+    return {
+        "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
+        "horizon": float(policy.command.desired_horizon),
+    }
+
+
+def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str, str] | None:
+    """The lines that run this policy, in a shell and in Python."""
+    if run is None or policy.command is None:
+        return None
+    config = run.config
+    arguments = "".join(f", {key}={value!r}" for key, value in config.get("env_kwargs", {}).items())
+    return {
+        "shell": f"sb3-fair evaluate --run {run.path} --policy {index}",
+        "python": "\n".join(
+            (
+                "from sb3_fair import PCN, make_vec",
+                "from sb3_fair.common.front import Front",
+                "",
+                f"run = {str(run.path)!r}",
+                'model = PCN.load(f"{run}/model.zip")',
+                f'model.set_command(Front.load(f"{{run}}/front.json")[{index}])',
+                f"env = model.follow(make_vec({config.get('env')!r}, n_envs=1{arguments}))",
+                "obs = env.reset()",
+                f"action, _ = model.predict(obs, deterministic={policy.deterministic})",
+            )
+        ),
+    }
+
+
+def _title(made: Mapping[str, Any]) -> str:
+    environment = str(made.get("environment", "")).rpartition("/")[2]
+    return f"Performance and fairness: {environment}" if environment else "Performance and fairness"
+
+
+def _lead(front: Front) -> str:
+    if len(front) < 2:
+        return "The figures of one policy: how much its decisions earn, and how fairly they treat people."
+    return (
+        f"Below are {len(front)} ways of deciding that the program has learned. None of them is better than another "
+        "in everything: to gain in one respect is to give up something in another. Which compromise is right is for "
+        "people to choose, so look, compare, and pick one."
+    )
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,238 @@
+"""How is a trade-off drawn for a paper?
+
+Every function takes evaluated policies and returns a matplotlib ``Figure``, made without pyplot: no window, no global
+state. ``save_all`` writes them as PNG files.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.report.content import Curves, Measure, axes, best_performance, charts
+from sb3_fair.report.selection import base, colours, representative_set
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+GREY = "#b9bcc2"
+INK = "#1b2130"
+SOFT = "#5d6573"
+STYLE = {
+    "font.size": 10,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "figure.dpi": 150,
+    "savefig.bbox": "tight",
+}
+
+
+Draw = TypeVar("Draw", bound=Callable[..., Any])
+
+
+def styled(draw: Draw) -> Draw:
+    """The function with matplotlib's settings as above while it draws."""
+
+    @wraps(draw)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **kwargs)
+
+    return cast(Draw, drawn)
+
+
+@styled
+def save_all(
+    folder: str | Path,
+    front: Front,
+    *,
+    baselines: Sequence[EvaluatedPolicy] = (),
+    curves: Curves | None = None,
+) -> list[Path]:
+    """Writes radar, parallel, pairs, bars and curves as PNG; what there is nothing to draw for is left out."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {"radar": radar(front, baselines), "parallel": parallel(front), "bars": bars(front)}
+    if len(front.objectives) > 1:
+        drawn["pairs"] = pairs(front, baselines)
+    if charts(curves or {}):
+        drawn["curves"] = learning_curves([curves or {}])
+    for name, figure in drawn.items():
+        figure.savefig(folder / f"{name}.png")
+    return [folder / f"{name}.png" for name in drawn]
+
+
+@styled
+def radar(
+    front: Front, baselines: Sequence[EvaluatedPolicy] = (), *, radial_range: tuple[float, float] | None = None
+) -> "Figure":
+    """One polar axis per objective, 0 (best) at the rim, optimised objectives in bold.
+
+    :param baselines: count for the best performance only, which becomes 0 on the R axis
+    :param radial_range: one range for all axes, e.g. the paper's (-300, 0); None gives every axis its own, from the
+        worst policy to 0
+    """
+    shown = axes(front)
+    best = best_performance(front, baselines)
+    values = _means(front, shown) - [best if base(measure.name) == "R" else 0.0 for measure in shown]
+    worst = np.full(len(shown), radial_range[0]) if radial_range else np.nanmin(np.minimum(values, 0), axis=0)
+    reach = np.where(worst < 0, 1 - values / np.where(worst < 0, worst, 1.0), 1.0)
+    angles = np.linspace(0, 2 * np.pi, len(shown), endpoint=False)
+    figure = _figure(6, 6)
+    polar: Any = figure.add_subplot(projection="polar")
+    polar.set_theta_zero_location("N")
+    for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
+        polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
+    labels = [f"{_label(measure)}\n{bottom:.3g}" for measure, bottom in zip(shown, worst, strict=True)]
+    polar.set_xticks(angles, labels)
+    for text, measure in zip(polar.get_xticklabels(), shown, strict=True):
+        text.set_fontweight("bold" if measure.optimised else "normal")
+    polar.set_yticks([0.12, 0.34, 0.56, 0.78, 1.0], [])
+    polar.set_ylim(0, 1.02)
+    polar.tick_params(pad=14)
+    polar.grid(color="#e3e3dd")
+    polar.spines["polar"].set_color(GREY)
+    return figure
+
+
+@styled
+def parallel(front: Front) -> "Figure":
+    """One vertical axis per objective, from the worst to the best policy; one line per policy."""
+    shown = axes(front)
+    values = _means(front, shown)
+    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
+    heights = np.where(high > low, (values - low) / np.where(high > low, high - low, 1.0), 0.5)
+    figure = _figure(1.3 * len(shown) + 2, 4)
+    axis = figure.add_subplot()
+    for line, style in zip(heights, _styles(front), strict=True):
+        axis.plot(range(len(shown)), line, marker="o", markersize=5, **style)
+    for x, measure in enumerate(shown):
+        axis.vlines(x, 0, 1, color=GREY, linewidth=1, zorder=0)
+        axis.text(x, 1.06, f"{high[x]:.3g}", ha="center", color=SOFT)
+        axis.text(x, -0.1, f"{low[x]:.3g}", ha="center", color=SOFT)
+        axis.text(
+            x, 1.16, measure.name, ha="center", color=INK, fontweight="bold" if measure.optimised else "normal", size=12
+        )
+    axis.set_ylim(-0.12, 1.2)
+    axis.axis("off")
+    return figure
+
+
+@styled
+def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
+    """A scatter for every pair of objectives, with 95 % confidence intervals; rules as diamonds with their names."""
+    both = list(combinations([measure for measure in axes(front) if measure.name in front.objectives], 2))
+    columns = min(3, len(both))
+    rows = -(-len(both) // columns)
+    figure = _figure(4.4 * columns, 3.7 * rows)
+    for place, (first, second) in enumerate(both):
+        axis = figure.add_subplot(rows, columns, place + 1)
+        for policy in baselines:
+            point = first.mean(policy), second.mean(policy)
+            axis.plot(*point, "D", markersize=6, color="white", markeredgecolor=SOFT)
+            axis.annotate(policy.name, point, xytext=(6, 5), textcoords="offset points", color=SOFT, size=7)
+        for policy, style in zip(front, _styles(front), strict=True):
+            axis.errorbar(
+                first.mean(policy),
+                second.mean(policy),
+                xerr=np.nan_to_num(first.half_width(policy)),
+                yerr=np.nan_to_num(second.half_width(policy)),
+                fmt="o",
+                markersize=5,
+                elinewidth=0.8,
+                color=style["color"],
+                alpha=style["alpha"],
+                zorder=style["zorder"],
+            )
+        axis.set_xlabel(first.name)
+        axis.set_ylabel(second.name)
+    figure.tight_layout()
+    return figure
+
+
+@styled
+def bars(front: Front) -> "Figure":
+    """Mean and standard deviation of each objective over all policies."""
+    shown = axes(front)
+    values = _means(front, shown)
+    figure = _figure(1.6 * len(shown), 2.8)
+    for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
+        axis = figure.add_subplot(1, len(shown), place + 1)
+        axis.bar([0], [np.nanmean(column)], yerr=[np.nanstd(column)], width=0.5, color=GREY, ecolor=INK, capsize=4)
+        axis.set_title(measure.name, fontweight="bold" if measure.optimised else "normal", color=INK)
+        axis.set_xlim(-0.6, 0.6)
+        axis.set_xticks([])
+        axis.axhline(0, color=SOFT, linewidth=0.8)
+    figure.tight_layout()
+    return figure
+
+
+@styled
+def learning_curves(runs: Sequence[Curves]) -> "Figure":
+    """Hypervolume, loss and reached returns against training steps; mean and standard deviation over several seeds.
+
+    :param runs: columns of the training log of each seed
+    """
+    drawn = [charts(curves) for curves in runs]
+    titles = [chart["title"] for chart in drawn[0]]
+    columns = min(3, len(titles))
+    rows = -(-len(titles) // columns)
+    figure = _figure(4.4 * columns, 3.1 * rows)
+    for place, title in enumerate(titles):
+        axis = figure.add_subplot(rows, columns, place + 1)
+        series = [chart["series"] for seed in drawn for chart in seed if chart["title"] == title]
+        for line, lines in enumerate(zip(*series, strict=True)):
+            x, mean, sd = _over_seeds(lines)
+            axis.plot(x, mean, color=(INK, GREY)[(line + len(series[0]) + 1) % 2], label=lines[0]["name"])
+            if len(lines) > 1:
+                axis.fill_between(x, mean - sd, mean + sd, color=GREY, alpha=0.4, linewidth=0)
+        axis.set_title(title, color=INK)
+        axis.set_xlabel("training steps")
+        if len(series[0]) > 1:
+            axis.legend(frameon=False)
+    figure.tight_layout()
+    return figure
+
+
+def _over_seeds(lines: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64], ...]:
+    """The steps that all seeds reached, with mean and standard deviation of the interpolated curves."""
+    low, high = max(line["x"][0] for line in lines), min(line["x"][-1] for line in lines)
+    x = np.array([step for step in lines[0]["x"] if low <= step <= high])
+    values = np.array([np.interp(x, line["x"], line["y"]) for line in lines])
+    return x, values.mean(axis=0), values.std(axis=0)
+
+
+def _means(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
+    return np.array([[measure.mean(policy) for measure in shown] for policy in front])
+
+
+def _styles(front: Front) -> list[dict[str, Any]]:
+    """Line colour, width and opacity of every policy: representatives in their colour, the others grey."""
+    chosen = representative_set(front.means)
+    palette = dict(zip(chosen, colours(front.means[chosen], front.objectives) / 255, strict=True))
+    other = {"color": GREY, "linewidth": 1.75, "alpha": 0.7 * len(chosen) / len(front), "zorder": 1}
+    return [
+        {"color": palette[index], "linewidth": 2, "alpha": 1.0, "zorder": 2} if index in palette else other
+        for index in range(len(front))
+    ]
+
+
+def _label(measure: Measure) -> str:
+    return f"{measure.name} − best" if base(measure.name) == "R" else measure.name
+
+
+def _figure(width: float, height: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height))

@@ -1,0 +1,78 @@
+"""Which policies stand for a whole trade-off, and in which colour is each one drawn?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+AXES = ("R", "SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "IF", "LIP", "CSC")
+"""Order of the objectives around a radar plot."""
+
+INDIVIDUAL = ("IF", "LIP", "CSC")
+ANCHORS = {"performance": (228, 26, 28), "group": (77, 175, 74), "individual": (55, 126, 184)}
+"""RGB colour of a policy that is best in one type of objective and worst in the others."""
+
+
+def kind(objective: str) -> str:
+    """``"performance"``, ``"group"`` or ``"individual"``, for names such as R, SP@gender, IF@heom."""
+    name = base(objective)
+    if name in INDIVIDUAL:
+        return "individual"
+    return "group" if name in AXES[1:] else "performance"
+
+
+def base(objective: str) -> str:
+    """The notion without its attribute or distance: SP for SP@gender."""
+    return objective.partition("@")[0]
+
+
+def axis_order(objectives: Sequence[str]) -> list[str]:
+    """The objectives sorted as they go around a radar plot; names it does not know come first, as they were."""
+    return sorted(objectives, key=lambda name: AXES.index(base(name)) if base(name) in AXES else -1)
+
+
+def min_max(values: ArrayLike) -> Array:
+    """Each column of (n, k) mapped to [0, 1]; a constant column becomes 0.5."""
+    values = np.asarray(values, dtype=np.float64)
+    low, width = values.min(axis=0), np.ptp(values, axis=0)
+    return np.where(width > 0, (values - low) / np.where(width > 0, width, 1.0), 0.5)
+
+
+def representative_set(values: ArrayLike, size: int = 10, *, normalise: bool = True) -> list[int]:
+    """Row numbers of policies that span the trade-off, in the order in which they were chosen.
+
+    First the best policy of each objective, then, one at a time, the policy that is far from the chosen ones in every
+    objective: the largest mean - 0.25 sd over the objectives of its summed distance to them (FAReL, Appendix C).
+
+    :param values: (n, k) mean return of each policy and objective
+    :param normalise: min-max normalise each objective first; False measures distances in the objectives' own units
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if len(values) == 0:
+        return []
+    scaled = min_max(values) if normalise else values
+    chosen = list(dict.fromkeys(int(best) for best in values.argmax(axis=0)))[:size]
+    while len(chosen) < min(size, len(values)):
+        distance = np.abs(scaled[:, None, :] - scaled[chosen]).sum(axis=1)
+        score = distance.mean(axis=1) - 0.25 * distance.std(axis=1)
+        score[chosen] = -np.inf
+        chosen.append(int(score.argmax()))
+    return chosen
+
+
+def colours(values: ArrayLike, objectives: Sequence[str]) -> NDArray[np.uint8]:
+    """RGB colour (n, 3) of each policy: red for performance, green for group and blue for individual fairness.
+
+    The anchors are mixed by how good a policy is, among these policies, in each type of objective (FAReL, Appendix C).
+
+    :param values: (n, k) mean return of each policy and objective
+    """
+    scaled = min_max(values)
+    kinds = np.array([kind(objective) for objective in objectives])
+    present = [name for name in ANCHORS if name in kinds]
+    quality = np.stack([scaled[:, kinds == name].mean(axis=1) for name in present], axis=1)
+    total = quality.sum(axis=1, keepdims=True)
+    weights = np.where(total > 0, quality / np.where(total > 0, total, 1.0), 1 / len(present))
+    return np.rint(weights @ np.array([ANCHORS[name] for name in present])).astype(np.uint8)

@@ -1,0 +1,70 @@
+"""How does a front become a report on disk?"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.report import figures
+from sb3_fair.report.content import Curves, content
+from sb3_fair.report.html import page
+
+
+def write_report(
+    folder: str | Path,
+    front: Front,
+    *,
+    baselines: Sequence[EvaluatedPolicy] = (),
+    curves: Curves | None = None,
+    made: Mapping[str, Any] | None = None,
+    title: str | None = None,
+) -> Path:
+    """Writes ``report.html`` and ``figures/*.png`` into the folder and returns the path of the page.
+
+    :param folder: is made if need be; if it is the folder of a run, the page shows how to run each policy
+    :param front: the evaluated policies
+    :param baselines: rules to show beside them
+    :param curves: columns of the training log, name -> one number per row (None: no number), with one whose name ends
+        in ``total_timesteps``
+    :param made: what to say about how this was made, in this order
+    :param title: heading of the page; by default it names ``made["environment"]``
+    :raises ValueError: if the front is empty
+    """
+    if not len(front):
+        raise ValueError("front must hold at least one policy, got an empty one")
+    run = RunFolder(folder)
+    run.path.mkdir(parents=True, exist_ok=True)
+    about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=run if run.is_run else None)
+    run.report.write_text(page(about), encoding="utf-8")
+    figures.save_all(run.path / "figures", front, baselines=baselines, curves=curves)
+    return run.report
+
+
+def from_run(folder: str | Path) -> Path:
+    """Writes the report of a run from what the run left in its folder, and returns the path of the page.
+
+    :raises FileNotFoundError: if the folder holds no run, or the run no evaluated policies
+    """
+    run = RunFolder.open(folder)
+    front = run.front
+    if not len(front):
+        raise FileNotFoundError(f"run must hold evaluated policies in front.json, but {str(folder)!r} has none")
+    return write_report(folder, front, baselines=run.baselines, curves=run.curves, made=made_by(run))
+
+
+def made_by(run: RunFolder) -> dict[str, Any]:
+    """How a run was made, in the words of the report."""
+    config = run.config
+    versions = run.versions
+    settings = {**config.get("env_kwargs", {}), **config.get("hyperparams", {})}
+    return {
+        "environment": config.get("env", "unknown"),
+        "algorithm": config.get("algo", "unknown"),
+        "command": run.command,
+        "seed": config.get("seed"),
+        "training steps": config.get("n_timesteps"),
+        "date": versions.pop("date", "unknown"),
+        "settings": ", ".join(f"{key}: {value}" for key, value in settings.items()),
+        "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
+    }

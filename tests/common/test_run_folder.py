@@ -1,0 +1,55 @@
+"""Does a run's folder give back what the run wrote into it?"""
+
+import numpy as np
+import pytest
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.run_folder import RunFolder, plain
+
+
+def test_folders_are_numbered_per_environment_and_algorithm(tmp_path):
+    names = [RunFolder.create(tmp_path, algo, env).path for algo, env in [
+        ("pcn", "sb3_fair:sb3_fair/A-v0"), ("pcn", "sb3_fair/A-v0"), ("pcn", "sb3_fair/B-v0"), ("ppo", "sb3_fair/A-v0")
+    ]]  # fmt: skip
+    assert [str(path.relative_to(tmp_path)) for path in names] == [
+        "pcn/sb3_fair-A-v0_1", "pcn/sb3_fair-A-v0_2", "pcn/sb3_fair-B-v0_1", "ppo/sb3_fair-A-v0_1",
+    ]  # fmt: skip
+
+
+def test_what_a_run_wrote_is_read_back(tmp_path):
+    run = RunFolder.create(tmp_path, "pcn", "A-v0")
+    assert not run.is_run
+    config = {"env": "A-v0", "env_kwargs": {"objectives": ("R", "SP")}, "ref_point": np.array([-1.0, 0.5])}
+    run.start(config=config, args={"seed": None}, command="sb3-fair train --algo pcn")
+    again = RunFolder.open(run.path)
+    assert again.config == {"env": "A-v0", "env_kwargs": {"objectives": ["R", "SP"]}, "ref_point": [-1.0, 0.5]}
+    assert again.args == {"seed": None}
+    assert again.command == "sb3-fair train --algo pcn"
+    assert again.versions["numpy"] == np.__version__ and "date" in again.versions
+
+
+def test_policies_and_rules_are_read_back_exactly(tmp_path):
+    run = RunFolder(tmp_path)
+    policy = EvaluatedPolicy("PCN 0", ("R", "SP"), np.array([[1 / 3, -0.1], [2.0, np.pi]]), np.array([3.0, 4.0]))
+    run.save_results(Front((policy,)), [policy, policy])
+    np.testing.assert_array_equal(run.front[0].returns, policy.returns)
+    assert len(run.baselines) == 2
+
+
+def test_curves_are_numbers_with_none_where_a_row_has_none(tmp_path):
+    (tmp_path / "progress.csv").write_text("time/total_timesteps,train/loss\n100,\n200,0.5\n")
+    assert RunFolder(tmp_path).curves == {"time/total_timesteps": [100.0, 200.0], "train/loss": [None, 0.5]}
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="run must be the folder of a run"):
+        RunFolder.open(tmp_path)
+
+
+def test_plain_knows_what_yaml_knows_and_writes_the_rest_as_text():
+    assert plain({"a": (1, np.int64(2)), "b": np.array([0.5]), "c": len, "d": True}) == {
+        "a": [1, 2],
+        "b": [0.5],
+        "c": "<built-in function len>",
+        "d": True,
+    }

@@ -1,0 +1,202 @@
+"""Does a report hold every figure, in a file that needs nothing else?"""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from sb3_fair.common.front import Front
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.report import figures, from_run, write_report
+from sb3_fair.report.content import Measure, axes, best_performance, charts, content, measures
+from sb3_fair.report.html import page
+
+PNG = b"\x89PNG"
+
+
+class Links(HTMLParser):
+    """Collects everything that a browser would load."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [value for name, value in attrs if name in ("src", "href", "srcset", "action")]
+
+
+def data_of(path):
+    text = path.read_text(encoding="utf-8")
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
+
+
+def test_the_page_is_one_file_that_loads_nothing(tmp_path, front, baselines, curves):
+    path = write_report(tmp_path / "new" / "folder", front, baselines=baselines, curves=curves, made={"seed": 0})
+    links = Links()
+    links.feed(path.read_text(encoding="utf-8"))
+    assert links.found == []
+    style = re.search(r"<style>(.*?)</style>", path.read_text(encoding="utf-8"), re.DOTALL)[1]
+    assert "url(" not in style and "@import" not in style
+
+
+def test_the_page_shows_mean_and_confidence_interval_of_every_policy_and_rule(tmp_path, front, baselines):
+    data = data_of(write_report(tmp_path, front, baselines=baselines))
+    columns = {measure["name"]: index for index, measure in enumerate(data["measures"])}
+    for shown, policy in zip(data["policies"] + data["baselines"], (*front, *baselines), strict=True):
+        assert shown["name"] == policy.name
+        for objective, mean, (low, high) in zip(policy.objectives, policy.mean, policy.ci, strict=True):
+            column = columns[objective]
+            assert shown["mean"][column] == pytest.approx(mean)
+            assert shown["mean"][column] - shown["half"][column] == pytest.approx(low)
+            assert shown["mean"][column] + shown["half"][column] == pytest.approx(high)
+
+
+def test_chance_level_and_command_stand_beside_the_figures(tmp_path, front):
+    data = data_of(write_report(tmp_path, front))
+    names = [measure["name"] for measure in data["measures"]]
+    first = data["policies"][0]
+    assert first["chance"][names.index("SP")] == 0.14
+    assert first["chance"][names.index("IF")] is None
+    assert first["command"]["returns"]["R"] == pytest.approx(front[0].command.desired_return[0])
+    assert first["command"]["horizon"] == front[0].command.desired_horizon
+
+
+def test_axes_go_round_in_the_papers_order_with_the_optimised_ones_marked(front):
+    assert [measure.name for measure in axes(front)] == ["R", "SP", "EO", "OAE", "PP", "PE", "IF", "CSC"]
+    assert [measure.name for measure in axes(front) if measure.optimised] == ["R", "SP", "IF"]
+
+
+def test_a_final_figure_that_repeats_the_return_has_no_column_of_its_own(front):
+    assert [measure.name for measure in measures(front)].count("SP") == 1
+    summed = Front(tuple(replace(policy, returns=policy.returns * 90) for policy in front))
+    twice = [measure for measure in measures(summed) if measure.name == "SP"]
+    assert [measure.final for measure in twice] == [False, True]
+    assert [measure.name for measure in axes(summed)].count("SP") == 1
+
+
+def test_undefined_figures_are_left_out_of_the_mean_and_never_become_zero(front):
+    measure = Measure("PP", optimised=False, final=True)
+    known = front[0].final["PP"][1:]
+    assert np.isnan(front[0].final["PP"][0])
+    assert measure.mean(front[0]) == pytest.approx(known.mean())
+    undefined = replace(front[0], final={"PP": np.full(10, np.nan)})
+    assert content(Front((undefined,)))["policies"][0]["mean"][-1] is None
+
+
+def test_one_evaluation_episode_has_a_mean_and_no_interval(front):
+    single = replace(front[0], returns=front[0].returns[:1], lengths=front[0].lengths[:1], final={})
+    shown = content(Front((single,)))["policies"][0]
+    assert shown["mean"] == single.mean.tolist()
+    assert shown["half"] == [None, None, None]
+
+
+def test_zero_of_the_performance_axis_is_the_best_policy_or_rule(front, baselines):
+    highest = max(policy.mean[0] for policy in (*front, *baselines))
+    assert best_performance(front, baselines) == highest
+    data = content(front, baselines=baselines)
+    assert {measure["name"]: measure["shift"] for measure in data["measures"]}["R"] == highest
+    assert all(measure["shift"] == 0 for measure in data["measures"] if measure["name"] != "R")
+
+
+def test_ten_representatives_have_colours_and_the_others_none(front):
+    coloured = [policy for policy in content(front)["policies"] if policy["colour"]]
+    assert len(coloured) == 10
+    assert all(re.fullmatch(r"rgb\(\d+, \d+, \d+\)", policy["colour"]) for policy in coloured)
+
+
+def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
+    drawn = {chart["title"]: chart["series"] for chart in charts(curves)}
+    assert list(drawn) == ["Hypervolume", "Loss", "Asked and reached: R"]
+    assert [line["name"] for line in drawn["Asked and reached: R"]] == ["asked", "reached"]
+    assert len(drawn["Loss"][0]["x"]) == len(curves["train/loss"]) - 1
+    assert charts({}) == [] and charts({"train/loss": [1.0]}) == []
+
+
+def test_text_from_outside_cannot_break_out_of_the_page(front):
+    evil = Front((replace(front[0], name="</script><b>x"),))
+    text = page(content(evil, title="</title><script>alert(1)</script>"))
+    assert "<script>alert(1)" not in text and "</script><b>x" not in text
+
+
+def test_every_picture_is_written_as_png(tmp_path, front, baselines, curves):
+    write_report(tmp_path, front, baselines=baselines, curves=curves)
+    pictures = sorted(path.name for path in (tmp_path / "figures").iterdir())
+    assert pictures == ["bars.png", "curves.png", "pairs.png", "parallel.png", "radar.png"]
+    assert all((tmp_path / "figures" / name).read_bytes().startswith(PNG) for name in pictures)
+
+
+def test_drawing_leaves_matplotlibs_settings_alone(front):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    figures.radar(front, radial_range=(-300, 0))
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_a_radar_with_a_common_range_puts_its_worst_end_near_the_middle(front):
+    (polar,) = figures.radar(front, radial_range=(-26, 0)).axes
+    reach = np.array([line.get_ydata()[:-1] for line in polar.lines])
+    shifted = front.means[:, 0] - front.means[:, 0].max()
+    np.testing.assert_allclose(reach[:, 0], 0.12 + 0.88 * (1 + shifted / 26))
+    assert polar.get_theta_offset() == pytest.approx(np.pi / 2)
+    weights = {text.get_text().split()[0]: text.get_fontweight() for text in polar.get_xticklabels()}
+    assert weights["SP"] == "bold" and weights["EO"] == "normal"
+
+
+def test_learning_curves_of_two_seeds_show_mean_and_spread(curves):
+    shifted = {**curves, "eval/hypervolume": [value + 1 for value in curves["eval/hypervolume"]]}
+    first = figures.learning_curves([curves, shifted]).axes[0]
+    np.testing.assert_allclose(first.lines[0].get_ydata(), np.array(curves["eval/hypervolume"]) + 0.5)
+    assert len(first.collections) == 1
+
+
+def test_a_front_of_one_policy_and_one_objective_still_makes_a_report(tmp_path, front):
+    alone = replace(front[0], objectives=("R",), returns=front[0].returns[:, :1], command=None, final={}, chance={})
+    data = data_of(write_report(tmp_path, Front((alone,))))
+    assert data["objectives"] == ["R"] and not (tmp_path / "figures" / "pairs.png").exists()
+
+
+def test_an_empty_front_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="front must hold at least one policy"):
+        write_report(tmp_path, Front(()))
+
+
+@pytest.fixture
+def run(tmp_path, front, baselines):
+    run = RunFolder.create(tmp_path, "pcn", "sb3_fair:sb3_fair/JobHiring-Small-v0")
+    run.start(
+        config={
+            "env": "sb3_fair:sb3_fair/JobHiring-Small-v0",
+            "algo": "pcn",
+            "seed": 7,
+            "n_timesteps": 1000,
+            "env_kwargs": {"objectives": ("R", "SP", "IF"), "emit": "difference"},
+            "hyperparams": {"gamma": 0.9},
+        },
+        args={"seed": 7},
+        command="sb3-fair train --algo pcn --seed 7",
+    )
+    run.save_results(front, baselines)
+    return run
+
+
+def test_the_report_of_a_run_says_how_it_was_made_and_how_to_run_each_policy(run, front):
+    data = data_of(from_run(run.path))
+    made = dict(data["made"])
+    assert made["command"] == "sb3-fair train --algo pcn --seed 7" and made["seed"] == "7"
+    assert "emit: difference" in made["settings"] and "numpy" in made["versions"]
+    assert data["policies"][3]["use"]["shell"] == f"sb3-fair evaluate --run {run.path} --policy 3"
+    compile(data["policies"][3]["use"]["python"], "report", "exec")
+    assert "emit='difference'" in data["policies"][3]["use"]["python"]
+    assert data["title"].endswith("JobHiring-Small-v0")
+
+
+def test_a_folder_without_a_run_or_without_policies_is_refused(tmp_path, run):
+    with pytest.raises(FileNotFoundError, match="must be the folder of a run"):
+        from_run(tmp_path)
+    (run.path / "front.json").unlink()
+    with pytest.raises(FileNotFoundError, match="evaluated policies"):
+        from_run(run.path)

@@ -1,0 +1,190 @@
+"""Is the vector what the three ways of emission say, in single and in batched form?"""
+
+import gymnasium as gym
+import mo_gymnasium.wrappers as mo
+import numpy as np
+import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_fair.wrappers import Scalarise, VecScalarise, VecVectorReward, VectorReward
+from sb3_fair.wrappers.scalarise import Chebyshev
+
+LEVELS = [None, -1.0, -0.5, 0.0, -2 / 3, -0.5]
+EMITTED = {
+    "level": [0, -1, -0.5, 0, -2 / 3, -0.5],
+    "difference": [0, -1, 0.5, 0.5, -2 / 3, 1 / 6],
+    "terminal": [0, 0, 0, 0, 0, -0.5],
+}
+
+
+class Told(gym.Env):
+    """Publishes the given fairness figures one after another; rewards 1, 2, 3, ..."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+    fairness_names = ("SP",)
+    max_return = 21.0
+
+    def __init__(self, levels=LEVELS, reset_on_episode=True):
+        self.levels, self.reset_on_episode = levels, reset_on_episode
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        fairness = {"SP": self.levels[self.t], "d_s": 0.25}
+        self.t += 1
+        return np.zeros(1, np.float32), float(self.t), False, self.t == len(self.levels), {"fairness": fairness}
+
+
+def episode(env):
+    """Vectors and rewards of one episode."""
+    env.reset()
+    vectors, rewards, over = [], [], False
+    while not over:
+        _, reward, _, over, info = env.step(0)
+        vectors.append(info["vector_reward"])
+        rewards.append(reward)
+    return np.array(vectors), np.array(rewards)
+
+
+@pytest.mark.parametrize("emit", EMITTED)
+def test_emission_in_consecutive_episodes(emit):
+    env = VectorReward(Told(), ("R", "SP"), emit=emit)
+    for _ in range(2):
+        vectors, rewards = episode(env)
+        np.testing.assert_allclose(vectors[:, 0], [1, 2, 3, 4, 5, 6])
+        np.testing.assert_allclose(vectors[:, 1], EMITTED[emit])
+        np.testing.assert_array_equal(rewards, vectors[:, 0])
+
+
+@pytest.mark.parametrize("emit", EMITTED)
+def test_the_batched_twin_emits_the_same(emit):
+    levels = [LEVELS, LEVELS[::-1], [-0.5]]
+    venv = VecVectorReward(DummyVecEnv([lambda row=row: Told(row) for row in levels]), ("SP", "R"), emit=emit)
+    singles = [VectorReward(Told(row), ("SP", "R"), emit=emit) for row in levels]
+    expected = [np.concatenate([episode(env)[0] for _ in range(8)]) for env in singles]
+    venv.reset()
+    for t in range(8):
+        _, rewards, _, infos = venv.step([0, 0, 0])
+        for i in range(3):
+            np.testing.assert_allclose(infos[i]["vector_reward"], expected[i][t])
+            assert rewards[i] == expected[i][t][1]
+
+
+def test_a_carried_over_history_continues_from_its_last_value():
+    env = VectorReward(Told(reset_on_episode=False), ("SP",), emit="difference")
+    episode(env)
+    vectors, _ = episode(env)
+    np.testing.assert_allclose(vectors[:2, 0], [0.5, -1.0])
+
+
+def test_undefined_is_replaced_and_disparities_are_negated():
+    vectors, _ = episode(VectorReward(Told(), ("SP", "d_s"), undefined=-1.0))
+    np.testing.assert_allclose(vectors[0], [-1.0, -0.25])
+
+
+@pytest.mark.parametrize(
+    ("emit", "low", "high", "max_return"),
+    [("level", -1, 0, 0), ("difference", -1, 1, 1), ("terminal", -1, 0, 0)],
+)
+def test_bounds_of_the_vector(emit, low, high, max_return):
+    env = VectorReward(Told(), ("R", "SP"), emit=emit)
+    assert (env.reward_space.low[1], env.reward_space.high[1]) == (low, high)
+    np.testing.assert_array_equal(env.max_return, [21.0, max_return])
+    assert env.reward_dim == 2 and env.objective_names == ("R", "SP")
+
+
+def test_the_batched_twin_answers_for_its_attributes():
+    venv = VecVectorReward(DummyVecEnv([Told, Told]), ("R", "SP"))
+    assert venv.get_attr("objective_names") == [("R", "SP")] * 2
+    np.testing.assert_array_equal(venv.get_attr("max_return")[0], [21.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"objectives": ("R", "SPP")}, "objectives must be among .*'SPP'.*did you mean 'SP'"),
+        ({"objectives": ("R", "R")}, "none of them twice"),
+        ({"objectives": ()}, "at least one objective"),
+        ({"objectives": ("R",), "emit": "sum"}, "emit must be one of .*'sum'"),
+        ({"objectives": ("R",), "undefined": float("nan")}, "undefined must be a finite number"),
+    ],
+)
+def test_errors_name_the_argument(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        VectorReward(Told(), **arguments)
+
+
+def test_a_string_is_no_sequence_of_objectives():
+    with pytest.raises(TypeError, match="sequence of names"):
+        VectorReward(Told(), "SP")
+
+
+def test_mo_gymnasium_wrappers_take_the_vector():
+    env = VectorReward(Told(), ("R", "SP"), vector=True)
+    env.reset()
+    reward = env.step(0)[1]
+    assert isinstance(reward, np.ndarray) and reward.shape == env.unwrapped.reward_space.shape
+    statistics = mo.MORecordEpisodeStatistics(VectorReward(Told(), ("R", "SP"), vector=True))
+    statistics.reset()
+    for _ in LEVELS:
+        *_, info = statistics.step(0)
+    np.testing.assert_allclose(info["episode"]["r"], [21, sum(EMITTED["level"])], rtol=1e-6)
+    linear = mo.LinearReward(VectorReward(Told(), ("R", "SP"), vector=True), weight=np.array([1.0, 2.0]))
+    linear.reset()
+    linear.step(0)
+    assert linear.step(0)[1] == 0.0
+    normalised = mo.MONormalizeReward(mo.MOClipReward(env, 0, -1, 1), 1)
+    normalised.reset()
+    assert normalised.step(0)[1][0] == 1.0
+
+
+def test_weights_make_one_number():
+    vectors, rewards = episode(Scalarise(VectorReward(Told(), ("R", "SP")), (1, 10)))
+    np.testing.assert_allclose(rewards, vectors @ [1, 10])
+
+
+def test_performance_is_the_default_and_must_be_there():
+    _, rewards = episode(Scalarise(VectorReward(Told(), ("SP", "R"))))
+    np.testing.assert_allclose(rewards, [1, 2, 3, 4, 5, 6])
+    with pytest.raises(ValueError, match="'R' is not among"):
+        Scalarise(VectorReward(Told(), ("SP",)))
+
+
+def test_a_function_of_the_return_telescopes():
+    chebyshev = Chebyshev((1, 5), ideal=(30, 0))
+    vectors, rewards = episode(Scalarise(VectorReward(Told(), ("R", "SP")), chebyshev))
+    assert sum(rewards) == pytest.approx(chebyshev(vectors.sum(axis=0)) - chebyshev(np.zeros(2)))
+    _, rewards = episode(Scalarise(VectorReward(Told(), ("R", "SP")), chebyshev, on="step"))
+    np.testing.assert_allclose(rewards, chebyshev(vectors))
+
+
+@pytest.mark.parametrize("weights", [(1, 10), Chebyshev((1, 5), ideal=(30, 0)), lambda v: v.min(axis=-1)])
+def test_the_batched_twin_scalarises_the_same(weights):
+    venv = VecScalarise(VecVectorReward(DummyVecEnv([Told, lambda: Told(LEVELS[2:])]), ("R", "SP")), weights)
+    env = Scalarise(VectorReward(Told(), ("R", "SP")), weights)
+    expected = np.concatenate([episode(env)[1] for _ in range(3)])
+    venv.reset()
+    np.testing.assert_allclose([venv.step([0, 0])[1][0] for _ in range(15)], expected[:15], rtol=1e-6)
+
+
+@pytest.mark.parametrize("weights", [(1,), (1, float("nan")), lambda v: v])
+def test_weights_must_fit_the_objectives(weights):
+    with pytest.raises(ValueError, match="weights"):
+        Scalarise(VectorReward(Told(), ("R", "SP")), weights)
+
+
+def test_a_scalar_env_cannot_be_scalarised():
+    with pytest.raises(ValueError, match="vector reward"):
+        Scalarise(Told())
+
+
+def test_an_array_reward_is_taken_where_it_is():
+    mo_gymnasium = pytest.importorskip("mo_gymnasium")
+    env = Scalarise(mo_gymnasium.make("deep-sea-treasure-v0"), weights=(1.0, 0.5))
+    env.reset(seed=0)
+    _, reward, _, _, info = env.step(1)
+    assert reward == pytest.approx(info["vector_reward"] @ [1.0, 0.5])

@@ -1,0 +1,23 @@
+"""How does a VecEnv wrapper answer for attributes that a single env's wrapper would have?"""
+
+from typing import Any, ClassVar
+
+from stable_baselines3.common.vec_env import VecEnvWrapper
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
+
+
+class VecLayer(VecEnvWrapper):
+    """A VecEnvWrapper whose ``published`` attributes are found by ``get_attr``, as ``get_wrapper_attr`` finds them.
+
+    SB3's wrappers pass ``get_attr`` to the innermost VecEnv, so that what a wrapper adds to all copies stays unseen.
+    """
+
+    published: ClassVar[tuple[str, ...]] = ()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        if attr_name in self.published:
+            return [getattr(self, attr_name) for _ in self._get_indices(indices)]
+        return super().get_attr(attr_name, indices)
+
+    def has_attr(self, attr_name: str) -> bool:
+        return attr_name in self.published or super().has_attr(attr_name)

@@ -1,0 +1,205 @@
+"""How do performance and fairness become the vector of objectives that a step is rewarded with?"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal, get_args
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.fairness import notion_range
+from sb3_fair.wrappers.infos import publish, stack
+from sb3_fair.wrappers.layer import VecLayer
+
+Emit = Literal["level", "difference", "terminal"]
+PERFORMANCE = "R"
+DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
+
+
+class RewardVector:
+    """The arithmetic that both wrappers share, for n copies of an environment.
+
+    :raises ValueError: if an objective is unknown or named twice, or ``emit`` or ``undefined`` is not allowed
+    """
+
+    def __init__(
+        self,
+        n: int,
+        objectives: Sequence[str],
+        known: Sequence[str],
+        *,
+        emit: Emit,
+        undefined: float,
+        forget: bool,
+        max_performance: float,
+    ) -> None:
+        if isinstance(objectives, str):
+            raise TypeError(f"objectives must be a sequence of names such as ('R', 'SP'), got the string {objectives!r}")
+        self.names = tuple(objectives)
+        allowed = (PERFORMANCE, *known)
+        for name in self.names:
+            if name not in allowed and not name.startswith(DISPARITY):
+                near = get_close_matches(name, allowed, 1)
+                hint = f" (did you mean {near[0]!r}?)" if near else ""
+                raise ValueError(f"objectives must be among {allowed}, got {name!r}{hint}")
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise ValueError(f"objectives must name at least one objective, none of them twice, got {self.names!r}")
+        if emit not in get_args(Emit):
+            raise ValueError(f"emit must be one of {get_args(Emit)}, got {emit!r}")
+        if not np.isfinite(undefined):
+            raise ValueError(f"undefined must be a finite number, got {undefined!r}")
+        self.emit = emit
+        self.undefined = float(undefined)
+        self.forget = forget
+        self.is_fair = np.array([name != PERFORMANCE for name in self.names])
+        self.sources = [
+            (name, -1.0 if name.startswith(DISPARITY) else 1.0) for name in self.names if name != PERFORMANCE
+        ]
+        self.previous = np.zeros((n, len(self.sources)))
+        ranges = np.array([self._range(name) for name in self.names])
+        width = ranges[:, 1] - ranges[:, 0]
+        if emit == "difference":
+            ranges[self.is_fair] = np.stack([-width, width], axis=1)[self.is_fair]
+        self.space = spaces.Box(ranges[:, 0], ranges[:, 1], dtype=np.float64)
+        self.max_return = np.where(self.is_fair, width if emit == "difference" else 0.0, max_performance)
+
+    def _range(self, name: str) -> tuple[float, float]:
+        if name == PERFORMANCE:
+            return -np.inf, np.inf
+        low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else notion_range(name)
+        return min(low, self.undefined), max(high, self.undefined)
+
+    def restart(self, which: Any) -> None:
+        """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
+        if self.forget:
+            self.previous[which] = 0.0
+
+    def rewards(
+        self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """The vectors (n, k) of one step from performance (n,) and the figures after the step."""
+        vector = np.empty((len(performance), len(self.names)))
+        vector[:, ~self.is_fair] = np.asarray(performance)[:, None]
+        if self.sources:
+            vector[:, self.is_fair] = self._fair(fairness, done)
+        return vector
+
+    def _fair(self, fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]) -> NDArray[np.float64]:
+        level = np.stack([sign * fairness[name] for name, sign in self.sources], axis=1)
+        level[np.isnan(level)] = self.undefined
+        if self.emit == "level":
+            return level
+        if self.emit == "terminal":
+            return np.where(done[:, None], level, 0.0)
+        difference = level - self.previous
+        self.previous = level
+        return difference
+
+
+class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Rewards a fairness MDP with a vector: performance ``"R"`` and fairness notions, in the order of ``objectives``.
+
+    The vector (k,) float64 is ``info["vector_reward"]`` and the reward stays the performance reward, so that every
+    SB3 algorithm and wrapper keeps working; :class:`~sb3_fair.wrappers.scalarise.Scalarise` makes another scalar of
+    it. With ``vector=True`` the vector itself is the reward, following MO-Gymnasium. Batched twin:
+    :class:`VecVectorReward`.
+
+    :param env: a fairness MDP (:class:`~sb3_fair.wrappers.fmdp.FairMDP` inside)
+    :param objectives: ``"R"`` and names in ``info["fairness"]``; disparities ``d_s``, ``d_l`` enter negated, so that 0
+        is fair for every fairness objective
+    :param emit: ``"level"``: the notion after each step (its sum grows with the length of the episode, so that shorter
+        episodes look fairer); ``"difference"``: its change, which sums to the notion at the end of the episode;
+        ``"terminal"``: 0, and the notion at the last step
+    :param undefined: stands for a notion that is undefined, e.g. as long as only one group was seen
+    :raises ValueError: if an objective is unknown or an argument is not allowed
+    """
+
+    def __init__(
+        self,
+        env: gym.Env,
+        objectives: Sequence[str],
+        *,
+        emit: Emit = "level",
+        undefined: float = 0.0,
+        vector: bool = False,
+    ) -> None:
+        gym.utils.RecordConstructorArgs.__init__(
+            self, objectives=objectives, emit=emit, undefined=undefined, vector=vector
+        )
+        super().__init__(env)
+        self._rewards = RewardVector(
+            1,
+            objectives,
+            _attribute(env, "fairness_names", ()),
+            emit=emit,
+            undefined=undefined,
+            forget=_attribute(env, "reset_on_episode", True),
+            max_performance=_attribute(env, "max_return", np.inf),
+        )
+        self.vector = vector
+        self.objective_names = self._rewards.names
+        self.reward_space = self._rewards.space
+        self.reward_dim = len(self.objective_names)
+        self.max_return = self._rewards.max_return
+        if vector:  # MO-Gymnasium's wrappers look there
+            self.unwrapped.reward_space = self.reward_space  # type: ignore[attr-defined]
+            self.unwrapped.reward_dim = self.reward_dim  # type: ignore[attr-defined]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._rewards.restart(0)
+        return self.env.reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        fairness = info.get("fairness", {})
+        figures = {
+            name: np.array([np.nan if fairness[name] is None else fairness[name]]) for name, _ in self._rewards.sources
+        }
+        vector = self._rewards.rewards(np.array([reward]), figures, np.array([terminated or truncated]))[0]
+        info["vector_reward"] = vector
+        return obs, vector.copy() if self.vector else reward, terminated, truncated, info
+
+
+def _attribute(env: gym.Env, name: str, default: Any) -> Any:
+    return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
+
+
+class VecVectorReward(VecLayer):
+    """:class:`VectorReward` for a VecEnv: the vectors (n, k) are ``stack(infos, "vector_reward")``."""
+
+    published = ("objective_names", "reward_space", "reward_dim", "max_return")
+
+    def __init__(self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0) -> None:
+        super().__init__(venv)
+        self._rewards = RewardVector(
+            venv.num_envs,
+            objectives,
+            _vec_attribute(venv, "fairness_names", ()),
+            emit=emit,
+            undefined=undefined,
+            forget=_vec_attribute(venv, "reset_on_episode", True),
+            max_performance=_vec_attribute(venv, "max_return", np.inf),
+        )
+        self.objective_names = self._rewards.names
+        self.reward_space = self._rewards.space
+        self.reward_dim = len(self.objective_names)
+        self.max_return = self._rewards.max_return
+
+    def reset(self) -> VecEnvObs:
+        self._rewards.restart(slice(None))
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        fairness = stack(infos, "fairness") if self._rewards.sources else {}
+        publish(infos, "vector_reward", self._rewards.rewards(rewards, fairness, dones))
+        self._rewards.restart(dones)
+        return obs, rewards, dones, infos
+
+
+def _vec_attribute(venv: VecEnv, name: str, default: Any) -> Any:
+    return venv.get_attr(name)[0] if venv.has_attr(name) else default

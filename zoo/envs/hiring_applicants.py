@@ -1,0 +1,143 @@
+"""What is known of an applicant before anybody decides?"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sb3_fair.zoo.envs.groups import Groups
+from sb3_fair.zoo.envs.hiring_population import LANGUAGES, VARIANTS, Population
+from sb3_fair.zoo.envs.settings import parameter, require_integer, require_number, require_one_of
+from sb3_fair.zoo.envs.tables import ages, table
+
+FEATURES = ("age", "gender", "degree", "extra_degree", "nationality", "married", "experience", *LANGUAGES)
+NOMINAL = (1, 4, 5, 7, 8, 9, 10)
+SENSITIVE = (0, 1, 4, 5)
+ATTRIBUTES = {"gender": ("man", "woman"), "nationality": ("Belgian", "foreign")}
+
+YEARS = 47
+"""Scale of age - 18 and of experience."""
+NOISE = 0.01
+BIAS = 0.1
+
+
+def _paper(default: Any, unit: str, where: str) -> Any:
+    return parameter(default, unit, f"Cimpean et al., {where}")
+
+
+@dataclass(frozen=True)
+class HiringConfig:
+    """Parameters of the scenario.
+
+    :raises ValueError: if one is outside what is allowed
+    """
+
+    team_size: int = _paper(100, "employees wanted", "section 4.1")
+    episode_length: int = _paper(1000, "applicants at most", "section 4.1")
+    hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19")
+    diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18")
+    entropy: str = _paper("difference", "what joining adds to the team's entropy, or 'level': what it makes it", "Eq. 18")
+    leaving: bool = _paper(True, "whether employees leave", "Appendix A")
+    steps_per_year: float = parameter(1000, "applicants a year", "chosen here: the figures on leaving are yearly")
+    population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A")
+    bias: int = _paper(0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", "section 4.1")
+    feedback: str = _paper("all", "for whom the right action is known: 'all' or 'hired'", "Eq. 21")
+    end_when_full: bool = _paper(True, "whether a full team ends the episode", "section 4.1")
+    noise: bool = _paper(True, "whether potential, goodness and reward have normal noise", "Eqs. 18-20")
+    hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here")
+
+    def __post_init__(self) -> None:
+        require_integer("team_size", self.team_size, 1)
+        require_integer("episode_length", self.episode_length, 1)
+        require_number("hiring_threshold", self.hiring_threshold, -1, 1)
+        require_number("diversity_weight", self.diversity_weight, 0, 1)
+        require_number("steps_per_year", self.steps_per_year, 1, 1e9)
+        require_one_of("entropy", self.entropy, ("difference", "level"))
+        require_one_of("population", self.population, tuple(VARIANTS))
+        require_one_of("bias", self.bias, (0, 1, 2))
+        require_one_of("feedback", self.feedback, ("all", "hired"))
+        for name in ("leaving", "end_when_full", "noise", "hide_sensitive"):
+            require_one_of(name, getattr(self, name), (False, True))
+
+
+class Applicants(NamedTuple):
+    """Everything about applicants that depends on no action; arrays (rows, m, ...)."""
+
+    features: NDArray[np.float64]
+    """(..., 11): the individual as fairness sees it."""
+    shown: NDArray[np.float32]
+    """(..., 11): the individual as the observation shows it."""
+    counts: NDArray[np.int64]
+    """(..., 14): what joining adds to the team's counts: skills held, degree, extra degree, years of experience, the
+    four languages, man, woman, Belgian, foreign, number of languages, one member."""
+    merit: NDArray[np.float64]
+    """Their own part of the bracket of Eq. 18, with its noise."""
+    reward_noise: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    team_noise: NDArray[np.float64]
+    """Noise in the potential of the team if it changes in their step."""
+    stay: NDArray[np.int64]
+    """Steps they would stay, the one that hires them included."""
+    group: NDArray[np.int64]
+    """(..., partitions): codes of their groups."""
+
+
+class ApplicantPool:
+    """Draws applicants from uniforms.
+
+    Noise is cut at five standard deviations, so that the potential stays within the bounds of the observation.
+    """
+
+    columns = Population.columns + 4
+    """Uniforms per applicant."""
+
+    def __init__(self, config: HiringConfig, groups: Groups) -> None:
+        self.config = config
+        self.population = Population(config.population)
+        cells = self.population.cells
+        degree, extra = cells.education > 0, cells.education > 1
+        later = np.zeros_like(cells.age)
+        known = [(cells.age - 18) / YEARS, cells.gender, degree, extra, cells.nationality, cells.married]
+        self._features = np.stack([*known, *[later] * 5], axis=-1)
+        adds = [degree + 1 * extra, degree, extra, *[later] * 5]
+        adds += [1 - cells.gender, cells.gender, 1 - cells.nationality, cells.nationality, later, later + 1]
+        self._counts = np.stack(adds, axis=-1).astype(np.int64)
+        favoured = (cells.gender == 0) & ((cells.nationality == 0) | (config.bias == 1))
+        self._bias = BIAS * (favoured & (config.bias > 0))
+        self._group = groups.codes({"gender": cells.gender, "nationality": cells.nationality})
+        yearly = {age: float(row["probability"]) for row in table("hiring_leaving") for age in ages(row["ages"])}
+        # P(stays another step) = P(stays another year) ** (1 / steps per year): here its logarithm.
+        self._log_stay = np.log1p([-yearly[age] for age in cells.age.tolist()]) / config.steps_per_year
+
+    def draw(self, uniforms: NDArray[np.float64]) -> Applicants:
+        """Applicants (...) from uniforms (..., 7)."""
+        cell, experience, languages = self.population.draw(uniforms)
+        features, counts = self._features[cell], self._counts[cell]
+        features[..., 6] = experience / YEARS
+        features[..., 7:] = languages
+        counts[..., 0] += experience > 0
+        counts[..., 3] = experience
+        counts[..., 4:8] = languages
+        counts[..., 12] = languages.sum(axis=-1)
+        shown = features.astype(np.float32)
+        if self.config.hide_sensitive:
+            shown[..., SENSITIVE] = 0
+        noise = NOISE * self.config.noise * np.clip(ndtri(uniforms[..., 3:6]), -5, 5)
+        merit = counts[..., 0] / 3 + counts[..., 1] + counts[..., 2] + features[..., 6] + noise[..., 0]
+        if self.config.leaving:
+            stay = np.log1p(-uniforms[..., 6]) / self._log_stay[cell] + 1
+        else:
+            stay = np.full(cell.shape, np.iinfo(np.int64).max)
+        return Applicants(
+            features=features,
+            shown=shown,
+            counts=counts,
+            merit=merit,
+            reward_noise=noise[..., 1],
+            bias=self._bias[cell],
+            team_noise=noise[..., 2],
+            stay=stay.astype(np.int64),
+            group=self._group[cell],
+        )

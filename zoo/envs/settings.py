@@ -1,0 +1,42 @@
+"""How does a scenario state its parameters and check what the user sets?"""
+
+from dataclasses import field, fields
+from difflib import get_close_matches
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+Config = TypeVar("Config")
+
+
+def parameter(default: Any, unit: str, source: str) -> Any:
+    """A dataclass field with its unit and where its default comes from."""
+    return field(default=default, metadata={"unit": unit, "source": source})
+
+
+def configure(config: type[Config], settings: dict[str, Any]) -> Config:
+    """``config(**settings)``; an unknown name is a TypeError that names the nearest known one."""
+    known = [entry.name for entry in fields(config)]  # type: ignore[arg-type]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise TypeError(f"unknown setting {name!r}{hint}; known are {', '.join(known)}")
+    return config(**settings)
+
+
+def require_integer(name: str, value: Any, low: int) -> None:
+    """:raises ValueError: unless ``value`` is an integer >= ``low``"""
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
+
+
+def require_number(name: str, value: Any, low: float, high: float) -> None:
+    """:raises ValueError: unless ``value`` is a number in [low, high]"""
+    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
+
+
+def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """:raises ValueError: unless ``value`` is one of ``allowed``"""
+    if not any(value is option or (type(value) is type(option) and value == option) for option in allowed):
+        raise ValueError(f"{name} must be one of {allowed!r}, got {value!r}")

@@ -1,0 +1,16 @@
+"""How does a scenario read the tables it ships?"""
+
+import csv
+from importlib.resources import files
+
+
+def table(name: str) -> list[dict[str, str]]:
+    """Rows of ``name``.csv of this package; lines that begin with # say where the figures come from."""
+    text = files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
+
+
+def ages(bracket: str) -> range:
+    """The single years of a bracket such as ``"18-19"``."""
+    first, last = map(int, bracket.split("-"))
+    return range(first, last + 1)

@@ -1,0 +1,345 @@
+"""What is a scenario, and how do Gymnasium and Stable-Baselines3 see it?
+
+A scenario is a :class:`World`: n independent copies moved by the same numpy lines. Its faces are generic:
+:class:`WorldEnv` (one copy, Gymnasium), :class:`WorldVectorEnv` (Gymnasium's vector API) and :class:`WorldVecEnv`
+(Stable-Baselines3). All three take the same path: copy i of a batch seeded s is the single environment seeded s + i.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from gymnasium.utils.seeding import np_random
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
+
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers.infos import Info, Record, cut, infos_of
+from sb3_fair.zoo.envs.settings import require_integer, require_one_of
+from sb3_fair.zoo.envs.tapes import Tapes
+
+Array: TypeAlias = NDArray[Any]
+Step: TypeAlias = tuple[Array, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Record]
+Rule: TypeAlias = Callable[..., Array]
+RENDER_MODES = (None, "rgb_array")
+
+
+class World:
+    """n copies of a scenario; the contract that the faces rely on.
+
+    A scenario sets the attributes below, calls :meth:`__init__` with its tapes and writes :meth:`restart`,
+    :meth:`step` and :meth:`render`. What :meth:`step` hands out is fresh: it is never changed afterwards.
+
+    :param n_worlds: number of copies
+    :param tapes: the chances of the steps; :attr:`reset_streams` serve the restarts
+    """
+
+    observation_space: spaces.Space
+    action_space: spaces.Space
+    fairness_spec: FairnessSpec
+    max_steps: int
+    """Steps after which an episode is truncated."""
+    max_return: float = np.inf
+    """Upper bound of an episode's return."""
+    n_agents: int | None = None
+    """None, or N: actions, observations, rewards and records have one more axis, the agents."""
+    rules: ClassVar[Mapping[str, Rule]] = {}
+    """Baselines ``rule(world, rng) -> actions (n,)``, which may look into the hidden state."""
+    render_mode: str | None = None
+
+    def __init__(self, n_worlds: int, tapes: Tapes[Any]) -> None:
+        self.n_worlds = n_worlds
+        self.tapes = tapes
+        self.reset_streams: list[np.random.Generator | None] = [None] * n_worlds
+
+    def reset(self, which: Array, rngs: Sequence[np.random.Generator | None] | None = None) -> Array:
+        """Restarts the copies ``which`` (k,) and returns their observations (k, ...).
+
+        :param rngs: a generator per copy, from which all its later chances follow; None: its own go on
+        """
+        if rngs is not None:
+            seeded = [(index, rng) for index, rng in zip(which.tolist(), rngs, strict=True) if rng is not None]
+            self.seed(seeded)
+        if None in self.reset_streams:
+            unseeded = [index for index, stream in enumerate(self.reset_streams) if stream is None]
+            self.seed([(index, np.random.default_rng()) for index in unseeded])
+        return self.restart(which)
+
+    def seed(self, rngs: Sequence[tuple[int, np.random.Generator]]) -> None:
+        """Gives the copies named their streams: one for the steps, one for the restarts."""
+        streams = [rng.spawn(2) for _, rng in rngs]
+        self.tapes.seed(np.array([index for index, _ in rngs], dtype=np.intp), [steps for steps, _ in streams])
+        for (index, _), (_, restarts) in zip(rngs, streams, strict=True):
+            self.reset_streams[index] = restarts
+
+    def restart(self, which: Array) -> Array:
+        """Begins a new episode in the copies ``which`` (k,); returns observations (k, ...)."""
+        raise NotImplementedError
+
+    def step(self, actions: Array) -> Step:
+        """Observations (n, ...), rewards (n,), terminated (n,), truncated (n,), and the record: arrays by info key.
+
+        :param actions: (n, ...), inside the action space: the faces check them
+        """
+        raise NotImplementedError
+
+    def massage(self) -> Record | None:
+        """What a filter may know before the coming decision of every copy: arrays (n, ...), or None."""
+        return None
+
+    def render(self, index: int) -> NDArray[np.uint8]:
+        """Picture (height, width, 3) of one copy."""
+        raise NotImplementedError
+
+
+class ActionCheck:
+    """Are these actions for n copies inside the action space?
+
+    :raises ValueError: when called with actions that are not, naming the first one and what is allowed
+    """
+
+    def __init__(self, world: World) -> None:
+        space = world.action_space
+        self.space = space
+        self.low: Any
+        self.high: Any
+        if isinstance(space, spaces.Discrete):
+            self.low, self.high, self.kinds = space.start, space.start + space.n - 1, "iu"
+        elif isinstance(space, spaces.MultiDiscrete):
+            self.low, self.high, self.kinds = space.start, space.start + space.nvec - 1, "iu"
+        elif isinstance(space, spaces.Box):
+            self.low, self.high, self.kinds = space.low, space.high, "fiu"
+        else:
+            raise TypeError(f"action_space of a World must be Discrete, MultiDiscrete or Box, got {space!r}")
+        agents = () if world.n_agents is None else (world.n_agents,)
+        self.shape = (world.n_worlds, *agents, *space.shape)  # type: ignore[misc]
+
+    def __call__(self, actions: Any) -> Array:
+        actions = np.asarray(actions)
+        if actions.dtype.kind not in self.kinds or actions.shape != self.shape:
+            raise ValueError(
+                f"actions must be an array of shape {self.shape} with entries of {self.space}, "
+                f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
+            )
+        inside = (actions >= self.low) & (actions <= self.high)
+        if not inside.all():
+            raise ValueError(f"every action must be in {self.space}, got {actions[~inside].flat[0].item()!r}")
+        return actions
+
+
+class WorldEnv(gym.Env):
+    """One copy of a world as a Gymnasium environment.
+
+    :param world_cls: the scenario
+    :param render_mode: None or ``"rgb_array"``
+    :param config: the scenario's settings
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}
+
+    def __init__(self, world_cls: Callable[..., World], render_mode: str | None = None, **config: Any) -> None:
+        self.world = _single_agent(world_cls(1, **config))
+        self.render_mode = self.world.render_mode = _checked(render_mode)
+        self.observation_space = self.world.observation_space
+        self.action_space = self.world.action_space
+        self.fairness_spec = self.world.fairness_spec
+        self.max_steps = self.world.max_steps
+        self.max_return = self.world.max_return
+        self._check = ActionCheck(self.world)
+        self._all = np.arange(1)
+        self._seeded = False
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
+        super().reset(seed=seed)
+        rngs = None if self._seeded and seed is None else [self.np_random]
+        self._seeded = True
+        obs = self.world.reset(self._all, rngs)
+        return obs[0], cut(_massage(self.world), 0)
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, record = self.world.step(self._check([action]))
+        record.update(_massage(self.world))
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), cut(record, 0)
+
+    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+        return None if self.render_mode is None else self.world.render(0)
+
+
+class WorldVectorEnv(VectorEnv):
+    """n copies of a world as a Gymnasium vector environment, which restarts a finished copy in the same step.
+
+    Infos are arrays with Gymnasium's masks (``infos["individual"]["group"]`` and ``infos["individual"]["_group"]``);
+    what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``.
+
+    :param num_envs: number of copies
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {**WorldEnv.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
+
+    def __init__(
+        self, world_cls: Callable[..., World], num_envs: int = 1, render_mode: str | None = None, **config: Any
+    ) -> None:
+        require_integer("num_envs", num_envs, 1)
+        self.num_envs = num_envs
+        self.world = _single_agent(world_cls(num_envs, **config))
+        self.render_mode = self.world.render_mode = _checked(render_mode)
+        self.single_observation_space = self.world.observation_space
+        self.single_action_space = self.world.action_space
+        self.observation_space = batch_space(self.single_observation_space, num_envs)
+        self.action_space = batch_space(self.single_action_space, num_envs)
+        self.fairness_spec = self.world.fairness_spec
+        self.max_return = self.world.max_return
+        self._check = ActionCheck(self.world)
+        self._all = np.arange(num_envs)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        if isinstance(seed, int):
+            seed = [seed + index for index in range(self.num_envs)]
+        obs = self.world.reset(self._all, _generators([None] * self.num_envs if seed is None else seed))
+        return obs, self._masked(_massage(self.world), np.ones(self.num_envs, dtype=bool))
+
+    def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
+        obs, reward, terminated, truncated, record = self.world.step(self._check(actions))
+        record.update(_massage(self.world))
+        done = terminated | truncated
+        infos = self._masked(record, ~done)
+        if done.any():
+            which = np.flatnonzero(done)
+            final = np.full(self.num_envs, None, dtype=object)
+            for index in which:
+                final[index] = obs[index].copy()
+            obs[which] = self.world.reset(which)
+            infos |= self._masked(_massage(self.world), np.ones_like(done))
+            infos |= {"final_obs": final, "_final_obs": done}
+            infos |= {"final_info": self._masked(record, done), "_final_info": done.copy()}
+        return obs, reward, terminated, truncated, infos
+
+    def _masked(self, record: Record, mask: NDArray[np.bool_]) -> dict[str, Any]:
+        infos: dict[str, Any] = {}
+        for key, value in record.items():
+            infos[key] = self._masked(value, mask) if isinstance(value, Mapping) else value
+            infos[f"_{key}"] = mask.copy()
+        return infos
+
+    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+        return None if self.render_mode is None else tuple(self.world.render(index) for index in range(self.num_envs))
+
+
+class WorldVecEnv(VecEnv):
+    """n copies of a world as a Stable-Baselines3 VecEnv; each agent of a world with agents has a slot of its own.
+
+    Infos are light (:mod:`sb3_fair.wrappers.infos`): they share the step's arrays, what is missing is NaN there.
+    Rewards are float64, as SubprocVecEnv's are. World attributes answer for all slots: ``get_attr`` repeats them,
+    ``env_method`` expects arrays with the copies as first axis.
+
+    :param n_envs: number of copies
+    """
+
+    def __init__(
+        self, world_cls: Callable[..., World], n_envs: int = 1, render_mode: str | None = None, **config: Any
+    ) -> None:
+        require_integer("n_envs", n_envs, 1)
+        self.world = world_cls(n_envs, **config)
+        self.world.render_mode = _checked(render_mode)
+        self._check = ActionCheck(self.world)
+        self._all = np.arange(n_envs)
+        self._agents = 1 if self.world.n_agents is None else self.world.n_agents
+        self._actions: Array
+        super().__init__(n_envs * self._agents, self.world.observation_space, self.world.action_space)
+
+    def reset(self) -> Array:
+        rngs = _generators(self._seeds[: self.world.n_worlds])
+        self._reset_seeds()
+        self._reset_options()
+        obs: Array = self._slots(self.world.reset(self._all, rngs))
+        self._note_restart(self._all)
+        return obs
+
+    def step_async(self, actions: Any) -> None:
+        self._actions = self._check(np.reshape(actions, self._check.shape) if self._agents > 1 else actions)
+
+    def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
+        obs, reward, terminated, truncated, record = self.world.step(self._actions)
+        done = terminated | truncated
+        record = self._slots(record | _massage(self.world))
+        record["TimeLimit.truncated"] = np.repeat(truncated & ~terminated, self._agents)
+        infos: list[dict[str, Any]] = list(infos_of(record, self.num_envs))
+        if done.any():
+            which = np.flatnonzero(done)
+            last = self._slots(obs[which])
+            for slot, final in zip(self._slots_of(which), last, strict=True):
+                infos[slot]["terminal_observation"] = final
+            obs[which] = self.world.reset(which)
+            self._note_restart(which)
+        return self._slots(obs), self._slots(reward), np.repeat(done, self._agents), infos
+
+    def _slots(self, value: Any) -> Any:
+        """(n, agents, ...) -> (slots, ...)."""
+        if self.world.n_agents is None:
+            return value
+        if isinstance(value, Mapping):
+            return {key: self._slots(entry) for key, entry in value.items()}
+        return value.reshape(-1, *value.shape[2:])
+
+    def _slots_of(self, which: Array) -> list[int]:
+        slots: list[int] = (which[:, None] * self._agents + np.arange(self._agents)).ravel().tolist()
+        return slots
+
+    def _note_restart(self, which: Array) -> None:
+        record = self._slots(_massage(self.world))
+        for slot in self._slots_of(which):
+            self.reset_infos[slot] = Info(record, slot)
+
+    def close(self) -> None:
+        pass
+
+    def get_images(self) -> Sequence[NDArray[np.uint8] | None]:
+        if self.render_mode != "rgb_array":
+            return [None] * self.world.n_worlds
+        return [self.world.render(index) for index in range(self.world.n_worlds)]
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        value = getattr(self.world, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
+        if set(self._get_indices(indices)) != set(range(self.num_envs)):
+            raise ValueError(f"indices must be None, since all copies share one World, got {indices!r}")
+        setattr(self.world, attr_name, value)
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
+    ) -> list[Any]:
+        value = self._slots(getattr(self.world, method_name)(*method_args, **method_kwargs))
+        return [None if value is None else cut(value, slot) for slot in self._get_indices(indices)]
+
+    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
+        return [False for _ in self._get_indices(indices)]
+
+
+def _generators(seeds: Sequence[int | None]) -> list[np.random.Generator | None]:
+    """The generators that Gymnasium makes of seeds."""
+    return [None if seed is None else np_random(seed)[0] for seed in seeds]
+
+
+def _massage(world: World) -> Record:
+    massage = world.massage()
+    return {} if massage is None else {"massage": massage}
+
+
+def _single_agent(world: World) -> World:
+    if world.n_agents is not None:
+        raise ValueError(f"worlds of several agents have only a VecEnv face, got {type(world).__name__}")
+    return world
+
+
+def _checked(render_mode: str | None) -> str | None:
+    require_one_of("render_mode", render_mode, RENDER_MODES)
+    return render_mode
