@@ -7,14 +7,15 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness import FairnessSpec, Tracker
-from sb3_fair.wrappers.infos import cut, publish, record_of, stack
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers.infos import cut, publish, stack, stacked
+from sb3_fair.wrappers.layer import VecLayer
 
 Probabilities = Literal["policy", "executed"]
-Figures = dict[str, NDArray[np.float64]]
+People = dict[str, Any]
 
 
 class FairnessRecorder:
@@ -29,43 +30,109 @@ class FairnessRecorder:
     ) -> None:
         if probabilities not in ("policy", "executed"):
             raise ValueError(f"probabilities must be 'policy' or 'executed', got {probabilities!r}")
-        if spec.notions and not isinstance(action_space, spaces.Discrete):
-            raise ValueError(
-                f"notions {tuple(spec.notions)!r} compare actions and need a Discrete action space, got {action_space!r}"
-            )
+        self.spec = spec
         self.forget = forget
         self.executed = probabilities == "executed"
-        self.tracker: Tracker | None = spec.tracker(n) if spec.notions else None
-        self.names: tuple[str, ...] = self.tracker.names if self.tracker else ()
-        self.needs_probabilities = bool(self.tracker and self.tracker.needs_probabilities)
-        if isinstance(action_space, spaces.Discrete):
-            self.start, self.one_hot = int(action_space.start), np.eye(int(action_space.n))
+        self.tracker = None
+        self.names: tuple[str, ...] = ()
+        if spec.notions:
+            if not isinstance(action_space, spaces.Discrete):
+                raise ValueError(
+                    f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
+                )
+            self.tracker = spec.tracker(n, int(action_space.n))
+            self.names = self.tracker.names
+            self.first_action, self.one_hot = int(action_space.start), np.eye(int(action_space.n))
 
-    def distributions(self, actions: NDArray[Any], probabilities: Any) -> NDArray[np.float64] | None:
-        """Rows (n, n_actions) for the tracker: the policy's, else the one-hot rows of the executed actions."""
-        if not self.needs_probabilities:
+    def record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
+        """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
+
+        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``; several people per
+            copy bring their own ``action``
+        :param actions: (n,), executed
+        :param probabilities: (n, n_actions) of the policy, or None
+        :return: ids, -1 where nobody is present
+        """
+        assert self.tracker is not None
+        own = people.get("action")
+        if own is None or np.ndim(own) < 2:
+            rows = self._distributions(actions, probabilities)
+            features = people.get("features")
+            return self.tracker.add(
+                people["group"], actions, features=features, probabilities=rows, feedback=people["feedback"]
+            )
+        own = np.asarray(own)
+        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
+        ids = np.full(own.shape, -1)
+        for place in range(own.shape[1]):
+            which = np.flatnonzero(present[:, place])
+            if len(which):
+                person = {key: _at(value, which, place) for key, value in people.items()}
+                rows = self._distributions(person["action"], person.get("probabilities"))
+                ids[which, place] = self.tracker.add(
+                    person["group"],
+                    person["action"],
+                    features=person.get("features"),
+                    probabilities=rows,
+                    feedback=person["feedback"],
+                    which=which,
+                )
+        return ids
+
+    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> Any:
+        """The policy's rows (n, n_actions), else the executed actions as one-hot rows."""
+        assert self.tracker is not None
+        if not self.tracker.needs_probabilities:
             return None
         if probabilities is None or self.executed:
-            rows: NDArray[np.float64] = self.one_hot[actions - self.start]
-            return rows
-        return np.asarray(probabilities, dtype=np.float64)
+            return self.one_hot[actions - self.first_action]
+        return probabilities
 
     def restart(self, which: Sequence[int] | NDArray[Any]) -> None:
         """New episodes begin in the copies ``which``."""
         if self.tracker is not None and self.forget:
             self.tracker.reset(which)
 
-    def figures(self) -> Figures:
+    def figures(self) -> dict[str, NDArray[np.float64]]:
         """The notions after what has been recorded, name -> (n,), NaN where undefined."""
         return self.tracker.values() if self.tracker else {}
 
+    def update_feedback(self, copy: int, id: int, value: float) -> bool:
+        """Late feedback for individual ``id`` of a copy."""
+        return self.tracker is not None and self.tracker.update_feedback(copy, id, value)
 
-def refuse_second(env_has: bool) -> None:
-    """:raises ValueError: if the environment is a fairness MDP already"""
-    if env_has:
+
+def _at(value: Any, which: NDArray[Any], place: int) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _at(entry, which, place) for key, entry in value.items()}
+    return None if value is None else value[which, place]
+
+
+def _people(spec: FairnessSpec, published: Any) -> People:
+    """Arrays of people, as the environment published them, in the form that the tracker takes."""
+    person = spec.individual(None, None, {"individual": published})
+    return {**published, "group": person.group, "features": person.features, "feedback": person.feedback}
+
+
+def _describe(spec: FairnessSpec, obs: Any, action: Any, info: Mapping[str, Any]) -> People:
+    """The entry ``individual`` of one copy's info, as the spec's callables see it."""
+    person = spec.individual(obs, action, info)
+    seen = {"group": person.group, "feedback": person.feedback}
+    if person.features is not None:
+        seen["features"] = person.features
+    return {"action": int(action), **info.get("individual", {}), **seen}
+
+
+def _taken_from_info(spec: FairnessSpec) -> bool:
+    """Does the environment itself publish who its individuals are?"""
+    return spec.group is None and spec.features is None and spec.feedback is None
+
+
+def _refuse_second(inside: bool) -> None:
+    if inside:
         raise ValueError(
-            "env already is a fairness MDP: FairMDP is inside (registered sb3_fair IDs have one; pass objectives=, "
-            "audit= or spec= to gym.make to change what it measures)"
+            "env already is a fairness MDP: there is a FairMDP inside (in every sb3_fair ID; pass objectives=, audit= "
+            "or spec= to gym.make to change what it measures)"
         )
 
 
@@ -106,48 +173,119 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
             self, spec=spec, probabilities=probabilities, reset_on_episode=reset_on_episode, _disable_deepcopy=True
         )
         super().__init__(env)
-        refuse_second(env.has_wrapper_attr("fairness_recorder"))
+        _refuse_second(env.has_wrapper_attr("fairness_names"))
         self.fairness_spec = spec
         self.reset_on_episode = reset_on_episode
-        self.fairness_recorder = FairnessRecorder(spec, env.action_space, 1, probabilities, reset_on_episode)
+        self._recorder = FairnessRecorder(spec, env.action_space, 1, probabilities, reset_on_episode)
+        self._published = _taken_from_info(spec)
         self._obs: Any = None
 
     @property
     def fairness_names(self) -> tuple[str, ...]:
         """Names of the notions in ``info["fairness"]``."""
-        return self.fairness_recorder.names
+        return self._recorder.names
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self.fairness_recorder.restart([0])
+        self._recorder.restart([0])
         self._obs, info = self.env.reset(seed=seed, options=options)
         return self._obs, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         probabilities = getattr(action, "probabilities", None)
         if probabilities is not None:
-            action = int(action)
+            action, probabilities = int(action), probabilities[None]
         obs, reward, terminated, truncated, info = self.env.step(action)
-        recorder = self.fairness_recorder
-        if recorder.tracker is not None:
-            person = self.fairness_spec.individual(self._obs, action, info)
-            actions = person.actions
-            ids = recorder.tracker.add(
-                person.group,
-                actions,
-                features=person.features,
-                probabilities=recorder.distributions(actions, None if probabilities is None else probabilities[None]),
-                feedback=person.feedback,
-                which=person.which,
-            )
-            info["individual"] = {**info.get("individual", person.described), "id": person.single(ids)}
-        info["fairness"] = {**info.get("fairness", {}), **cut(recorder.figures(), 0)}
+        if self._recorder.names:
+            if not (self._published and "individual" in info):
+                info["individual"] = _describe(self.fairness_spec, self._obs, action, info)
+            people = stacked([info["individual"]])
+            if self._published:
+                people = _people(self.fairness_spec, people)
+            ids = self._recorder.record(people, np.array([action]), probabilities)[0]
+            info["individual"]["id"] = int(ids) if ids.ndim == 0 else ids[ids >= 0]
+        info["fairness"] = {**info.get("fairness", {}), **cut(self._recorder.figures(), 0)}
         self._obs = obs
         return obs, reward, terminated, truncated, info
 
     def update_feedback(self, id: int, value: float) -> bool:
-        """Feedback that came late: the action that would have been right for individual ``id`` of this history.
+        """Feedback that came late: the action that would have been right for individual ``id``.
 
         :return: whether the individual was still in the history
         """
-        tracker = self.fairness_recorder.tracker
-        return tracker is not None and tracker.update_feedback(0, id, value)
+        return self._recorder.update_feedback(0, id, value)
+
+
+class VecFairMDP(VecLayer):
+    """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
+
+    published = ("fairness_spec", "fairness_names", "reset_on_episode")
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        spec: FairnessSpec,
+        *,
+        probabilities: Probabilities = "policy",
+        reset_on_episode: bool = True,
+    ) -> None:
+        super().__init__(venv)
+        _refuse_second(venv.has_attr("fairness_names"))
+        self.fairness_spec = spec
+        self.reset_on_episode = reset_on_episode
+        self._recorder = FairnessRecorder(spec, venv.action_space, venv.num_envs, probabilities, reset_on_episode)
+        self._published = _taken_from_info(spec)
+
+    @property
+    def fairness_names(self) -> tuple[str, ...]:
+        """Names of the notions in ``info["fairness"]``."""
+        return self._recorder.names
+
+    def reset(self) -> VecEnvObs:
+        self._recorder.restart(np.arange(self.num_envs))
+        self._obs = self.venv.reset()
+        return self._obs
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        self._probabilities = getattr(actions, "probabilities", None)
+        self._actions = np.asarray(actions)
+        self.venv.step_async(self._actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        if self._recorder.names:
+            published = self._individuals(infos)
+            people = _people(self.fairness_spec, published) if self._published else published
+            ids = self._recorder.record(people, self._actions, self._probabilities)
+            publish(infos, "individual", {**published, "id": ids})
+        told = stack(infos, "fairness") if "fairness" in infos[0] else {}
+        publish(infos, "fairness", {**told, **self._recorder.figures()})
+        which = np.flatnonzero(dones)
+        if len(which):
+            self._recorder.restart(which)
+        self._obs = obs
+        return obs, rewards, dones, infos
+
+    def _individuals(self, infos: list[dict[str, Any]]) -> People:
+        """Who was decided on in each copy, as published by the environments or seen by the spec's callables."""
+        if self._published and "individual" in infos[0]:
+            people: People = stack(infos, "individual")
+            return people
+        observations = (_observation(self._obs, index) for index in range(self.num_envs))
+        people = stacked(
+            [
+                _describe(self.fairness_spec, obs, action, info)
+                for obs, action, info in zip(observations, self._actions, infos, strict=True)
+            ]
+        )
+        return people
+
+    def update_feedback(self, copy: int, id: int, value: float) -> bool:
+        """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`."""
+        return self._recorder.update_feedback(copy, id, value)
+
+
+def _observation(obs: VecEnvObs, index: int) -> Any:
+    """The observation of one copy."""
+    if isinstance(obs, dict):
+        return {key: value[index] for key, value in obs.items()}
+    return obs[index]

@@ -58,7 +58,7 @@ class Info(dict[str, Any]):
         return dict.__contains__(self, key) or key in self.record
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # noqa: SIM401 (this is get)
 
     def copy(self) -> "Info":
         filled = Info(self.record, self.index)
@@ -96,16 +96,20 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
     for info in infos:
         if key not in info:
             raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(info)}")
-    return _stack([info[key] for info in infos])
+    return stacked([info[key] for info in infos])
 
 
-def _stack(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], Mapping):
-        return {key: _stack([value[key] for value in values]) for key in values[0]}
-    if any(value is None for value in values):
-        return np.array([np.nan if value is None else value for value in values], dtype=float)
-    stacked = np.stack([np.asarray(value) for value in values])
-    return stacked.astype(float) if stacked.dtype == object else stacked
+def stacked(values: Sequence[Any]) -> Any:
+    """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, objects for names."""
+    first = values[0]
+    if isinstance(first, Mapping):
+        return {key: stacked([value[key] for value in values]) for key in first}
+    if isinstance(first, (str, tuple)):
+        names = np.empty(len(values), dtype=object)
+        names[:] = values
+        return names
+    array = np.stack([np.asarray(np.nan if value is None else value) for value in values])
+    return array.astype(float) if array.dtype == object else array
 
 
 def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness import notion_range
+from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -38,9 +38,9 @@ class RewardVector:
         max_performance: float,
     ) -> None:
         if isinstance(objectives, str):
-            raise TypeError(f"objectives must be a sequence of names such as ('R', 'SP'), got the string {objectives!r}")
-        self.names = tuple(objectives)
+            raise TypeError(f"objectives must be a sequence of names such as ('R', 'SP'), got {objectives!r}")
         allowed = (PERFORMANCE, *known)
+        self.names = tuple(full for name in objectives for full in _variants(name, allowed))
         for name in self.names:
             if name not in allowed and not name.startswith(DISPARITY):
                 near = get_close_matches(name, allowed, 1)
@@ -70,7 +70,7 @@ class RewardVector:
     def _range(self, name: str) -> tuple[float, float]:
         if name == PERFORMANCE:
             return -np.inf, np.inf
-        low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else notion_range(name)
+        low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else find_notion(name.split("@")[0]).bounds
         return min(low, self.undefined), max(high, self.undefined)
 
     def restart(self, which: Any) -> None:
@@ -98,6 +98,12 @@ class RewardVector:
         difference = level - self.previous
         self.previous = level
         return difference
+
+
+def _variants(name: str, allowed: Sequence[str]) -> tuple[str, ...]:
+    """``name`` itself, or all its variants (``"SP@gender"``, ...) where several are measured."""
+    variants = tuple(known for known in allowed if known.startswith(f"{name}@"))
+    return (name,) if name in allowed or not variants else variants
 
 
 class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
@@ -173,7 +179,9 @@ class VecVectorReward(VecLayer):
 
     published = ("objective_names", "reward_space", "reward_dim", "max_return")
 
-    def __init__(self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0) -> None:
+    def __init__(
+        self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0
+    ) -> None:
         super().__init__(venv)
         self._rewards = RewardVector(
             venv.num_envs,

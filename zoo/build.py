@@ -8,11 +8,12 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sb3_fair.fairness import FairnessSpec, History, SlidingWindow
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.history import History
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
-from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VecVectorReward, VectorReward
+from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 
 
@@ -60,9 +61,9 @@ class Measurement:
         spec = self.spec or spec
         changes: dict[str, Any] = {}
         if self.objectives is not None or self.audit:
-            names = (name.split("@")[0] for name in (*(self.objectives or ()), *self.audit))
+            names = dict.fromkeys((*(self.objectives or ()), *self.audit))
             changes["notions"] = tuple(
-                dict.fromkeys(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
+                name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY)
             )
         if self.window is not None:
             changes["history"] = SlidingWindow(self.window)

@@ -8,7 +8,7 @@ from stable_baselines3.common.monitor import ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.wrappers.infos import stack
+from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.wrappers.layer import VecLayer
 
 
@@ -20,7 +20,7 @@ class VectorMonitor(VecLayer):
 
     :param venv: a VecEnv whose infos carry ``vector_reward``
     :param filename: where to write the CSV file (SB3 appends ``monitor.csv``); None: no file
-    :raises KeyError: at the first step, if the infos carry no ``vector_reward``
+    :raises ValueError: at the first step, if the infos carry no ``vector_reward``
     """
 
     def __init__(self, venv: VecEnv, filename: str | Path | None = None) -> None:
@@ -43,7 +43,7 @@ class VectorMonitor(VecLayer):
         obs, rewards, dones, infos = self.venv.step_wait()
         self._rewards += rewards
         self._lengths += 1
-        self._vectors = self._vectors + stack(infos, "vector_reward")
+        self._vectors = self._vectors + vector_rewards(infos)
         if dones.any():
             for index in np.flatnonzero(dones):
                 episode = {

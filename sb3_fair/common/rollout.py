@@ -14,7 +14,7 @@ import numpy as np
 import torch as th
 from numpy.typing import NDArray
 from stable_baselines3.common.monitor import ResultsWriter
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.wrappers.infos import stack
 
@@ -83,6 +83,8 @@ def twin(venv: VecEnv) -> VecEnv:
 
     :raises TypeError: if the environments cannot be copied, as those in other processes
     """
+    if isinstance(venv, SubprocVecEnv):  # a copy would close this one's pipes when it is thrown away
+        raise TypeError("environments in other processes cannot be copied")
     if not isinstance(venv, VecEnvWrapper):
         return copy.deepcopy(venv)
     inside = twin(venv.venv)

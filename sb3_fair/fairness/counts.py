@@ -47,20 +47,20 @@ class GroupCounts:
         """Counts (n, groups, CELLS) without column 0."""
         return self.counts[:, 1:]
 
-    def add(self, rows: Rows, order: NDArray[np.int64], cells: NDArray[np.int8], labels: Any) -> None:
+    def add(
+        self, rows: Rows, order: NDArray[np.int64], cells: NDArray[np.int8], columns: NDArray[np.intp]
+    ) -> None:
         """One decision for each of the copies ``rows``.
 
         :param order: (m,) how many decisions the copy has seen before since its reset
+        :param cells: (m,), see :func:`cells_of`
+        :param columns: (m,) from the partition
         """
-        columns = self.partition.columns(labels)
-        if len(columns) != len(order):
-            raise ValueError(f"group must have one label per individual ({len(order)}), got {len(columns)}")
         if self.partition.size > self.counts.shape[1]:
             self._shape(2 * self.partition.size)
         codes = columns * CELLS + cells
         slots = self._slots[rows] + order % self.capacity
-        copies = self._copies[rows]
-        self._count(rows, copies, codes, self._codes.take(slots))
+        self._count(rows, self._copies[rows], codes, self._codes.take(slots))
         self._codes[slots] = codes
 
     def _count(self, rows: Rows, copies: NDArray[Any], codes: NDArray[Any], gone: NDArray[Any]) -> None:

@@ -91,7 +91,7 @@ class DiscountedHistory(History):
     Let F_m be IF on the m newest interactions. At the first m >= ``min_window`` at which |F_m - F_(m-1)| has been
     at most ``threshold`` for ``delay`` consecutive m, everything older than the m newest is dropped, in all notions.
     So it needs features and probabilities, unless ``threshold`` is negative (then nothing is dropped). With several
-    distances the first one decides. Dropping happens once per step: when the values are read.
+    distances the first one decides. Dropping happens once per step, after its last individual.
 
     :param factor: in (0, 1]
     :param max_size: never keep more than this; a warning says when it is reached
@@ -127,6 +127,9 @@ class DiscountedHistory(History):
     @property
     def truncates(self) -> bool:
         return self.threshold >= 0
+
+
+DEFAULT_HISTORY = SlidingWindow(500)
 
 
 def check_history(history: Any) -> History:

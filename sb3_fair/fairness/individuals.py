@@ -7,7 +7,6 @@ sum of the s_j that are there, weighted with the weight of the older member of e
 Arrays have the copies first and the people last, (n, d, w): reductions run over a short middle axis of long rows.
 """
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -65,7 +64,7 @@ class Individuals:
         self._features = np.zeros((n, 0, self._capacity))
         self._roots = np.zeros((n, 0, self._capacity))
         self.views = [View(n, self._capacity, *view) for view in views]
-        self._needs_roots = any(view.sums for view in self.views)
+        self.needs_roots = any(view.sums for view in self.views)
 
     def add(
         self, rows: Rows, ids: NDArray[np.int64], features: Array, roots: Array | None, accepted: NDArray[np.bool_]
@@ -82,7 +81,7 @@ class Individuals:
         if self._reservoir is None:
             slots = (ids - self._base[rows]) % self._capacity
         else:
-            chosen, slots = self._reservoir.choose(copies, ids - self._base[rows], self._capacity)
+            chosen, slots = self._reservoir.choose(copies, ids - self._base[rows])
             if len(chosen) < len(copies):
                 if not len(chosen):
                     return
@@ -153,7 +152,7 @@ class Individuals:
 
     def _subtract(self, copies: Index, slots: Index) -> None:
         """Takes the pair terms of leavers out of the sums of their older partners."""
-        if not self._needs_roots:
+        if not self.needs_roots:
             return
         features, roots = self._features[copies, :, slots], self._roots[copies, :, slots]
         people, ids = self._features[copies], self._ids[copies]
@@ -199,7 +198,7 @@ class Individuals:
                 mean = np.einsum("nw,nw->n", self.weight, sums) / pairs
                 results[pair.name] = np.where(self.size < pair.smallest, 0.0, pair.offset + mean)
         if view.neighbours is not None:
-            results["CSC"] = view.neighbours.value(self.weight)
+            results["CSC"] = np.where(self.size < 2, 0.0, view.neighbours.value(self.weight))
         return results
 
     def _pairs(self) -> Array:
@@ -232,8 +231,6 @@ class Individuals:
             if self.size.max() == self._capacity < self._limit:
                 self._grow(min(2 * self._capacity, self._limit))
             self._room = self._capacity - int(self.size.max()) - 1 if self._capacity < self._limit else 2**62
-            if self._capacity == self._limit and not self.history.samples and self.history.forgets:
-                pass
 
     def _grow(self, capacity: int) -> None:
         """Doubles the slots; people are put in order of age from slot 0 on."""

@@ -155,7 +155,7 @@ class Neighbours:
         self._bounds[rows] = bounds
 
     def value(self, weight: Array) -> Array:
-        """Minus the weighted mean of the terms, (n,); 0 for nobody."""
+        """Minus the weighted mean of the terms, (n,); without meaning for fewer than 2 people."""
         total = np.add.reduce(weight, axis=1)
         return -np.einsum("nw,nw->n", weight, self.terms) / (total + (total == 0))
 

@@ -15,12 +15,11 @@ class Reservoir:
         self._generators = [np.random.default_rng((seed, copy)) for copy in range(n)]
 
     def choose(
-        self, copies: NDArray[np.intp], seen: NDArray[np.int64], capacity: int
+        self, copies: NDArray[np.intp], seen: NDArray[np.int64]
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Which of the newcomers are kept, and in which slot: indices and slots, both (number kept,).
 
         :param seen: (m,) how many people each of the ``copies`` (m,) has seen before
-        :param capacity: slots in use so far, at most the size of the sample
         """
         slots = seen.copy()
         for index in np.flatnonzero(seen >= self._size):

@@ -243,6 +243,7 @@ class PCN(BaseAlgorithm):
             )
             self.env = self._commanded(self.env)
             self.observation_space = self.env.observation_space
+        self.objective_names = tuple(self.objective_names)  # a list, once it was saved as JSON
         self.policy = self.policy_class(
             self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
         ).to(self.device)
@@ -410,10 +411,10 @@ class PCN(BaseAlgorithm):
                 returns = returns + jitter * self.rng.standard_normal(returns.shape, dtype=np.float32)
             log_probabilities = self.policy(
                 self.policy.shown(batch.observations),
-                th.as_tensor(returns, device=self.device),
-                th.as_tensor(batch.horizons, device=self.device)[:, None],
+                self.policy.tensor(returns),
+                self.policy.tensor(batch.horizons)[:, None],
             )
-            loss = functional.nll_loss(log_probabilities, th.as_tensor(batch.actions, device=self.device))
+            loss = functional.nll_loss(log_probabilities, self.policy.tensor(batch.actions))
             self.policy.optimizer.zero_grad()
             loss.backward()
             self.policy.optimizer.step()
@@ -681,6 +682,9 @@ class PCN(BaseAlgorithm):
             model.n_envs = venv.num_envs
             model.set_env(venv, force_reset)
         return model
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "policy.optimizer"], []
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "eval_env"]

@@ -1,4 +1,4 @@
-"""Which partitions of the individuals does a scenario compare?"""
+"""Which attributes of its individuals does a scenario publish, so that their groups can be compared?"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -11,48 +11,37 @@ Group: TypeAlias = Partition | list[Partition]
 
 
 class Groups:
-    """Int codes of the individuals for every partition that is compared.
+    """The attributes that a choice of groups needs.
 
-    :param group: the name of an attribute; a tuple of them: their product partition, in which each combination of
-        labels is a group; a list of such: several partitions, each with its own figures
-    :param attributes: names of the labels, in the order of their codes, per attribute that the individuals have
+    One attribute is published as int codes and named by nobody else; several as a dict attribute -> codes, from which
+    the fairness spec picks and combines.
+
+    :param group: the name of an attribute; a tuple of them: their product partition, in which each combination is a
+        group; a list of such: several partitions, each with its own figures
+    :param attributes: per attribute that individuals have, the names of its codes 0, 1, ...
     :raises ValueError: if an attribute is unknown
     """
 
     def __init__(self, group: Group, attributes: Mapping[str, Sequence[str]]) -> None:
-        self.several = isinstance(group, list)
-        wanted = group if isinstance(group, list) else [group]
-        self.partitions = [(part,) if isinstance(part, str) else tuple(part) for part in wanted]
-        names = {name for part in self.partitions for name in part}
-        if not names or not all(self.partitions) or not names <= set(attributes):
+        partitions = group if isinstance(group, list) else [group]
+        names = [name for part in partitions for name in ([part] if isinstance(part, str) else part)]
+        if not names or not set(names) <= set(attributes):
             raise ValueError(f"group must be made of the attributes {tuple(attributes)}, got {group!r}")
-        self.labels = attributes
+        self.attributes = tuple(dict.fromkeys(names))
+        self.alone = isinstance(group, str)
+        self.source = None if self.alone else group
+        """``group`` of the fairness spec."""
+        self.names: Any = {name: tuple(attributes[name]) for name in self.attributes}
+        """``group_names`` of the fairness spec."""
+        if self.alone:
+            self.names = self.names[group]
 
-    @property
-    def names(self) -> Any:
-        """Names of the groups in the order of their codes; a dict partition -> names if there are several."""
-        names = [self._product([list(self.labels[name]) for name in part]) for part in self.partitions]
-        return dict(zip(map("+".join, self.partitions), names, strict=True)) if self.several else names[0]
-
-    @staticmethod
-    def _product(columns: list[list[str]]) -> tuple[str, ...]:
-        names = [""]
-        for column in columns:
-            names = [f"{name}+{label}" if name else label for name in names for label in column]
-        return tuple(names)
-
-    def codes(self, attributes: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-        """Codes (..., partitions) from the codes (...) of the single attributes."""
-        columns = []
-        for part in self.partitions:
-            code = np.zeros_like(attributes[part[0]], dtype=np.int64)
-            for name in part:
-                code = code * len(self.labels[name]) + attributes[name]
-            columns.append(code)
-        return np.stack(columns, axis=-1)
+    def codes(self, **attributes: NDArray[Any]) -> NDArray[np.int64]:
+        """Codes (..., attributes needed) from those of all attributes (...)."""
+        return np.stack([attributes[name] for name in self.attributes], axis=-1).astype(np.int64)
 
     def record(self, codes: NDArray[np.int64]) -> Any:
-        """``info["individual"]["group"]`` from the codes (n, partitions): (n,), or a dict partition -> (n,)."""
-        if not self.several:
+        """``info["individual"]["group"]`` of n copies, from their codes (n, attributes needed)."""
+        if self.alone:
             return codes[:, 0]
-        return {"+".join(part): codes[:, column] for column, part in enumerate(self.partitions)}
+        return {name: codes[:, column] for column, name in enumerate(self.attributes)}

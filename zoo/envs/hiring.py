@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.hiring_applicants import (
     ATTRIBUTES,
@@ -22,14 +23,19 @@ from sb3_fair.zoo.envs.hiring_applicants import (
     Applicants,
     HiringConfig,
 )
-from sb3_fair.zoo.envs.settings import configure, require_integer, require_one_of
+from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Record, Rule, Step, World
 
 REJECT, HIRE = 0, 1
 
-# Columns of the counts (Applicants.counts). The totals are those of the four languages and of the four kinds of people.
-SKILLS, CATEGORIES, TOTALS, MEMBERS = slice(0, 4), slice(4, 12), slice(12, 14), 13
+# Columns of the counts (Applicants.counts): skills, and two totals, each behind the four categories it is made of.
+SKILLS, CATEGORISED, TOTALS, MEMBERS = slice(0, 4), slice(4, 14), slice(8, 14, 5), 13
+_STARTS = np.array([0, 5])
+
+# Arrays, since numpy is slower with Python's numbers.
+_ONE, _MINUS_ONE = np.array(1.0), np.array(-1.0)
+_SIGN = np.array([-1.0, 1.0])
 
 
 def _hire_all(world: "HiringWorld", rng: np.random.Generator) -> Array:
@@ -88,7 +94,7 @@ class HiringWorld(World):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "gender", detail: bool = False, **config: Any) -> None:
-        require_integer("n_worlds", n_worlds, 1)
+        integer("n_worlds", n_worlds, 1)
         require_one_of("detail", detail, (False, True))
         self.config = settings = configure(HiringConfig, config)
         self.detail = detail
@@ -104,25 +110,32 @@ class HiringWorld(World):
             sensitive=SENSITIVE,
             notions=("SP", "EO"),
             history=SlidingWindow(500),
+            group=self.groups.source,
             group_names=self.groups.names,
             feature_names=FEATURES,
         )
         size, diversity = settings.team_size, settings.diversity_weight
-        self._skill_share = (1 - diversity) / 5
-        self._skill_scale = 1 / (size * np.array([3, 1, 1, YEARS]))
-        # Languages in base 4 count as a skill; gender and nationality, in base 2, are diversity.
-        self._entropy_weights = np.array([self._skill_share / np.log(4), diversity / 2 / np.log(2)])
-        self._entropy_before = 1.0 if settings.entropy == "difference" else 0.0
-        self._categorisations = np.array([1, 2])  # the totals are split by language; by gender and by nationality
         numbers = np.arange(4 * (size + 1) + 1)
         self._n_log_n = numbers * np.log(np.maximum(numbers, 1))
+        self._inverse = np.where(numbers > 0, 1 / np.maximum(numbers, 1), 0.0)
+        # Languages in base 4 are a skill; gender and nationality, in base 2, are diversity.
+        language, diverse = settings.skill_share / np.log(4), diversity / 2 / np.log(2)
+        self._entropy_weights = np.repeat([language, diverse], 5) * [-1, -1, -1, -1, 1, -1, -1, -1, -1, 2]
+        self._entropy_before = np.array(1.0 if settings.entropy == "difference" else 0.0)
+        self._skill_share = np.array(settings.skill_share)
+        self._skill_scale = 1 / (size * np.array([3, 1, 1, YEARS]))
+        self._threshold = np.array(settings.hiring_threshold)
+        self._place = np.array(1 / size)
+        self._full = np.array(size if settings.end_when_full else np.iinfo(np.int64).max)
         self.team = np.zeros((n_worlds, 14), dtype=np.int64)
         """Sums of the members' counts."""
-        self.entropy = np.zeros((n_worlds, 2))
-        """Of the present team, weighted as in goodness: languages; gender and nationality."""
         self.team_noise = np.zeros(n_worlds)
-        self.time = np.zeros(n_worlds, dtype=np.int64)
+        """In the potential of the present team."""
+        self.company = np.zeros((n_worlds, 12), dtype=np.float32)
+        """The observation of the present team."""
+        self._baseline = np.zeros(n_worlds)  # what the present team takes off everybody's goodness
         self._clock = 0
+        self._deadline = np.zeros(n_worlds, dtype=np.int64)
         self._episode = [0] * n_worlds
         self._departures: dict[int, list[tuple[int, int, NDArray[np.int64]]]] = {}
         pool = ApplicantPool(settings, self.groups)
@@ -140,99 +153,117 @@ class HiringWorld(World):
 
     def goodness(self) -> NDArray[np.float64]:
         """Of the present applicants (n,), in [-1, 1] (Eq. 18)."""
-        skill, diversity, _, _ = self._prospect()
-        return _clip(skill + diversity)
+        return self._prospect()[0]
 
     def restart(self, which: Array) -> Array:
         self.team[which] = 0
-        self.entropy[which] = 0
         self.team_noise[which] = 0
-        self.time[which] = 0
-        for index in which.tolist():
-            self._episode[index] += 1
-        self.tapes.redraw(which, [self.reset_streams[index] for index in which.tolist()])
-        return self._observation()[which]
+        self.company[which] = 0
+        self._baseline[which] = 0
+        self._deadline[which] = self._clock + self.max_steps
+        copies = which.tolist()
+        for copy in copies:
+            self._episode[copy] += 1
+        self.tapes.redraw(which, [self.reset_streams[copy] for copy in copies])
+        return np.concatenate((self.company[which], self.tapes.now.shown[which]), axis=1)
 
     def step(self, actions: Array) -> Step:
-        now, config = self.tapes.now, self.config
-        skill, diversity, team, entropy = self._prospect()
-        goodness = _clip(skill + diversity)
-        right = goodness >= config.hiring_threshold
-        hire = actions == HIRE
-        if not config.end_when_full:
-            hire &= self.team_sizes < config.team_size
-        worth = _clip(goodness - config.hiring_threshold + now.reward_noise + now.bias)
-        reward = np.where(hire, worth, -worth)
+        now = self.tapes.now
+        goodness, team, entropy = self._prospect()
+        right = goodness >= self._threshold
+        hire = actions.astype(bool)
+        if not self.config.end_when_full:
+            hire &= self.team_sizes < self.config.team_size
+        action = hire.astype(np.int64)
+        reward = _clip(goodness + now.margin) * _SIGN[action]
         feedback = right.astype(np.float64)
-        if config.feedback == "hired":
+        if self.config.feedback == "hired":
             feedback[~hire] = np.nan
         record: Record = {
             "individual": {
                 "group": self.groups.record(now.group),
                 "features": now.features,
-                "action": hire.astype(np.int64),
+                "action": action,
                 "feedback": feedback,
             }
         }
-        column = hire[:, None]
-        self.team = np.where(column, team, self.team)
-        self.entropy = np.where(column, entropy, self.entropy)
-        self.team_noise = np.where(hire, now.team_noise, self.team_noise)
-        self._leave(hire)
         if self.detail:
-            record["detail"] = {
-                "goodness": goodness,
-                "skill": skill,
-                "diversity": diversity,
+            record["detail"] = self._detail(goodness, entropy) | {
                 "right_action": right.astype(np.int64),
-                "noise": now.reward_noise,
-                "bias": now.bias,
-                "refused": (actions == HIRE) & ~hire,
-                "team_size": self.team_sizes.copy(),
+                "refused": actions.astype(bool) & ~hire,
             }
-        self.time += 1
+        hired = np.count_nonzero(hire)
+        if hired:
+            self._join(hire, team, entropy)
+        leavers = self._departures.pop(self._clock, ())
+        for leaver in leavers:
+            self._leave(*leaver)
+        if hired or leavers:
+            self.company = self._company()
         self._clock += 1
-        terminated = (self.team_sizes >= config.team_size) & config.end_when_full
-        truncated = (self.time >= config.episode_length) & ~terminated
         self.tapes.advance()
-        return self._observation(), reward, terminated, truncated, record
+        terminated = self.team_sizes >= self._full
+        truncated = (self._deadline <= self._clock) & ~terminated
+        obs = np.concatenate((self.company, self.tapes.now.shown), axis=1)
+        return obs, reward, terminated, truncated, record
 
-    def _prospect(self) -> tuple[Array, Array, Array, Array]:
-        """If the present applicants joined: their skill and diversity parts (n,), and the counts and entropies then."""
+    def _prospect(self) -> tuple[Array, Array, Array]:
+        """Goodness of the present applicants (n,), and counts (n, 14) and entropies (n, 2) of the teams with them."""
         now = self.tapes.now
         team = self.team + now.counts
         entropy = self._entropy(team)
-        gain = entropy - self._entropy_before * self.entropy
-        skill = self._skill_share * (now.merit - self.team_noise) + gain[:, 0]
-        return skill, gain[:, 1], team, entropy
+        return _clip(now.merit + entropy[:, 0] + entropy[:, 1] - self._baseline), team, entropy
 
     def _entropy(self, team: NDArray[np.int64]) -> NDArray[np.float64]:
-        """(m, 2): -sum p log p = (n log n - sum c log c) / n of the counts c (m, 14), 0 for an empty team."""
-        terms = self._n_log_n[team[:, CATEGORIES.start :]]
-        spread = terms[:, 8:] * self._categorisations - terms[:, :8].reshape(-1, 2, 4).sum(axis=2)
-        return spread / np.maximum(team[:, TOTALS], 1) * self._entropy_weights
+        """(m, 2): of the languages; of gender and nationality together; weighted as in goodness, 0 for nobody.
 
-    def _leave(self, hired: NDArray[np.bool_]) -> None:
-        """Plans when those just hired leave and removes whoever leaves in this step."""
+        -sum p log p = (n log n - sum c log c) / n for the counts c that make up the total n.
+        """
+        terms = self._n_log_n[team[:, CATEGORISED]] * self._entropy_weights
+        return np.add.reduceat(terms, _STARTS, axis=1) * self._inverse[team[:, TOTALS]]
+
+    def _join(self, hire: NDArray[np.bool_], team: Array, entropy: Array) -> None:
+        """The applicants join where they are hired; those who will leave in this episode are noted."""
         now = self.tapes.now
-        for copy in np.flatnonzero(hired & (now.stay <= self.max_steps - self.time)).tolist():
-            last_step = self._clock + int(now.stay[copy]) - 1
-            self._departures.setdefault(last_step, []).append((copy, self._episode[copy], now.counts[copy]))
-        for copy, episode, counts in self._departures.pop(self._clock, ()):
-            if episode == self._episode[copy]:
-                self.team[copy] -= counts
-                self.entropy[copy] = self._entropy(self.team[copy, None])
-                self.team_noise[copy] = now.team_noise[copy] if self.team[copy, MEMBERS] else 0.0
+        np.copyto(self.team, team, where=hire[:, None])
+        np.copyto(self.team_noise, now.team_noise, where=hire)
+        np.copyto(self._baseline, self._taken_off(now.team_noise, entropy), where=hire)
+        leaves = hire & now.leaves
+        if np.count_nonzero(leaves):
+            for copy in np.flatnonzero(leaves).tolist():
+                last_step = self._clock + int(now.stay[copy]) - 1
+                self._departures.setdefault(last_step, []).append((copy, self._episode[copy], now.counts[copy]))
 
-    def _observation(self) -> NDArray[np.float32]:
-        team, n = self.team, self.n_worlds
-        obs = np.empty((n, 23), dtype=np.float32)
-        np.multiply(team[:, SKILLS], self._skill_scale, out=obs[:, SKILLS])
-        obs[:, 0] += self.team_noise / self.config.team_size
-        totals = np.maximum(team[:, TOTALS], 1)[:, :, None]
-        np.divide(team[:, CATEGORIES].reshape(n, 2, 4), totals, out=obs[:, CATEGORIES].reshape(n, 2, 4))
-        obs[:, 12:] = self.tapes.now.shown
-        return obs
+    def _leave(self, copy: int, episode: int, counts: Array) -> None:
+        """One employee leaves, with everything that he or she added, unless a new episode has begun since."""
+        if episode == self._episode[copy]:
+            self.team[copy] -= counts
+            self.team_noise[copy] = self.tapes.now.team_noise[copy] if self.team_sizes[copy] else 0.0
+            one = slice(copy, copy + 1)
+            self._baseline[one] = self._taken_off(self.team_noise[one], self._entropy(self.team[one]))
+
+    def _taken_off(self, team_noise: Array, entropy: Array) -> NDArray[np.float64]:
+        """What a team takes off an applicant's goodness: noise in its potential and, for the difference, entropy."""
+        return self._skill_share * team_noise + self._entropy_before * (entropy[:, 0] + entropy[:, 1])
+
+    def _company(self) -> NDArray[np.float32]:
+        skills = self.team[:, SKILLS] * self._skill_scale
+        skills[:, 0] += self.team_noise * self._place
+        counts = self.team[:, CATEGORISED].reshape(-1, 2, 5)
+        shares = counts * self._inverse[counts[:, :, 4:]]
+        return np.concatenate((skills, shares[:, 0, :4], shares[:, 1, :4]), axis=1, dtype=np.float32)
+
+    def _detail(self, goodness: Array, entropy: Array) -> Record:
+        now = self.tapes.now
+        gain = entropy - self._entropy_before * self._entropy(self.team)
+        return {
+            "goodness": goodness,
+            "skill": now.merit - self._skill_share * self.team_noise + gain[:, 0],
+            "diversity": gain[:, 1],
+            "noise": now.reward_noise,
+            "bias": now.bias,
+            "team_size": self.team_sizes.copy(),
+        }
 
     def render(self, index: int) -> NDArray[np.uint8]:
         from sb3_fair.zoo.envs.hiring_picture import picture  # matplotlib is slow to import
@@ -241,11 +272,16 @@ class HiringWorld(World):
 
 
 def _clip(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.minimum(np.maximum(values, -1.0), 1.0)
+    return np.minimum(np.maximum(values, _MINUS_ONE), _ONE)
 
 
 def _variants() -> dict[str, dict[str, Any]]:
-    populations = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
+    populations = {
+        "": "belgian",
+        "-Gender": "gender",
+        "-NationalityGender": "nationality-gender",
+        "-Marital": "marital",
+    }
     ids: dict[str, dict[str, Any]] = {"sb3_fair/JobHiring-Small-v0": {"team_size": 20, "episode_length": 100}}
     for name, population in populations.items():
         for suffix, bias in {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}.items():

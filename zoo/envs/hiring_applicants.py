@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.groups import Groups
 from sb3_fair.zoo.envs.hiring_population import LANGUAGES, VARIANTS, Population
-from sb3_fair.zoo.envs.settings import parameter, require_integer, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
 from sb3_fair.zoo.envs.tables import ages, table
 
 FEATURES = ("age", "gender", "degree", "extra_degree", "nationality", "married", "experience", *LANGUAGES)
@@ -38,7 +39,9 @@ class HiringConfig:
     episode_length: int = _paper(1000, "applicants at most", "section 4.1")
     hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19")
     diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18")
-    entropy: str = _paper("difference", "what joining adds to the team's entropy, or 'level': what it makes it", "Eq. 18")
+    entropy: str = _paper(
+        "difference", "what joining adds to the team's entropy, or 'level': what it makes it", "Eq. 18"
+    )
     leaving: bool = _paper(True, "whether employees leave", "Appendix A")
     steps_per_year: float = parameter(1000, "applicants a year", "chosen here: the figures on leaving are yearly")
     population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A")
@@ -49,8 +52,8 @@ class HiringConfig:
     hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here")
 
     def __post_init__(self) -> None:
-        require_integer("team_size", self.team_size, 1)
-        require_integer("episode_length", self.episode_length, 1)
+        integer("team_size", self.team_size, 1)
+        integer("episode_length", self.episode_length, 1)
         require_number("hiring_threshold", self.hiring_threshold, -1, 1)
         require_number("diversity_weight", self.diversity_weight, 0, 1)
         require_number("steps_per_year", self.steps_per_year, 1, 1e9)
@@ -61,6 +64,11 @@ class HiringConfig:
         for name in ("leaving", "end_when_full", "noise", "hide_sensitive"):
             require_one_of(name, getattr(self, name), (False, True))
 
+    @property
+    def skill_share(self) -> float:
+        """What each of the five skills counts in goodness."""
+        return (1 - self.diversity_weight) / 5
+
 
 class Applicants(NamedTuple):
     """Everything about applicants that depends on no action; arrays (rows, m, ...)."""
@@ -70,18 +78,22 @@ class Applicants(NamedTuple):
     shown: NDArray[np.float32]
     """(..., 11): the individual as the observation shows it."""
     counts: NDArray[np.int64]
-    """(..., 14): what joining adds to the team's counts: skills held, degree, extra degree, years of experience, the
-    four languages, man, woman, Belgian, foreign, number of languages, one member."""
+    """(..., 14): what joining adds to the team's counts: skills held, degree, extra degree, years of experience; the
+    four languages and their number; man, woman, Belgian, foreign and one member."""
     merit: NDArray[np.float64]
-    """Their own part of the bracket of Eq. 18, with its noise."""
+    """Their own part of their goodness, whatever the team (Eq. 18), with its noise."""
     reward_noise: NDArray[np.float64]
     bias: NDArray[np.float64]
+    margin: NDArray[np.float64]
+    """Noise and bias minus the threshold: what hiring earns besides goodness (Eq. 19)."""
     team_noise: NDArray[np.float64]
     """Noise in the potential of the team if it changes in their step."""
     stay: NDArray[np.int64]
     """Steps they would stay, the one that hires them included."""
+    leaves: NDArray[np.bool_]
+    """Whether that is short enough to matter."""
     group: NDArray[np.int64]
-    """(..., partitions): codes of their groups."""
+    """(..., attributes): codes of their groups."""
 
 
 class ApplicantPool:
@@ -101,12 +113,12 @@ class ApplicantPool:
         later = np.zeros_like(cells.age)
         known = [(cells.age - 18) / YEARS, cells.gender, degree, extra, cells.nationality, cells.married]
         self._features = np.stack([*known, *[later] * 5], axis=-1)
-        adds = [degree + 1 * extra, degree, extra, *[later] * 5]
-        adds += [1 - cells.gender, cells.gender, 1 - cells.nationality, cells.nationality, later, later + 1]
+        kinds = [1 - cells.gender, cells.gender, 1 - cells.nationality, cells.nationality]
+        adds = [degree + 1 * extra, degree, extra, *[later] * 6, *kinds, later + 1]
         self._counts = np.stack(adds, axis=-1).astype(np.int64)
         favoured = (cells.gender == 0) & ((cells.nationality == 0) | (config.bias == 1))
         self._bias = BIAS * (favoured & (config.bias > 0))
-        self._group = groups.codes({"gender": cells.gender, "nationality": cells.nationality})
+        self._group = groups.codes(gender=cells.gender, nationality=cells.nationality)
         yearly = {age: float(row["probability"]) for row in table("hiring_leaving") for age in ages(row["ages"])}
         # P(stays another step) = P(stays another year) ** (1 / steps per year): here its logarithm.
         self._log_stay = np.log1p([-yearly[age] for age in cells.age.tolist()]) / config.steps_per_year
@@ -120,24 +132,24 @@ class ApplicantPool:
         counts[..., 0] += experience > 0
         counts[..., 3] = experience
         counts[..., 4:8] = languages
-        counts[..., 12] = languages.sum(axis=-1)
+        counts[..., 8] = languages.sum(axis=-1)
         shown = features.astype(np.float32)
         if self.config.hide_sensitive:
             shown[..., SENSITIVE] = 0
         noise = NOISE * self.config.noise * np.clip(ndtri(uniforms[..., 3:6]), -5, 5)
-        merit = counts[..., 0] / 3 + counts[..., 1] + counts[..., 2] + features[..., 6] + noise[..., 0]
-        if self.config.leaving:
-            stay = np.log1p(-uniforms[..., 6]) / self._log_stay[cell] + 1
-        else:
-            stay = np.full(cell.shape, np.iinfo(np.int64).max)
+        skills = counts[..., 0] / 3 + counts[..., 1] + counts[..., 2] + features[..., 6]
+        bias = self._bias[cell]
+        stay = (np.log1p(-uniforms[..., 6]) / self._log_stay[cell]).astype(np.int64) + 1
         return Applicants(
             features=features,
             shown=shown,
             counts=counts,
-            merit=merit,
+            merit=self.config.skill_share * (skills + noise[..., 0]),
             reward_noise=noise[..., 1],
-            bias=self._bias[cell],
+            bias=bias,
+            margin=noise[..., 1] + bias - self.config.hiring_threshold,
             team_noise=noise[..., 2],
-            stay=stay.astype(np.int64),
+            stay=stay,
+            leaves=(stay <= self.config.episode_length) & self.config.leaving,
             group=self._group[cell],
         )

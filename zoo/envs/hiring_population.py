@@ -5,7 +5,7 @@ age, gender, nationality and education; civil status 2022; languages in the surv
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -52,7 +52,7 @@ class People(NamedTuple):
     languages: NDArray[np.int64]
 
 
-@lru_cache(maxsize=None)
+@cache
 def cells(variant: str) -> Cells:
     """The population: a share is uniform over the single years of a bracket, and marriage depends on age, nationality
     and gender only."""
@@ -79,7 +79,7 @@ def cells(variant: str) -> Cells:
     return Cells(nationality, gender, age_, education, married_, share_ / share_.sum())
 
 
-@lru_cache(maxsize=None)
+@cache
 def language_sets() -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """All sets of languages (sets, 4), 0/1, and their probabilities (education, sets).
 

@@ -2,7 +2,7 @@
 
 from dataclasses import field, fields
 from difflib import get_close_matches
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeVar
 
 Config = TypeVar("Config")
@@ -22,12 +22,6 @@ def configure(config: type[Config], settings: dict[str, Any]) -> Config:
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise TypeError(f"unknown setting {name!r}{hint}; known are {', '.join(known)}")
     return config(**settings)
-
-
-def require_integer(name: str, value: Any, low: int) -> None:
-    """:raises ValueError: unless ``value`` is an integer >= ``low``"""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name} must be an integer >= {low}, got {value!r}")
 
 
 def require_number(name: str, value: Any, low: float, high: float) -> None:

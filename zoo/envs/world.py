@@ -19,8 +19,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Info, Record, cut, infos_of
-from sb3_fair.zoo.envs.settings import require_integer, require_one_of
+from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 
 Array: TypeAlias = NDArray[Any]
@@ -109,7 +110,8 @@ class ActionCheck:
         self.low: Any
         self.high: Any
         if isinstance(space, spaces.Discrete):
-            self.low, self.high, self.kinds = space.start, space.start + space.n - 1, "iu"
+            self.low, self.high = np.array(space.start), np.array(space.start + space.n - 1)
+            self.kinds = "iu"
         elif isinstance(space, spaces.MultiDiscrete):
             self.low, self.high, self.kinds = space.start, space.start + space.nvec - 1, "iu"
         elif isinstance(space, spaces.Box):
@@ -127,7 +129,7 @@ class ActionCheck:
                 f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
             )
         inside = (actions >= self.low) & (actions <= self.high)
-        if not inside.all():
+        if np.count_nonzero(inside) < inside.size:
             raise ValueError(f"every action must be in {self.space}, got {actions[~inside].flat[0].item()!r}")
         return actions
 
@@ -184,7 +186,7 @@ class WorldVectorEnv(VectorEnv):
     def __init__(
         self, world_cls: Callable[..., World], num_envs: int = 1, render_mode: str | None = None, **config: Any
     ) -> None:
-        require_integer("num_envs", num_envs, 1)
+        integer("num_envs", num_envs, 1)
         self.num_envs = num_envs
         self.world = _single_agent(world_cls(num_envs, **config))
         self.render_mode = self.world.render_mode = _checked(render_mode)
@@ -245,7 +247,7 @@ class WorldVecEnv(VecEnv):
     def __init__(
         self, world_cls: Callable[..., World], n_envs: int = 1, render_mode: str | None = None, **config: Any
     ) -> None:
-        require_integer("n_envs", n_envs, 1)
+        integer("n_envs", n_envs, 1)
         self.world = world_cls(n_envs, **config)
         self.world.render_mode = _checked(render_mode)
         self._check = ActionCheck(self.world)

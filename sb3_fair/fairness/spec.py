@@ -1,0 +1,258 @@
+"""Who is an individual, which group does it belong to, and what would have been right?"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.history import DEFAULT_HISTORY
+from sb3_fair.fairness.partition import check_groups
+from sb3_fair.fairness.requests import Attribute
+from sb3_fair.fairness.tracker import Tracker
+from sb3_fair.fairness.validation import actions, columns
+
+_SLACK = 1e-9  # rounding errors of a feature at the end of its range
+
+
+class Individual(NamedTuple):
+    """Whom a decision was for, ready for :meth:`Tracker.add`; arrays where a step decides on several.
+
+    :param group: a label, or a dict attribute -> label
+    :param features: (d,) scaled, without the sensitive columns
+    :param feedback: the right action, None where unknown
+    """
+
+    group: Any
+    features: NDArray[np.float64] | None
+    feedback: Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairnessSpec:
+    """How an environment becomes a fairness MDP, and which notions are measured.
+
+    Callables get the observation on which the action was chosen and the info that the step returned. Where ``group``,
+    ``features`` or ``feedback`` is None, it is taken from ``info["individual"]``. A spec of named functions pickles.
+
+    :param group: f(obs, info) -> label, or the name of a key in info; a tuple of these is their product partition
+        (each combination a group); a list of these, or a dict name -> one of these, asks for several attributes
+    :param groups: the labels to compare, None: all that occur; with several attributes a dict attribute -> labels
+    :param features: columns of the observation (slice or numbers), a key in info, or f(obs, info) -> vector
+    :param nominal: columns, within the features, whose values are names
+    :param sensitive: columns, within the features, that tell the groups apart
+    :param feedback: f(obs, action, info) -> the right action or None, or the name of a key in info
+    :param low: lowest value of each feature, or of all; with ``high``: scales the features to [0, 1]
+    :param high: highest value
+    :param notions: names from :data:`NOTIONS`, optionally "SP@gender" or "IF@heom" for one attribute or distance
+    :param history: which past decisions count, one recipe or a dict notion -> recipe
+    :param distance: between people: a name, a callable, a :class:`Distance`, or a list of them
+    :param measures: the scenario's short- and long-term measures
+    :param favourable: the favourable actions
+    :param k: number of neighbours in CSC
+    :param exclude_sensitive: leave the sensitive columns out of the distances
+    :param group_names: names of integer codes, for reports
+    :param feature_names: names of the features, for reports and error messages
+    :raises ValueError: if an argument is not allowed
+    """
+
+    group: Any = None
+    groups: Any = None
+    features: Any = None
+    nominal: Sequence[int] = ()
+    sensitive: Sequence[int] = ()
+    feedback: Any = None
+    low: Any = None
+    high: Any = None
+    notions: Iterable[str] = ("SP",)
+    history: Any = DEFAULT_HISTORY
+    distance: Any = "hmom"
+    measures: Any = None
+    favourable: Iterable[int] = (1,)
+    k: int = 5
+    exclude_sensitive: bool = True
+    group_names: Any = None
+    feature_names: Sequence[str] | None = None
+    attributes: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
+    _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._set("notions", self.notions if isinstance(self.notions, str) else tuple(self.notions))
+        self._set("nominal", columns("nominal", self.nominal))
+        self._set("sensitive", columns("sensitive", self.sensitive))
+        self._set("favourable", actions("favourable", self.favourable))
+        if self.groups is not None and not isinstance(self.groups, Mapping):
+            self._set("groups", check_groups(self.groups))
+        parts, attributes = _attributes(self.group)
+        self._set("_parts", parts)
+        self._set("attributes", attributes)
+        self._check_sources()
+        self._check_scale()
+        self.tracker(1)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_sources(self) -> None:
+        if not (self.features is None or callable(self.features) or isinstance(self.features, (str, slice))):
+            self._set("features", columns("features", self.features))
+        if not (self.feedback is None or callable(self.feedback) or isinstance(self.feedback, str)):
+            raise ValueError(f"feedback must be a callable or the name of a key in info, got {self.feedback!r}")
+
+    def _check_scale(self) -> None:
+        if (self.low is None) != (self.high is None):
+            raise ValueError(f"low and high must be given together, got low={self.low!r}, high={self.high!r}")
+        if self.low is None:
+            return
+        try:
+            low, high = np.broadcast_arrays(np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float))
+        except ValueError as error:
+            raise ValueError(f"low and high must have one number per feature, got {self.low!r}, {self.high!r}") from error
+        if low.ndim > 1 or not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
+            raise ValueError(f"low must be finite and below high, got low={self.low!r}, high={self.high!r}")
+        self._set("low", low.tolist() if low.ndim == 0 else tuple(low.tolist()))
+        self._set("high", high.tolist() if high.ndim == 0 else tuple(high.tolist()))
+
+    def tracker(self, n: int, n_actions: int | None = None) -> Tracker:
+        """A fresh tracker of ``notions`` for n copies of the environment."""
+        excluded = self.sensitive if self.exclude_sensitive else ()
+        return Tracker(
+            n,
+            notions=self.notions,
+            history=self.history,
+            distance=self.distance,
+            nominal=[c - sum(s < c for s in excluded) for c in self.nominal if c not in excluded],
+            groups=self.groups,
+            attributes=self.attributes,
+            favourable=self.favourable,
+            k=self.k,
+            n_actions=n_actions,
+        )
+
+    def individual(self, obs: Any, action: Any, info: Mapping[str, Any]) -> Individual:
+        """Whom the decision of a step was for.
+
+        :param obs: the observation on which the action was chosen
+        :param info: what the step returned
+        :raises ValueError: if a callable raises, a key is missing, or a feature is outside its range
+        """
+        record = info.get("individual") or {}
+        features = record.get("features") if self.features is None else self._features(obs, info)
+        return Individual(
+            self._group(obs, info, record),
+            None if features is None else self.select(features),
+            self._feedback(obs, action, info, record),
+        )
+
+    def select(self, features: Any) -> NDArray[np.float64]:
+        """Features (..., all columns) scaled to [0, 1], without the sensitive columns: (..., d).
+
+        :raises ValueError: if a feature is outside [low, high]; names the column
+        """
+        values = np.asarray(features, dtype=np.float64)
+        if self.low is not None:
+            values = self._scaled(values)
+        if not (self.sensitive and self.exclude_sensitive):
+            return values
+        missing = [column for column in self.sensitive if column >= values.shape[-1]]
+        if missing:
+            raise ValueError(f"sensitive has column {missing[0]}, but features have {values.shape[-1]} columns")
+        kept: NDArray[np.float64] = values[..., [c for c in range(values.shape[-1]) if c not in self.sensitive]]
+        return kept
+
+    def _scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        if low.ndim and values.shape[-1:] != low.shape:
+            raise ValueError(f"features must have {len(low)} columns, as low and high, got {values.shape[-1]}")
+        scaled = (values - low) / (high - low)
+        outside = ~((scaled >= -_SLACK) & (scaled <= 1 + _SLACK))
+        if outside.any():
+            place = tuple(np.argwhere(outside)[0])
+            column = int(place[-1])
+            name = f" ({self.feature_names[column]})" if self.feature_names is not None else ""
+            low, high = np.broadcast_to(low, values.shape[-1:]), np.broadcast_to(high, values.shape[-1:])
+            raise ValueError(
+                f"features must be within [low, high] = [{low[column]}, {high[column]}] in column {column}{name}, "
+                f"got {values[place]}"
+            )
+        return np.clip(scaled, 0.0, 1.0)
+
+    def _group(self, obs: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+        labels = {name: self._label(source, obs, info, record) for name, source in self._parts.items()}
+        return labels if self.attributes else labels[""]
+
+    def _label(self, source: Any, obs: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+        if callable(source):
+            return _called("group", source, obs, info)
+        published = record.get("group")
+        if source is None:
+            return published
+        if isinstance(published, Mapping) and source in published:
+            return published[source]
+        return _entry("group", source, info)
+
+    def _features(self, obs: Any, info: Mapping[str, Any]) -> Any:
+        if callable(self.features):
+            return _called("features", self.features, obs, info)
+        if isinstance(self.features, str):
+            return _entry("features", self.features, info)
+        index = self.features if isinstance(self.features, slice) else list(self.features)
+        return _called("features", lambda: np.asarray(obs)[..., index])
+
+    def _feedback(self, obs: Any, action: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+        if callable(self.feedback):
+            value = _called("feedback", self.feedback, obs, action, info)
+        elif self.feedback is None:
+            value = record.get("feedback")
+        else:
+            value = info.get(self.feedback)
+        return np.asarray(value, dtype=np.float64) if np.ndim(value) else value
+
+
+def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except Exception as error:
+        raise ValueError(f"FairnessSpec.{name} raised {error!r}") from error
+
+
+def _entry(name: str, key: str, info: Mapping[str, Any]) -> Any:
+    try:
+        return info[key]
+    except KeyError:
+        raise ValueError(f"FairnessSpec.{name} asks for {key!r}, but info has only {sorted(map(str, info))}") from None
+
+
+def _attributes(group: Any) -> tuple[dict[str, Any], tuple[Attribute, ...]]:
+    """The sources of the labels by name, and the attributes made of them; without several: {"": source}, ()."""
+    if group is None or isinstance(group, str) or callable(group):
+        return {"": group}, ()
+    parts: dict[str, Any] = {}
+
+    def named(source: Any) -> str:
+        name = getattr(source, "__name__", None) if callable(source) else source
+        if not isinstance(name, str) or not name or name == "<lambda>":
+            raise ValueError(
+                f"group must consist of keys in info and named functions, or be a dict name -> these, got {source!r}"
+            )
+        if parts.setdefault(name, source) is not source and parts[name] != source:
+            raise ValueError(f"group must not name two attributes {name!r}, got {group!r}")
+        return name
+
+    if isinstance(group, Mapping):
+        parts.update(group)
+        attributes: list[Attribute] = [str(name) for name in group]
+        for source in group.values():
+            if not callable(source):
+                named(source)
+        parts = dict(group)
+    elif isinstance(group, tuple):
+        attributes = [tuple(named(source) for source in group)]
+    elif isinstance(group, list):
+        attributes = [tuple(map(named, each)) if isinstance(each, tuple) else named(each) for each in group]
+    else:
+        raise ValueError(f"group must be a callable, a key in info, a tuple, a list or a dict of them, got {group!r}")
+    if not attributes or len(set(attributes)) < len(attributes) or any(not attribute for attribute in attributes):
+        raise ValueError(f"group must hold different attributes, got {group!r}")
+    return parts, tuple(attributes)

@@ -1,0 +1,199 @@
+"""How fair is a whole history? (Audits, tests, other people's code.)
+
+All values follow one law: 0 is fair, negative is unfair. The incremental trackers give the same numbers.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fairness.distances import Metric, blocks, feature_array
+from sb3_fair.fairness.neighbours import in_units
+from sb3_fair.fairness.notions import (
+    CELLS,
+    NOTIONS,
+    GapTable,
+    GroupNotion,
+    PairNotion,
+    among,
+    cells_of,
+    find_notion,
+    nearest_names,
+)
+from sb3_fair.fairness.partition import Partition
+from sb3_fair.fairness.probabilities import distributions, half_roots
+from sb3_fair.fairness.validation import actions as action_numbers
+from sb3_fair.fairness.validation import integer
+
+
+def find_group_notion(name: str) -> GroupNotion:
+    """The row of a group notion.
+
+    :raises ValueError: if there is no such group notion
+    """
+    notion = find_notion(name)
+    if not isinstance(notion, GroupNotion):
+        known = [each.name for each in NOTIONS.values() if isinstance(each, GroupNotion)]
+        raise ValueError(f"{name!r} is not a group notion: {nearest_names(name, known)}")
+    return notion
+
+
+def coded(
+    actions: ArrayLike, feedback: ArrayLike | None, groups: Any, favourable: Iterable[int], compared: Any = None
+) -> tuple[NDArray[np.int8], NDArray[np.intp], int]:
+    """Cells (n,), group columns (n,) with 0 for labels that are not compared, and the number of columns."""
+    taken = np.asarray(actions)
+    if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
+        raise ValueError(f"actions must be a sequence of integers, got {actions!r}")
+    known = None if feedback is None else np.asarray(feedback, dtype=np.float64)
+    partition = Partition(compared)
+    columns = partition.columns(groups)
+    for name, array in (("feedback", known), ("groups", columns)):
+        if array is not None and array.shape != taken.shape:
+            raise ValueError(f"{name} must have one entry per action ({len(taken)}), got shape {array.shape}")
+    return cells_of(taken, known, action_numbers("favourable", favourable)), columns, max(3, partition.size)
+
+
+def group_notion(
+    notion: str,
+    actions: ArrayLike,
+    feedback: ArrayLike | None,
+    groups: Any,
+    *,
+    favourable: Iterable[int] = (1,),
+    weights: ArrayLike | None = None,
+    undefined: float = math.nan,
+    compared: Iterable[Hashable] | None = None,
+) -> float:
+    """A group notion of a whole history: minus the largest gap between two groups, in [-1, 0].
+
+    :param notion: SP, EO, OAE, PP, PE, EqOdds, CUAE or TE
+    :param actions: (n,) int
+    :param feedback: (n,) the right actions, NaN where unknown; None: all unknown
+    :param groups: (n,) labels of any kind
+    :param favourable: the favourable actions
+    :param weights: (n,) weight of each decision, None: 1
+    :param undefined: the value if fewer than two groups have a rate
+    :param compared: the labels to compare, None: all
+    :raises ValueError: if the notion is unknown or lengths differ
+    """
+    row = find_group_notion(notion)
+    cells, columns, size = coded(actions, feedback, groups, favourable, compared)
+    counts = np.bincount(columns * CELLS + cells, _weights(weights, len(cells)), size * CELLS)
+    value = float(GapTable([row])(counts.reshape(1, size, CELLS)[:, 1:].astype(float))[0, 0])
+    return undefined if math.isnan(value) else value
+
+
+def individual_fairness(
+    features: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    distance: Any = "hmom",
+    nominal: Sequence[int] = (),
+    weights: ArrayLike | None = None,
+) -> float:
+    """IF (Cimpean et al., FAReL, Eq. 8): -1 + mean over the pairs of d(i, j) - D(M_i || M_j), in [-2, 0].
+
+    D is the Hellinger distance. Not clipped: treating everybody alike is rewarded beyond what a Lipschitz condition
+    asks for; always the same action gives mean(d) - 1. 0 for fewer than 3 people.
+
+    :param features: (n, d) in order of time, numbers in [0, 1]
+    :param probabilities: (n, n_actions)
+    :param distance: a name, a callable or a :class:`Distance`
+    :param nominal: columns whose values are names
+    :param weights: (n,) a pair has the weight of its older member; None: 1
+    """
+    return _pairs("IF", features, probabilities, distance, nominal, weights)
+
+
+def lipschitz_violation(
+    features: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    distance: Any = "hmom",
+    nominal: Sequence[int] = (),
+    weights: ArrayLike | None = None,
+) -> float:
+    """LIP (Dwork et al. 2012): mean over the pairs of min(0, d(i, j) - D(M_i || M_j)), in [-1, 0].
+
+    0 for fewer than 2 people. Arguments as for :func:`individual_fairness`.
+    """
+    return _pairs("LIP", features, probabilities, distance, nominal, weights)
+
+
+def _pairs(
+    name: str, features: ArrayLike, probabilities: ArrayLike, distance: Any, nominal: Sequence[int], weights: Any
+) -> float:
+    notion = NOTIONS[name]
+    assert isinstance(notion, PairNotion)
+    people = feature_array(features)
+    roots = half_roots(distributions(probabilities)) if len(people) else np.zeros((0, 1))
+    if len(roots) != len(people):
+        raise ValueError(f"probabilities must have one row per individual ({len(people)}), got {len(roots)}")
+    if len(people) < notion.smallest:
+        return 0.0
+    weight = _weights(weights, len(people))
+    metric = Metric(distance, nominal)
+    metric.check(people)
+    total = 0.0
+    for rows in blocks(np.concatenate([people, roots], axis=1)):
+        terms = metric.value(metric.raw(people[rows], people.T[None]), people.shape[1])
+        terms -= np.sqrt(np.square(roots.T[None] - roots[rows, :, None]).sum(axis=1))
+        if notion.violations_only:
+            terms = np.minimum(terms, 0.0)
+        later = np.arange(len(people)) > np.arange(len(people))[rows, None]
+        total += float(weight[rows] @ (terms * later).sum(axis=1))
+    pairs = float(weight @ np.arange(len(people))[::-1])
+    return notion.offset + total / pairs
+
+
+def consistency(
+    features: ArrayLike,
+    actions: ArrayLike,
+    *,
+    k: int = 5,
+    distance: Any = "hmom",
+    nominal: Sequence[int] = (),
+    favourable: Iterable[int] = (1,),
+    weights: ArrayLike | None = None,
+) -> float:
+    """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of |A_i - mean of A over i's k nearest others|, in [-1, 0].
+
+    Nearest by raw distance, rounded to 12 decimals; of equals the older first. With fewer than k others all are
+    neighbours. 0 for fewer than 2 people.
+
+    :param features: (n, d) in order of time
+    :param actions: (n,) int
+    :param k: number of neighbours
+    :param weights: (n,) of the terms; None: 1
+    """
+    people = feature_array(features)
+    taken = np.asarray(actions)
+    if taken.shape != (len(people),):
+        raise ValueError(f"actions must have one entry per individual ({len(people)}), got shape {taken.shape}")
+    nearest = min(integer("k", k, low=1), len(people) - 1)
+    if nearest < 1:
+        return 0.0
+    accepted = among(taken, action_numbers("favourable", favourable)).astype(float)
+    metric = Metric(distance, nominal)
+    metric.check(people)
+    means = []
+    for rows in blocks(people):
+        distances = in_units(metric.raw(people[rows], people.T[None]))
+        own = np.arange(len(people))[rows]
+        distances[np.arange(len(own)), own] = np.inf
+        neighbours = np.argsort(distances, axis=1, kind="stable")[:, :nearest]
+        means.append(accepted[neighbours].mean(axis=1))
+    return -float(np.average(np.abs(accepted - np.concatenate(means)), weights=_weights(weights, len(people))))
+
+
+def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (n,) or not (np.isfinite(array) & (array >= 0)).all():
+        raise ValueError(f"weights must be {n} finite numbers, not negative, got {weights!r}")
+    return array

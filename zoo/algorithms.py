@@ -1,0 +1,56 @@
+"""Which algorithms can be trained from the command line, and which settings does each take?"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+from sb3_fair.zoo.names import choose
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A row of the table :data:`ALGORITHMS`.
+
+    :param path: ``"module:Class"``, imported when it is used
+    :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
+    :param policy: policy by default
+    :param about: what it is, in a few words
+    """
+
+    name: str
+    path: str
+    about: str
+    vector: bool = False
+    policy: str = "MlpPolicy"
+
+    @property
+    def cls(self) -> Any:
+        """The algorithm's class."""
+        module, name = self.path.split(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def settings(self) -> list[str]:
+        """Names of the constructor's arguments that a user may set."""
+        given = {"self", "policy", "env", "seed", "device", "verbose", "_init_setup_model", "eval_env"}
+        return [name for name in signature(self.cls.__init__).parameters if name not in given]
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm("pcn", "sb3_fair.pcn:PCN", "Pareto Conditioned Networks: the whole trade-off at once", vector=True),
+        Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
+        Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
+        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network"),
+        Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN"),
+        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy"),
+    )
+}
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The row of an algorithm; an unknown name is an error that names the nearest."""
+    return ALGORITHMS[choose("algorithm", name, ALGORITHMS)]

@@ -1,0 +1,215 @@
+"""What can be done from the command line?"""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from sb3_fair.zoo import names
+from sb3_fair.zoo.names import InputError
+
+app = typer.Typer(
+    name="sb3-fair",
+    help="Fairness-aware reinforcement learning for Stable-Baselines3.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+benchmark = typer.Typer(name="benchmark", help="Measure this installation.", no_args_is_help=True)
+app.add_typer(benchmark)
+
+Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
+LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
+Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
+RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
+
+
+@app.command()
+def envs() -> None:
+    """Lists the environments: spaces, groups and notions."""
+    from rich.console import Console
+
+    from sb3_fair.zoo.listing import environment_table
+
+    Console().print(environment_table())
+
+
+@app.command()
+def train(
+    algo: Annotated[str, typer.Option(help="pcn, ppo, a2c, dqn, trpo, qrdqn or ppo_lstm.")],
+    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`.")],
+    seed: Seed = 0,
+    objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="For algorithms that learn from one number, as in 1:0.5:0.")
+    ] = None,
+    audit: Annotated[
+        str | None, typer.Option(help="Notions to measure in the final evaluation, as in SP:EO:CSC.")
+    ] = None,
+    window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
+    emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
+    n_timesteps: Steps = None,
+    n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-P", help="key:value for the algorithm; value in YAML. Repeatable.")
+    ] = None,
+    env_param: Annotated[
+        list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
+    ] = None,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+    progress: Progress = True,
+) -> None:
+    """Trains an algorithm, evaluates what it learned and writes a report."""
+    from rich.console import Console
+
+    from sb3_fair.zoo.plan import make_plan
+    from sb3_fair.zoo.tables import policy_table
+    from sb3_fair.zoo.train import train
+
+    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
+    plan = make_plan(
+        algo,
+        env,
+        seed=seed,
+        objectives=None if objectives is None else names.objectives(objectives),
+        audit=None if audit is None else names.notions(audit),
+        weights=None if weights is None else _numbers("weights", weights),
+        n_timesteps=n_timesteps,
+        n_envs=n_envs,
+        env_kwargs={**_settings("--env-param", env_param), **chosen},
+        hyperparams=_settings("--param", param),
+    )
+    _threads(num_threads)
+    run = train(plan, log_dir=log_dir, command=_command(), device=device, progress=progress)
+    console = Console()
+    console.print(policy_table(run.front, run.baselines))
+    console.print(f"\n{run.report}", soft_wrap=True)
+
+
+@app.command()
+def evaluate(
+    run: RunPath,
+    policy: Annotated[int | None, typer.Option(help="Number of a policy in the report.")] = None,
+    n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
+    seed: Seed = 20_000,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+) -> None:
+    """Runs the policies of a run, or one of them, on new episodes."""
+    from rich.console import Console
+
+    from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
+    from sb3_fair.zoo.plan import Plan
+    from sb3_fair.zoo.tables import policy_table
+
+    folder = _run(run)
+    _threads(num_threads)
+    policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
+    rules = evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)
+    Console().print(policy_table(policies, rules))
+
+
+@app.command()
+def report(run: RunPath) -> None:
+    """Writes the report of a run again."""
+    from sb3_fair.report import from_run
+
+    typer.echo(from_run(_run(run).path))
+
+
+@app.command()
+def demo(
+    seed: Seed = 0,
+    n_timesteps: Steps = None,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+    progress: Progress = True,
+) -> None:
+    """Learns the trade-offs of hiring in about two minutes and shows them."""
+    from sb3_fair.zoo.demo import demo
+
+    _threads(num_threads)
+    demo(seed=seed, n_timesteps=n_timesteps, log_dir=log_dir, command=_command(), device=device, progress=progress)
+
+
+@benchmark.command()
+def speed(
+    json: Annotated[Path | None, typer.Option(help="Write the figures to this file, to compare versions.")] = None,
+    quick: Annotated[bool, typer.Option(help="A tenth of the work: rough figures.")] = False,
+) -> None:
+    """Steps per second of environments, fairness notions and algorithms, beside what they should reach."""
+    from sb3_fair.zoo.benchmark import speed
+
+    _threads(1)
+    speed(json, quick=quick)
+
+
+def main() -> None:
+    """The console script: wrong input is one line on stderr and exit code 2."""
+    try:
+        code = app(standalone_mode=False)
+    except InputError as error:
+        sys.exit(_complain(str(error)))
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own errors have it, whichever copy of click typer brings
+            raise
+        sys.exit(_complain(error.format_message()))
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> int:
+    print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def _command() -> str:
+    return shlex.join(["sb3-fair", *sys.argv[1:]])
+
+
+def _threads(number: int) -> None:
+    import torch
+
+    if number < 1:
+        raise InputError(f"num-threads must be a positive integer, got {number}")
+    torch.set_num_threads(number)
+
+
+def _run(path: Path) -> Any:
+    from sb3_fair.common.run_folder import RunFolder
+
+    try:
+        return RunFolder.open(path)
+    except FileNotFoundError as error:
+        raise InputError(str(error)) from error
+
+
+def _settings(option: str, entries: list[str] | None) -> dict[str, Any]:
+    """``key:value`` pairs; values are YAML and are never run as code."""
+    settings = {}
+    for entry in entries or ():
+        key, colon, value = entry.partition(":")
+        if not (key and colon):
+            raise InputError(f"{option} must be key:value, as in gamma:0.99, got {entry!r}")
+        try:
+            settings[key] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise InputError(f"{option} must have a YAML value, got {entry!r}") from error
+    return settings
+
+
+def _numbers(option: str, text: str) -> list[float]:
+    try:
+        return [float(number) for number in text.split(":")]
+    except ValueError as error:
+        raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error

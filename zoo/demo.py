@@ -1,0 +1,39 @@
+"""What does a newcomer see in two minutes?"""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.tables import policy_table
+from sb3_fair.zoo.train import train
+
+ENVIRONMENT = "sb3_fair/JobHiring-Small-v0"
+
+
+def demo(
+    *,
+    seed: int = 0,
+    n_timesteps: int | None = None,
+    log_dir: str | Path = "logs",
+    command: str = "sb3-fair demo",
+    device: str = "auto",
+    progress: bool = True,
+) -> RunFolder:
+    """Learns to hire in Belgium: performance against fairness to groups and to individuals, all trade-offs at once."""
+    console = Console()
+    plan = make_plan("pcn", ENVIRONMENT, seed=seed, objectives=("R", "SP", "IF"), n_timesteps=n_timesteps)
+    console.print(
+        "A company hires from the Belgian population, one applicant after the other. One network learns, over "
+        f"{plan.n_timesteps:,} decisions, how to trade off\n"
+        "  [bold]R[/]   a skilled team,\n"
+        "  [bold]SP[/]  men and women hired equally often, and\n"
+        "  [bold]IF[/]  similar people treated alike.\n"
+    )
+    run = train(plan, log_dir=log_dir, command=command, device=device, progress=progress)
+    console.print("\nPolicies none of which is better than another in everything, and simple rules below them")
+    console.print("(mean ± 95 % confidence interval; fairness is best at 0):\n")
+    console.print(policy_table(run.front, run.baselines))
+    console.print(f"\nOpen the report in a browser: [bold]{run.report}[/]", soft_wrap=True)
+    return run

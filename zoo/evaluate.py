@@ -1,0 +1,95 @@
+"""How good is what was trained, on episodes it has never seen, beside the rules of the environment?"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.chance import SUFFIX, VecChance
+from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.wrappers.choices import VecChoices
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.rules import RuleAgent
+
+COPIES = 25
+SEED = 10_000
+"""Added to the seed of a run for its final evaluation."""
+
+
+def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
+    """Environments with fairness histories of their own, which measure all audited notions and their chance levels."""
+    settings = {**plan.env_kwargs, "audit": [name for name in plan.audit if name not in plan.objectives]}
+    return VecChance(make_vec(plan.env, n_envs=n_envs, monitor=False, **settings))
+
+
+def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
+    """The evaluated trade-off of an algorithm that learns one, else the one policy of the model."""
+    venv = evaluation_env(plan)
+    seed = plan.seed + SEED
+    if plan.algorithm.vector:
+        front = model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed)
+        return [replace(with_chance(policy), name=f"PCN {index}") for index, policy in enumerate(front)]
+    return [_scalar(plan, model, venv, plan.n_eval_episodes, seed)]
+
+
+def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | None = None) -> list[EvaluatedPolicy]:
+    """The environment's rules of thumb on the evaluation episodes."""
+    venv = evaluation_env(plan)
+    seed = plan.seed + SEED if seed is None else seed
+    episodes = n_eval_episodes or plan.n_eval_episodes
+    return [
+        with_chance(
+            evaluate_vector(RuleAgent(rule, venv, seed), venv, episodes, name=rule.replace("-", " "), seed=seed)
+        )
+        for rule in venv.get_attr("world")[0].rules
+    ]
+
+
+def evaluate_run(
+    run: RunFolder, policy: int | None = None, *, n_eval_episodes: int = 20, seed: int = 2 * SEED, device: str = "auto"
+) -> list[EvaluatedPolicy]:
+    """The policies of a run, or one of them, on episodes of their own.
+
+    :param policy: number of the policy in the run's front; None: all
+    :raises InputError: if there is no such policy
+    """
+    plan = Plan.from_config(run.config)
+    model = plan.algorithm.cls.load(run.model, device=device)
+    venv = evaluation_env(plan)
+    front = run.front
+    if policy is not None and not 0 <= policy < len(front):
+        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
+    chosen: Sequence[EvaluatedPolicy] = front if policy is None else [front[policy]]
+    if not plan.algorithm.vector:
+        return [_scalar(plan, model, venv, n_eval_episodes, seed)]
+    found = []
+    for learned in chosen:
+        model.set_command(learned)
+        again = evaluate_vector(
+            model, model.follow(venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
+        )
+        found.append(replace(with_chance(again), command=learned.command))
+    return found
+
+
+def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
+    """The policy with the chance levels moved from its final figures to where they belong."""
+    levels = {key: values for key, values in policy.final.items() if key.endswith(SUFFIX)}
+    chance = {
+        key.removesuffix(SUFFIX): float(np.nanmean(values))
+        for key, values in levels.items()
+        if not np.isnan(values).all()
+    }
+    final = {key: values for key, values in policy.final.items() if key not in levels}
+    return replace(policy, final=final, chance=chance)
+
+
+def _scalar(plan: Plan, model: Any, venv: VecEnv, episodes: int, seed: int) -> EvaluatedPolicy:
+    following = VecChoices(venv).follow(model)
+    return with_chance(evaluate_vector(model, following, episodes, name=plan.algo.upper(), seed=seed))

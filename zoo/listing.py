@@ -1,0 +1,30 @@
+"""Which environments are there, seen from the command line?"""
+
+import gymnasium as gym
+from gymnasium import spaces
+from rich.table import Table
+
+from sb3_fair.fairness.notions import NOTIONS
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.registration import WORLDS
+
+
+def environment_table() -> Table:
+    """Every ID with its spaces, the groups it compares, and the notions that can be asked of it."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("environment", "observation", "actions", "groups", "notions"):
+        table.add_column(column, no_wrap=column == "environment")
+    for env_id in WORLDS:
+        venv = make_vec(env_id)
+        spec = venv.get_attr("fairness_spec")[0]
+        names = spec.group_names
+        groups = ", ".join(map(str, names.values() if isinstance(names, dict) else names or ()))
+        table.add_row(env_id, _space(venv.observation_space), _space(venv.action_space), groups, " ".join(NOTIONS))
+        venv.close()
+    return table
+
+
+def _space(space: gym.Space) -> str:
+    if isinstance(space, spaces.Discrete):
+        return f"{space.n} actions"
+    return f"{type(space).__name__}{tuple(space.shape or ())}"

@@ -1,0 +1,69 @@
+"""Is this a name that exists, and if not, which one was meant?"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+
+PREFIX = "sb3_fair:"
+
+
+class InputError(ValueError):
+    """What a user got wrong, in one line."""
+
+
+def choose(what: str, name: str, allowed: Iterable[str]) -> str:
+    """``name`` if it is one of ``allowed``.
+
+    :raises InputError: if it is not; names the nearest one
+    """
+    allowed = list(allowed)
+    if name in allowed:
+        return name
+    lower = {known.lower(): known for known in allowed}
+    nearest = get_close_matches(name.lower(), lower, n=1, cutoff=0)
+    hint = f"did you mean {lower[nearest[0]]!r}?" if nearest else f"there is no {what} to choose from"
+    raise InputError(f"unknown {what} {name!r}: {hint}")
+
+
+def environment(env_id: str) -> str:
+    """The ID in its prefixed form, which also works in processes that did not import the package.
+
+    :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or prefixed (``"sb3_fair:sb3_fair/JobHiring-v0"``)
+    """
+    from sb3_fair.zoo.registration import WORLDS
+
+    bare = env_id.removeprefix(PREFIX)
+    return PREFIX + choose("environment", bare, WORLDS)
+
+
+def notions(text: str) -> tuple[str, ...]:
+    """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
+    from sb3_fair.fairness.notions import NOTIONS
+
+    names = tuple(name for name in text.split(":") if name)
+    for name in names:
+        choose("notion", name.partition("@")[0], NOTIONS)
+    return names
+
+
+def objectives(text: str) -> tuple[str, ...]:
+    """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
+    from sb3_fair.fairness.notions import NOTIONS
+
+    names = tuple(name for name in text.split(":") if name)
+    if not names:
+        raise InputError(f"objectives must name at least one, as in R:SP:IF, got {text!r}")
+    for name in names:
+        choose("objective", name.partition("@")[0], ("R", *NOTIONS))
+    return names
+
+
+@contextmanager
+def input_errors() -> Iterator[None]:
+    """Errors about arguments, raised while something is built from what a user asked for, become one line."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise InputError(" ".join(str(error).split())) from error

@@ -1,0 +1,140 @@
+"""What exactly is to be trained, once defaults and wishes are put together?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from sb3_fair.common.run_folder import plain
+from sb3_fair.zoo import names
+from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
+from sb3_fair.zoo.names import PREFIX, InputError
+
+AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
+"""Notions that every final evaluation measures, besides the objectives."""
+
+PLAN_KEYS = ("n_timesteps", "n_envs", "n_eval_episodes", "env_kwargs", "weights", "policy")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training run, complete: what ``config.yml`` holds.
+
+    :param env: ID in its prefixed form
+    :param weights: of the objectives in the reward of an algorithm that learns from one number; None for others
+    :param audit: notions measured in the final evaluation
+    :param env_kwargs: keyword arguments of the ID, with ``objectives``
+    :param hyperparams: arguments of the algorithm
+    """
+
+    algo: str
+    env: str
+    seed: int
+    n_timesteps: int
+    n_envs: int
+    policy: str
+    n_eval_episodes: int = 10
+    weights: tuple[float, ...] | None = None
+    audit: tuple[str, ...] = AUDIT
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    hyperparams: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return find_algorithm(self.algo)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return tuple(self.env_kwargs["objectives"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Numbers, strings, lists and dicts, from which :meth:`from_config` rebuilds the plan."""
+        config: dict[str, Any] = plain(asdict(self))
+        return config
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Plan":
+        entries = dict(config)
+        for key in ("weights", "audit"):
+            if entries.get(key) is not None:
+                entries[key] = tuple(entries[key])
+        return cls(**entries)
+
+
+def make_plan(
+    algo: str,
+    env: str,
+    *,
+    seed: int = 0,
+    objectives: Sequence[str] | None = None,
+    audit: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
+    n_timesteps: int | None = None,
+    n_envs: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    hyperparams: Mapping[str, Any] | None = None,
+) -> Plan:
+    """The defaults of the algorithm for this environment, with everything that is given in their place.
+
+    :raises InputError: if a name is unknown or weights and objectives do not match
+    """
+    algorithm = find_algorithm(algo)
+    env = names.environment(env)
+    defaults = default_settings(algorithm, env)
+    settings = {**defaults.pop("env_kwargs", {}), **(env_kwargs or {})}
+    if objectives is not None:
+        settings["objectives"] = list(objectives)
+    chosen = tuple(settings["objectives"])
+    wishes = dict(hyperparams or {})
+    for name in wishes:
+        names.choose(
+            "hyperparameter", name, [*algorithm.settings, "policy", "n_timesteps", "n_envs", "n_eval_episodes"]
+        )
+    ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
+    ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
+    ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
+    return Plan(
+        algo=algo,
+        env=env,
+        seed=seed,
+        weights=None if algorithm.vector else _weights(weights, ours.pop("weights", None), chosen),
+        audit=tuple(AUDIT if audit is None else audit),
+        env_kwargs=settings,
+        hyperparams={**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes},
+        **{"policy": algorithm.policy, **ours},
+    )
+
+
+def default_settings(algorithm: Algorithm, env: str) -> dict[str, Any]:
+    """The entry of the environment in the algorithm's YAML file, or the file's ``default``.
+
+    :raises InputError: if the entry has a key that is neither ours nor an argument of the algorithm
+    """
+    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm.name}.yml").read_text(encoding="utf-8")
+    table = yaml.safe_load(text)
+    entry: dict[str, Any] = table.get(env.removeprefix(PREFIX), table["default"])
+    for key in entry:
+        names.choose(f"setting in {algorithm.name}.yml", key, [*PLAN_KEYS, *algorithm.settings])
+    return dict(entry)
+
+
+def _about(objectives: tuple[str, ...], value: Any) -> Any:
+    """Settings per objective without those of objectives that are not there."""
+    if not isinstance(value, dict) or not value.keys() & {"R", *AUDIT}:
+        return value
+    return {name: number for name, number in value.items() if name in objectives} or None
+
+
+def _weights(
+    given: Sequence[float] | None, default: Sequence[float] | None, objectives: tuple[str, ...]
+) -> tuple[float, ...]:
+    """One weight per objective; by default performance alone counts."""
+    if given is None:
+        fits = default is not None and len(default) == len(objectives)
+        given = default if fits and default is not None else [float(name == "R") for name in objectives]
+    if len(given) != len(objectives):
+        raise InputError(f"weights must be one number per objective {':'.join(objectives)}, got {list(given)}")
+    return tuple(float(weight) for weight in given)

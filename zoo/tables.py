@@ -1,0 +1,44 @@
+"""How do evaluated policies read in a terminal?"""
+
+from collections.abc import Iterable, Sequence
+
+from rich.table import Table
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.report.content import Measure, measures
+
+
+def policy_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:
+    """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives."""
+    shown = [measure for measure in measures(Front(tuple(policies))) if measure.optimised and not measure.final]
+    chances = [name for name in _names(policies) if any(name == measure.name for measure in shown)]
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("policy", no_wrap=True)
+    for measure in shown:
+        table.add_column(measure.name, justify="right", no_wrap=True)
+    for name in chances:
+        table.add_column(f"|{name}| (chance)", justify="right", no_wrap=True)
+    table.add_column("steps", justify="right")
+    for policy in policies:
+        table.add_row(*_row(policy, shown, chances))
+    if rules:
+        table.add_section()
+    for rule in rules:
+        table.add_row(*_row(rule, shown, chances), style="dim")
+    return table
+
+
+def _names(policies: Iterable[EvaluatedPolicy]) -> list[str]:
+    return list(dict.fromkeys(name for policy in policies for name in policy.chance))
+
+
+def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[str]) -> list[str]:
+    cells = [policy.name]
+    for measure in shown:
+        digits = 1 if measure.name == "R" else 3
+        mean, half = measure.mean(policy), measure.half_width(policy)
+        cells.append(f"{mean:.{digits}f}" + ("" if half != half else f" ± {half:.{digits}f}"))
+    for name in chances:
+        size = abs(Measure(name, optimised=True, final=True).mean(policy))
+        cells.append(f"{size:.3f} ({policy.chance.get(name, float('nan')):.3f})")
+    return [*cells, f"{policy.length:.0f}"]
