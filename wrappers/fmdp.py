@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness import FairnessSpec
-from sb3_fair.wrappers.infos import cut, publish, stack, stacked
+from sb3_fair.fairness import FairnessSpec, Tracker
+from sb3_fair.wrappers.infos import publish, stack, stacked
 from sb3_fair.wrappers.layer import VecLayer
 
 Probabilities = Literal["policy", "executed"]
@@ -33,18 +33,56 @@ class FairnessRecorder:
         self.spec = spec
         self.forget = forget
         self.executed = probabilities == "executed"
-        self.tracker = None
+        self.in_info = spec.group is None and spec.features is None and spec.feedback is None
+        self.n = n
+        self.tracker: Tracker | None = None
         self.names: tuple[str, ...] = ()
         if spec.notions:
             if not isinstance(action_space, spaces.Discrete):
                 raise ValueError(
                     f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
                 )
-            self.tracker = spec.tracker(n, int(action_space.n))
-            self.names = self.tracker.names
             self.first_action, self.one_hot = int(action_space.start), np.eye(int(action_space.n))
+            self.tracker = self._fresh()
+            self.names = self.tracker.names
 
-    def record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
+    def _fresh(self) -> Tracker:
+        return self.spec.tracker(self.n, len(self.one_hot))
+
+    def step(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any], rows: Any) -> None:
+        """Records the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos.
+
+        :param obs: the observation of each copy on which its action was chosen
+        :param actions: (n,), executed
+        :param rows: (n, n_actions) probabilities of the policy, or None
+        """
+        figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
+        if self.tracker is not None:
+            published = self._published(infos, obs, actions)
+            ids = self._record(self._people(published), actions, rows)
+            publish(infos, "individual", {**published, "id": ids})
+            figures = {**figures, **self.tracker.values()}
+        publish(infos, "fairness", figures)
+
+    def _published(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]) -> People:
+        """Who was decided on in each copy: as the environments published it, else as the spec's callables see it."""
+        if self.in_info and "individual" in infos[0]:
+            people: People = stack(infos, "individual")
+            return people
+        seen = zip(obs, actions, infos, strict=True)
+        people = stacked([_describe(self.spec, one, action, info) for one, action, info in seen])
+        return people
+
+    def _people(self, published: People) -> People:
+        """The same in the form that the tracker takes: features selected and scaled."""
+        if not self.in_info:
+            return published
+        assert self.tracker is not None
+        told = published if self.tracker.needs_features else {**published, "features": None}
+        person = self.spec.individual(None, None, {"individual": told})
+        return {**published, "group": person.group, "features": person.features, "feedback": person.feedback}
+
+    def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
 
         :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``; several people per
@@ -88,14 +126,12 @@ class FairnessRecorder:
             return self.one_hot[actions - self.first_action]
         return probabilities
 
-    def restart(self, which: Sequence[int] | NDArray[Any]) -> None:
-        """New episodes begin in the copies ``which``."""
-        if self.tracker is not None and self.forget:
+    def restart(self, which: Sequence[int] | NDArray[Any], anew: bool = False) -> None:
+        """New episodes begin in the copies ``which``; ``anew``: everything begins anew with a seed, ids included."""
+        if self.tracker is not None and anew:
+            self.tracker = self._fresh()
+        elif self.tracker is not None and self.forget:
             self.tracker.reset(which)
-
-    def figures(self) -> dict[str, NDArray[np.float64]]:
-        """The notions after what has been recorded, name -> (n,), NaN where undefined."""
-        return self.tracker.values() if self.tracker else {}
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Late feedback for individual ``id`` of a copy."""
@@ -108,12 +144,6 @@ def _at(value: Any, which: NDArray[Any], place: int) -> Any:
     return None if value is None else value[which, place]
 
 
-def _people(spec: FairnessSpec, published: Any) -> People:
-    """Arrays of people, as the environment published them, in the form that the tracker takes."""
-    person = spec.individual(None, None, {"individual": published})
-    return {**published, "group": person.group, "features": person.features, "feedback": person.feedback}
-
-
 def _describe(spec: FairnessSpec, obs: Any, action: Any, info: Mapping[str, Any]) -> People:
     """The entry ``individual`` of one copy's info, as the spec's callables see it."""
     person = spec.individual(obs, action, info)
@@ -121,11 +151,6 @@ def _describe(spec: FairnessSpec, obs: Any, action: Any, info: Mapping[str, Any]
     if person.features is not None:
         seen["features"] = person.features
     return {"action": int(action), **info.get("individual", {}), **seen}
-
-
-def _taken_from_info(spec: FairnessSpec) -> bool:
-    """Does the environment itself publish who its individuals are?"""
-    return spec.group is None and spec.features is None and spec.feedback is None
 
 
 def _refuse_second(inside: bool) -> None:
@@ -148,7 +173,8 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
     :param probabilities: ``"policy"``: notions that compare distributions see the probabilities that travel with the
         action (:mod:`sb3_fair.wrappers.choices`); ``"executed"``: they see the executed action as a one-hot row
     :param reset_on_episode: whether each episode begins with an empty history. False carries the history over; the
-        figures then depend on earlier episodes, so that a reward made of them is not Markov
+        figures then depend on earlier episodes, so that a reward made of them is not Markov. ``reset(seed=...)``
+        begins everything anew, ids included
     :raises ValueError: if ``env`` already is a fairness MDP, or ``spec`` asks for notions the env cannot have
 
     Example:
@@ -177,7 +203,6 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self.fairness_spec = spec
         self.reset_on_episode = reset_on_episode
         self._recorder = FairnessRecorder(spec, env.action_space, 1, probabilities, reset_on_episode)
-        self._published = _taken_from_info(spec)
         self._obs: Any = None
 
     @property
@@ -186,7 +211,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._recorder.names
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._recorder.restart([0])
+        self._recorder.restart([0], anew=seed is not None)
         self._obs, info = self.env.reset(seed=seed, options=options)
         return self._obs, info
 
@@ -195,15 +220,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         if probabilities is not None:
             action, probabilities = int(action), probabilities[None]
         obs, reward, terminated, truncated, info = self.env.step(action)
-        if self._recorder.names:
-            if not (self._published and "individual" in info):
-                info["individual"] = _describe(self.fairness_spec, self._obs, action, info)
-            people = stacked([info["individual"]])
-            if self._published:
-                people = _people(self.fairness_spec, people)
-            ids = self._recorder.record(people, np.array([action]), probabilities)[0]
-            info["individual"]["id"] = int(ids) if ids.ndim == 0 else ids[ids >= 0]
-        info["fairness"] = {**info.get("fairness", {}), **cut(self._recorder.figures(), 0)}
+        self._recorder.step([info], [self._obs], np.array([action]), probabilities)
         self._obs = obs
         return obs, reward, terminated, truncated, info
 
@@ -232,16 +249,21 @@ class VecFairMDP(VecLayer):
         _refuse_second(venv.has_attr("fairness_names"))
         self.fairness_spec = spec
         self.reset_on_episode = reset_on_episode
+        self._seeded = False
         self._recorder = FairnessRecorder(spec, venv.action_space, venv.num_envs, probabilities, reset_on_episode)
-        self._published = _taken_from_info(spec)
 
     @property
     def fairness_names(self) -> tuple[str, ...]:
         """Names of the notions in ``info["fairness"]``."""
         return self._recorder.names
 
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        self._seeded = True
+        return self.venv.seed(seed)
+
     def reset(self) -> VecEnvObs:
-        self._recorder.restart(np.arange(self.num_envs))
+        self._recorder.restart(np.arange(self.num_envs), anew=self._seeded)
+        self._seeded = False
         self._obs = self.venv.reset()
         return self._obs
 
@@ -252,40 +274,28 @@ class VecFairMDP(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        if self._recorder.names:
-            published = self._individuals(infos)
-            people = _people(self.fairness_spec, published) if self._published else published
-            ids = self._recorder.record(people, self._actions, self._probabilities)
-            publish(infos, "individual", {**published, "id": ids})
-        told = stack(infos, "fairness") if "fairness" in infos[0] else {}
-        publish(infos, "fairness", {**told, **self._recorder.figures()})
+        self._recorder.step(infos, _Observations(self._obs, self.num_envs), self._actions, self._probabilities)
         which = np.flatnonzero(dones)
         if len(which):
             self._recorder.restart(which)
         self._obs = obs
         return obs, rewards, dones, infos
 
-    def _individuals(self, infos: list[dict[str, Any]]) -> People:
-        """Who was decided on in each copy, as published by the environments or seen by the spec's callables."""
-        if self._published and "individual" in infos[0]:
-            people: People = stack(infos, "individual")
-            return people
-        observations = (_observation(self._obs, index) for index in range(self.num_envs))
-        people = stacked(
-            [
-                _describe(self.fairness_spec, obs, action, info)
-                for obs, action, info in zip(observations, self._actions, infos, strict=True)
-            ]
-        )
-        return people
-
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`."""
         return self._recorder.update_feedback(copy, id, value)
 
 
-def _observation(obs: VecEnvObs, index: int) -> Any:
-    """The observation of one copy."""
-    if isinstance(obs, dict):
-        return {key: value[index] for key, value in obs.items()}
-    return obs[index]
+class _Observations(Sequence[Any]):
+    """The observations of a VecEnv copy by copy."""
+
+    def __init__(self, obs: VecEnvObs, n: int) -> None:
+        self.obs, self.n = obs, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.obs, dict):
+            return {key: value[index] for key, value in self.obs.items()}
+        return self.obs[index]

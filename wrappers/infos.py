@@ -5,7 +5,8 @@ None. *Record*: one dict of arrays with the copies as first axis, shared by ligh
 their entry when asked; what is missing is NaN. :func:`stack` reads and :func:`publish` writes either form.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,7 +20,7 @@ def cut(value: Any, index: int) -> Any:
     :param value: an array with the copies as first axis, or a (nested) dict of such arrays. A boolean array
         ``present`` (n, m) in a dict selects which of the m rows of its neighbours exist.
     """
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         present = value.get("present")
         if present is None:
             return {key: cut(entry, index) for key, entry in value.items()}
@@ -39,9 +40,10 @@ def _without_nan(entry: Any) -> Any:
 
 
 class Info(dict[str, Any]):
-    """The info of one copy of a batch: a dict that cuts an entry out of the shared record when it is asked for.
+    """The info of one copy: a dict that cuts an entry out of the shared record when it is asked for.
 
-    ``copy`` keeps the link to the record and fills in its entries, so that iteration over the copy sees them.
+    Looking at the whole dict (iteration, ``copy``, ``repr``, ``==``) fills in every entry first; copies are linked to
+    the record still, deep copies and pickles are plain dicts.
     """
 
     __slots__ = ("index", "record")
@@ -60,17 +62,45 @@ class Info(dict[str, Any]):
     def get(self, key: str, default: Any = None) -> Any:
         return self[key] if key in self else default  # noqa: SIM401 (this is get)
 
+    def _filled(self) -> "Info":
+        for key in self.record:
+            self[key]
+        return self
+
+    def __iter__(self) -> Iterator[str]:
+        return dict.__iter__(self._filled())
+
+    def __len__(self) -> int:
+        return dict.__len__(self._filled())
+
+    def keys(self) -> Any:
+        return dict.keys(self._filled())
+
+    def items(self) -> Any:
+        return dict.items(self._filled())
+
+    def values(self) -> Any:
+        return dict.values(self._filled())
+
+    def __eq__(self, other: object) -> bool:
+        return dict.__eq__(self._filled(), other)
+
+    def __repr__(self) -> str:
+        return dict.__repr__(self._filled())
+
+    def __or__(self, other: Any) -> Any:
+        return dict(self) | other
+
     def copy(self) -> "Info":
-        filled = Info(self.record, self.index)
-        filled.update({key: cut(value, self.index) for key, value in self.record.items()})
-        filled.update(self)
-        return filled
+        clone = Info(self.record, self.index)
+        clone.update(self)
+        return clone
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        return dict(self.copy())
+        return deepcopy(dict(self), memo)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return dict, (dict(self.copy()),)
+        return dict, (dict(self),)
 
 
 def infos_of(record: Record, n: int) -> list[Info]:
@@ -102,7 +132,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 def stacked(values: Sequence[Any]) -> Any:
     """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, objects for names."""
     first = values[0]
-    if isinstance(first, Mapping):
+    if isinstance(first, dict):
         return {key: stacked([value[key] for value in values]) for key in first}
     if isinstance(first, (str, tuple)):
         names = np.empty(len(values), dtype=object)
@@ -118,7 +148,7 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
     if record is not None:
         record[key] = value
         for info in infos:
-            info.pop(key, None)
+            dict.pop(info, key, None)
     else:
         for index, info in enumerate(infos):
             info[key] = cut(value, index)

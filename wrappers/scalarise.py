@@ -126,7 +126,7 @@ class Scalarise(gym.Wrapper, gym.utils.RecordConstructorArgs):
         obs, reward, terminated, truncated, info = self.env.step(action)
         if "vector_reward" not in info:
             info["vector_reward"] = np.array(reward, dtype=np.float64)
-        scalar = self._scalars.scalars(np.asarray(info["vector_reward"], dtype=np.float64)[None])
+        scalar = self._scalars.scalars(stack([info], "vector_reward"))
         return obs, float(scalar[0]), terminated, truncated, info
 
 

@@ -73,9 +73,9 @@ class RewardVector:
         low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else find_notion(name.split("@")[0]).bounds
         return min(low, self.undefined), max(high, self.undefined)
 
-    def restart(self, which: Any) -> None:
+    def restart(self, which: Any, anew: bool = False) -> None:
         """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
-        if self.forget:
+        if self.forget or anew:
             self.previous[which] = 0.0
 
     def rewards(
@@ -156,18 +156,15 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
             self.unwrapped.reward_dim = self.reward_dim  # type: ignore[attr-defined]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._rewards.restart(0)
+        self._rewards.restart(0, anew=seed is not None)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        fairness = info.get("fairness", {})
-        figures = {
-            name: np.array([np.nan if fairness[name] is None else fairness[name]]) for name, _ in self._rewards.sources
-        }
-        vector = self._rewards.rewards(np.array([reward]), figures, np.array([terminated or truncated]))[0]
-        info["vector_reward"] = vector
-        return obs, vector.copy() if self.vector else reward, terminated, truncated, info
+        fairness = stack([info], "fairness") if self._rewards.sources else {}
+        vectors = self._rewards.rewards(np.array([reward]), fairness, np.array([terminated or truncated]))
+        publish([info], "vector_reward", vectors)
+        return obs, vectors[0].copy() if self.vector else reward, terminated, truncated, info
 
 
 def _attribute(env: gym.Env, name: str, default: Any) -> Any:
@@ -183,6 +180,7 @@ class VecVectorReward(VecLayer):
         self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0
     ) -> None:
         super().__init__(venv)
+        self._seeded = False
         self._rewards = RewardVector(
             venv.num_envs,
             objectives,
@@ -197,8 +195,13 @@ class VecVectorReward(VecLayer):
         self.reward_dim = len(self.objective_names)
         self.max_return = self._rewards.max_return
 
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        self._seeded = True
+        return self.venv.seed(seed)
+
     def reset(self) -> VecEnvObs:
-        self._rewards.restart(slice(None))
+        self._rewards.restart(slice(None), anew=self._seeded)
+        self._seeded = False
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:

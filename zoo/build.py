@@ -146,7 +146,7 @@ def make_vec(env_id: str, n_envs: int = 1, seed: int | None = None, *, monitor: 
     :param settings: keyword arguments of the ID, as for ``gym.make``
     :raises ValueError: if the ID is not one of this package's scenarios
     """
-    registered = gym.spec(env_id)
+    registered = gym.spec(env_id.removeprefix("sb3_fair:"))
     if "world" not in registered.kwargs:
         raise ValueError(f"env_id must be a scenario of sb3_fair, got {env_id!r}; use SB3's make_vec_env for it")
     venv = make_batch(**{**registered.kwargs, "n_envs": n_envs, **settings})

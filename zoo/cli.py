@@ -33,11 +33,10 @@ Steps = Annotated[int | None, typer.Option(help="Training steps; by default as t
 @app.command()
 def envs() -> None:
     """Lists the environments: spaces, groups and notions."""
-    from rich.console import Console
-
     from sb3_fair.zoo.listing import environment_table
+    from sb3_fair.zoo.tables import show
 
-    Console().print(environment_table())
+    show(environment_table())
 
 
 @app.command()
@@ -68,10 +67,8 @@ def train(
     progress: Progress = True,
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
-    from rich.console import Console
-
     from sb3_fair.zoo.plan import make_plan
-    from sb3_fair.zoo.tables import policy_table
+    from sb3_fair.zoo.tables import policy_table, show
     from sb3_fair.zoo.train import train
 
     chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
@@ -89,9 +86,8 @@ def train(
     )
     _threads(num_threads)
     run = train(plan, log_dir=log_dir, command=_command(), device=device, progress=progress)
-    console = Console()
-    console.print(policy_table(run.front, run.baselines))
-    console.print(f"\n{run.report}", soft_wrap=True)
+    show(policy_table(run.front, run.baselines))
+    typer.echo(f"\n{run.report}")
 
 
 @app.command()
@@ -104,17 +100,15 @@ def evaluate(
     num_threads: Threads = 1,
 ) -> None:
     """Runs the policies of a run, or one of them, on new episodes."""
-    from rich.console import Console
-
     from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
     from sb3_fair.zoo.plan import Plan
-    from sb3_fair.zoo.tables import policy_table
+    from sb3_fair.zoo.tables import policy_table, show
 
     folder = _run(run)
     _threads(num_threads)
     policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
     rules = evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)
-    Console().print(policy_table(policies, rules))
+    show(policy_table(policies, rules))
 
 
 @app.command()

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.tables import policy_table
+from sb3_fair.zoo.tables import policy_table, show
 from sb3_fair.zoo.train import train
 
 ENVIRONMENT = "sb3_fair/JobHiring-Small-v0"
@@ -34,6 +34,6 @@ def demo(
     run = train(plan, log_dir=log_dir, command=command, device=device, progress=progress)
     console.print("\nPolicies none of which is better than another in everything, and simple rules below them")
     console.print("(mean ± 95 % confidence interval; fairness is best at 0):\n")
-    console.print(policy_table(run.front, run.baselines))
+    show(policy_table(run.front, run.baselines))
     console.print(f"\nOpen the report in a browser: [bold]{run.report}[/]", soft_wrap=True)
     return run

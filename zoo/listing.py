@@ -10,21 +10,28 @@ from sb3_fair.zoo.registration import WORLDS
 
 
 def environment_table() -> Table:
-    """Every ID with its spaces, the groups it compares, and the notions that can be asked of it."""
+    """Every ID with its spaces, the groups it compares, and the notions it measures unless told otherwise."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for column in ("environment", "observation", "actions", "groups", "notions"):
-        table.add_column(column, no_wrap=column == "environment")
+        table.add_column(column, no_wrap=True)
     for env_id in WORLDS:
         venv = make_vec(env_id)
         spec = venv.get_attr("fairness_spec")[0]
-        names = spec.group_names
-        groups = ", ".join(map(str, names.values() if isinstance(names, dict) else names or ()))
-        table.add_row(env_id, _space(venv.observation_space), _space(venv.action_space), groups, " ".join(NOTIONS))
+        table.add_row(
+            env_id,
+            _space(venv.observation_space),
+            _space(venv.action_space),
+            ", ".join(map(str, spec.group_names or ())),
+            " ".join(spec.notions),
+        )
         venv.close()
+    table.add_section()
+    table.caption = f"\nobjectives and audit may name any of {' '.join(NOTIONS)}"
+    table.caption_justify = "left"
     return table
 
 
 def _space(space: gym.Space) -> str:
     if isinstance(space, spaces.Discrete):
-        return f"{space.n} actions"
-    return f"{type(space).__name__}{tuple(space.shape or ())}"
+        return str(space.n)
+    return "x".join(map(str, space.shape or ()))

@@ -1,17 +1,23 @@
 """How do evaluated policies read in a terminal?"""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.content import Measure, measures
 
 
+def show(table: Table) -> None:
+    """Prints the table with every cell whole, however narrow the terminal or pipe is."""
+    Console(width=max(Console().width, 200)).print(table)
+
+
 def policy_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:
     """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives."""
     shown = [measure for measure in measures(Front(tuple(policies))) if measure.optimised and not measure.final]
-    chances = [name for name in _names(policies) if any(name == measure.name for measure in shown)]
+    chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for measure in shown:
@@ -26,10 +32,6 @@ def policy_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedP
     for rule in rules:
         table.add_row(*_row(rule, shown, chances), style="dim")
     return table
-
-
-def _names(policies: Iterable[EvaluatedPolicy]) -> list[str]:
-    return list(dict.fromkeys(name for policy in policies for name in policy.chance))
 
 
 def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[str]) -> list[str]:

@@ -99,10 +99,14 @@ def twin(venv: VecEnv) -> VecEnv:
 
 
 def forget_history(venv: VecEnv) -> None:
-    """Empties the fairness histories, also where they outlive episodes."""
-    for recorder in venv.get_attr("fairness_recorder") if venv.has_attr("fairness_recorder") else ():
-        if recorder.tracker is not None:
-            recorder.tracker.reset()
+    """Empties the fairness histories, also those that outlive episodes."""
+    while isinstance(venv, VecEnvWrapper):
+        if hasattr(type(venv), "forget_history"):
+            venv.forget_history()
+            return
+        venv = venv.venv
+    if venv.has_attr("forget_history"):
+        venv.env_method("forget_history")
 
 
 @contextmanager

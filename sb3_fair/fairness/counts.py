@@ -26,11 +26,9 @@ class GroupCounts:
 
     def __init__(self, n: int, history: History, partition: Partition) -> None:
         self.partition = partition
-        self.capacity = history.decisions
         self._forgets = history.forgets
         self._n = n
-        self._codes = np.zeros(n * self.capacity, dtype=np.int32)
-        self._slots = np.arange(n) * self.capacity
+        self._codes = np.zeros(n * history.decisions, dtype=np.int32)
         self._shape(max(3, partition.size))
 
     def _shape(self, columns: int) -> None:
@@ -48,39 +46,36 @@ class GroupCounts:
         return self.counts[:, 1:]
 
     def add(
-        self, rows: Rows, order: NDArray[np.int64], cells: NDArray[np.int8], columns: NDArray[np.intp]
+        self, rows: Rows, slots: NDArray[np.intp], cells: NDArray[np.uint8], columns: NDArray[np.intp]
     ) -> None:
         """One decision for each of the copies ``rows``.
 
-        :param order: (m,) how many decisions the copy has seen before since its reset
+        :param slots: (m,) their places in the rings of all copies, end to end
         :param cells: (m,), see :func:`cells_of`
         :param columns: (m,) from the partition
         """
         if self.partition.size > self.counts.shape[1]:
             self._shape(2 * self.partition.size)
         codes = columns * CELLS + cells
-        slots = self._slots[rows] + order % self.capacity
         self._count(rows, self._copies[rows], codes, self._codes.take(slots))
         self._codes[slots] = codes
 
     def _count(self, rows: Rows, copies: NDArray[Any], codes: NDArray[Any], gone: NDArray[Any]) -> None:
-        flat = self._flat
         if self._forgets:
-            flat[copies + gone] -= 1
-        flat[copies + codes] += 1
+            np.subtract.at(self._flat, copies + gone, 1.0)
+        np.add.at(self._flat, copies + codes, 1.0)
 
-    def move(self, copy: int, age: int, order: int, cell: int) -> None:
-        """The decision number ``order`` of a copy, ``age`` decisions ago, now belongs into ``cell``."""
-        slot = self._slots[copy] + order % self.capacity
+    def move(self, copy: int, slot: int, cell: int, newest: int) -> None:
+        """The decision in a slot now belongs into ``cell``; ``newest`` is the slot of the newest decision."""
         code = self._codes[slot]
         self._codes[slot] = code - code % CELLS + cell
         self._flat[self._copies[copy] + code] -= 1
         self._flat[self._copies[copy] + self._codes[slot]] += 1
 
-    def reset(self, rows: Rows, seen: int) -> None:
-        """Empties the copies ``rows``, which have seen at most ``seen`` decisions."""
-        self._codes.reshape(self._n, self.capacity)[rows, :seen] = 0
-        self.counts[rows] = 0
+    def reset(self, copies: NDArray[np.intp], seen: int) -> None:
+        """Empties the copies, which have seen at most ``seen`` decisions."""
+        self._codes.reshape(self._n, -1)[copies, :seen] = 0
+        self.counts[copies] = 0
 
 
 class DiscountedCounts(GroupCounts):
@@ -99,36 +94,27 @@ class DiscountedCounts(GroupCounts):
 
     def _count(self, rows: Rows, copies: NDArray[Any], codes: NDArray[Any], gone: NDArray[Any]) -> None:
         self.counts[rows] *= self._factor
-        self._flat[copies + codes] += 1
-        self.members.reshape(-1)[copies + codes] += 1
-        self._take_away(copies + gone, self._factor**self.capacity)
+        np.add.at(self._flat, copies + codes, 1.0)
+        np.add.at(self.members.reshape(-1), copies + codes, 1)
+        self._take_away(copies + gone, self._factor ** (len(self._codes) // self._n))
 
     def _take_away(self, codes: NDArray[Any], weights: Any) -> None:
         np.subtract.at(self._flat, codes, weights)
         np.subtract.at(self.members.reshape(-1), codes, 1)
         self.counts[self.members == 0] = 0.0
 
-    def drop(self, seen: NDArray[np.int64], kept: NDArray[np.int64], keep: NDArray[np.int64]) -> None:
-        """Forgets all but the ``keep`` newest decisions of each copy.
-
-        :param seen: (n,) decisions since reset
-        :param kept: (n,) decisions that were still counted
-        """
-        dropped = kept - keep
-        copies = np.repeat(np.arange(self._n), dropped)
-        age = np.repeat(kept, dropped) - 1 - (np.arange(len(copies)) - np.repeat(np.cumsum(dropped) - dropped, dropped))
-        slots = self._slots[copies] + (seen[copies] - 1 - age) % self.capacity
+    def drop(self, copies: NDArray[np.intp], slots: NDArray[np.intp], ages: NDArray[np.int64]) -> None:
+        """Forgets the decisions in ``slots``, of ``copies``, so many decisions old; all (number of them,)."""
         codes = self._copies[copies] + self._codes[slots]
         self._codes[slots] = 0
-        self._take_away(codes, self._factor**age)
+        self._take_away(codes, self._factor ** ages.astype(float))
 
-    def move(self, copy: int, age: int, order: int, cell: int) -> None:
-        """As for equal weights, but summed anew: the largest weight may leave a cell of tiny ones."""
-        super().move(copy, age, order, cell)
-        codes = self._codes.reshape(self._n, self.capacity)[copy]
+    def move(self, copy: int, slot: int, cell: int, newest: int) -> None:
+        """As for equal weights, but then summed anew: the largest weight may have left a cell of tiny ones."""
+        super().move(copy, slot, cell, newest)
+        codes = self._codes.reshape(self._n, -1)[copy]
         slots = np.flatnonzero(codes)
-        ages = (order + age - slots) % self.capacity
-        weights = self._factor ** ages.astype(float)
-        shape = self.counts.shape[1:]
-        self.counts[copy] = np.bincount(codes[slots], weights, self.counts[copy].size).reshape(shape)
-        self.members[copy] = np.bincount(codes[slots], minlength=self.counts[copy].size).reshape(shape)
+        ages = (newest - slots) % len(codes)
+        shape, size = self.counts[copy].shape, self.counts[copy].size
+        self.counts[copy] = np.bincount(codes[slots], self._factor ** ages.astype(float), size).reshape(shape)
+        self.members[copy] = np.bincount(codes[slots], minlength=size).reshape(shape)

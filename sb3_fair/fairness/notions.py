@@ -2,10 +2,10 @@
 
 One law holds for all: **0 is exactly fair, negative is unfair**.
 
-Every decision falls into one of a few *cells*: the action favourable or not, and the feedback (which action would have
-been right) unknown, the very action taken, another action of the same kind, or an action of the other kind. A rate is
-"how many of these cells among those", so the rates of all groups and notions follow from one product of the counts
-per cell with a matrix of zeros and ones.
+Four questions about a decision put it into one of 16 *cells*: was the action favourable, is there feedback (which
+action would have been right), was the action the right one, would a favourable one have been right? A rate is "how
+many of these cells among those", so the rates of all groups and notions follow from one product of the counts per
+cell with a matrix of zeros and ones.
 
 Source of the notions: Cimpean, Orzan, Jonker, Libin, Nowé, *Fairness-Aware Reinforcement Learning (FAReL)*.
 """
@@ -16,18 +16,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-CELLS = 8
+CELLS = 16
 _CELL = np.arange(CELLS)
-_UNKNOWN, _SAME_ACTION, _SAME_KIND, _OTHER_KIND = range(4)
 
 Mask: TypeAlias = NDArray[np.bool_]
 EVERYONE: Mask = _CELL >= 0
-ACCEPTED: Mask = _CELL >= 4  # the action was favourable
-KNOWN: Mask = _CELL % 4 != _UNKNOWN  # feedback has arrived
-RIGHT: Mask = _CELL % 4 == _SAME_ACTION  # the action was the right one
-DESERVING: Mask = KNOWN & (ACCEPTED == (_CELL % 4 != _OTHER_KIND))  # a favourable action would have been right
+ACCEPTED: Mask = _CELL & 1 > 0  # the action was favourable
+KNOWN: Mask = _CELL & 2 > 0  # feedback has arrived
+RIGHT: Mask = KNOWN & (_CELL & 4 > 0)  # the action was the right one
+DESERVING: Mask = KNOWN & (_CELL & 8 > 0)  # a favourable action would have been right
 UNDESERVING: Mask = KNOWN & ~DESERVING
 
 
@@ -39,16 +38,17 @@ def among(values: NDArray[Any], favourable: Sequence[int]) -> NDArray[np.bool_]:
     return found
 
 
-def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: Sequence[int]) -> NDArray[np.int8]:
-    """The cell of each decision, shape of ``actions``; feedback NaN, or None for all: unknown."""
+def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: Sequence[int]) -> NDArray[np.uint8]:
+    """The cell of each decision (n,): one bit per question; feedback NaN, or None for all: unknown."""
     accepted = among(actions, favourable)
-    cells = accepted.view(np.int8) * np.int8(4)
     if feedback is None:
-        return cells
-    same_action = (feedback == actions).view(np.int8)
-    same_kind = (among(feedback, favourable) == accepted).view(np.int8)
-    known = (feedback == feedback).view(np.int8)
-    cells += known * (_OTHER_KIND - same_kind - same_action)
+        return accepted.view(np.uint8)
+    bits = np.empty((4, len(accepted)), dtype=np.bool_)
+    bits[0] = accepted
+    np.equal(feedback, feedback, out=bits[1])
+    np.equal(feedback, actions, out=bits[2])
+    bits[3] = among(feedback, favourable)
+    cells: NDArray[np.uint8] = np.packbits(bits, axis=0, bitorder="little")[0]
     return cells
 
 
@@ -190,17 +190,16 @@ class GapTable:
         self._rates = len(rates)
         self._starts = np.cumsum([0] + [len(notion.rates) for notion in notions])[:-1]
 
-    def __call__(self, counts: ArrayLike) -> NDArray[np.float64]:
+    def __call__(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values (n, number of notions), NaN where fewer than two groups have a rate.
 
-        :param counts: (n, groups, CELLS), at least one group; sums of weights
+        :param counts: (n, groups, CELLS), at least two groups; sums of weights
         """
         sums = counts @ self._masks
-        people = sums[..., : self._rates]
-        with np.errstate(invalid="ignore"):
-            rates = sums[..., self._rates :] / people
-            gaps: NDArray[np.float64] = np.fmin.reduce(rates, axis=1) - np.fmax.reduce(rates, axis=1)
-        gaps[np.add.reduce(people > 0, axis=1) < 2] = np.nan
+        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, which sorts last
+            rates = sums[..., self._rates :] / sums[..., : self._rates]
+            rates.sort(axis=1)
+            gaps: NDArray[np.float64] = rates[:, 0] - np.fmax.reduce(rates[:, 1:], axis=1)
         if len(self._starts) < self._rates:
             gaps = np.fmin.reduceat(gaps, self._starts, axis=1)
         return gaps

@@ -11,7 +11,7 @@ from sb3_fair.fairness.counts import DiscountedCounts, GroupCounts, Rows
 from sb3_fair.fairness.distances import Metric
 from sb3_fair.fairness.history import DiscountedHistory, History
 from sb3_fair.fairness.individuals import Individuals
-from sb3_fair.fairness.notions import NOTIONS, GapTable, GroupNotion, PairNotion
+from sb3_fair.fairness.notions import NOTIONS, GapTable, GroupNotion, PairNotion, cells_of
 from sb3_fair.fairness.partition import Partition
 from sb3_fair.fairness.requests import Request
 
@@ -22,6 +22,7 @@ class Track:
     :param requests: those that concern this history
     :param partitions: by name of the attribute
     :param metrics: by label of the distance
+    :param favourable: the favourable actions
     :param k: neighbours of CSC
     """
 
@@ -32,9 +33,11 @@ class Track:
         requests: Sequence[Request],
         partitions: Mapping[str, Partition],
         metrics: Mapping[str, Metric],
+        favourable: Sequence[int],
         k: int,
     ) -> None:
         self._history = history
+        self._favourable = favourable
         self.truncates = isinstance(history, DiscountedHistory)
         self._counts: dict[str, GroupCounts] = {}
         self._tables: dict[str, tuple[list[str], GapTable]] = {}
@@ -44,10 +47,11 @@ class Track:
                 kind = DiscountedCounts if self.truncates else GroupCounts
                 self._counts[attribute] = kind(n, history, partition)
                 self._tables[attribute] = [name for name, _ in mine], GapTable([notion for _, notion in mine])
+        self._size = history.decisions
         self._actions: NDArray[np.int64] | None = None
         if any(r.notion.needs_feedback for r in requests):
-            self._actions = np.zeros((n, history.decisions), dtype=np.int64)
-        self._copies = np.arange(n)
+            self._actions = np.zeros(n * self._size, dtype=np.int64)
+        self._rings = np.arange(n) * self._size  # where the ring of each copy begins
         self._names: list[dict[str, str]] = []
         self.individuals = self._people(n, requests, metrics, k)
         self._warned = False
@@ -73,7 +77,7 @@ class Track:
         ids: NDArray[np.int64],
         order: NDArray[np.int64],
         actions: NDArray[np.int64],
-        cells: NDArray[np.int8],
+        cells: NDArray[np.uint8],
         columns: Mapping[str, NDArray[np.intp]],
         features: NDArray[np.float64] | None,
         roots: NDArray[np.float64] | None,
@@ -82,27 +86,35 @@ class Track:
 
         :param order: (m,) how many decisions the copy has seen before since its reset
         """
-        for attribute, counts in self._counts.items():
-            counts.add(rows, order, cells, columns[attribute])
-        if self._actions is not None:
-            self._actions[self._copies[rows], order % self._history.decisions] = actions
+        if self._counts:
+            slots = self._rings[rows] + order % self._size
+            for attribute, counts in self._counts.items():
+                counts.add(rows, slots, cells, columns[attribute])
+            if self._actions is not None:
+                self._actions[slots] = actions
         if self.individuals is not None and features is not None:
-            self.individuals.add(rows, ids, features, roots, cells >= 4)
-
-    def action(self, copy: int, order: int) -> int | None:
-        """The action of a decision that is still kept; None if no notion here needs feedback."""
-        return None if self._actions is None else int(self._actions[copy, order % self._history.decisions])
+            self.individuals.add(rows, ids, features, roots, (cells & 1).view(np.bool_))
 
     def kept(self, seen: Any) -> Any:
-        """How many of the latest decisions of each copy can still be changed, (n,)."""
+        """How many of the latest decisions of each copy can still be changed, (n,).
+
+        :param seen: (n,) decisions since reset
+        """
         if self._history.truncates and self.individuals is not None:
             return self.individuals.size
-        return np.minimum(seen, self._history.decisions)
+        return np.minimum(seen, self._size)
 
-    def move(self, copy: int, age: int, order: int, cell: int) -> None:
-        """Late feedback puts a kept decision into another cell."""
-        for counts in self._counts.values():
-            counts.move(copy, age, order, cell)
+    def update_feedback(self, copy: int, order: int, value: float, seen: NDArray[np.int64]) -> bool:
+        """Late feedback on decision number ``order`` of a copy; False if it is not kept."""
+        if not seen[copy] - self.kept(seen)[copy] <= order < seen[copy]:
+            return False
+        if self._actions is not None:
+            slot = int(self._rings[copy] + order % self._size)
+            newest = int((seen[copy] - 1) % self._size)
+            cell = cells_of(self._actions[slot : slot + 1], np.array([value]), self._favourable)
+            for counts in self._counts.values():
+                counts.move(copy, slot, int(cell[0]), newest)
+        return True
 
     def values(self) -> dict[str, NDArray[np.float64]]:
         """The requested values (n,)."""
@@ -123,12 +135,18 @@ class Track:
         """
         before = self.individuals.truncate() if self.individuals is not None else None
         if self.individuals is not None and before is not None:
+            dropped = before - self.individuals.size
+            copies = np.repeat(np.arange(len(dropped)), dropped)
+            # ages before - 1, before - 2, ... of each copy
+            ages = np.repeat(before, dropped) - 1 - np.arange(len(copies)) + np.repeat(np.cumsum(dropped) - dropped, dropped)
+            slots = self._rings[copies] + (seen[copies] - 1 - ages) % self._size
             for counts in self._counts.values():
-                counts.drop(seen, before, self.individuals.size)
-        if not self._warned and (self.kept(seen) >= self._history.decisions).any():
+                if isinstance(counts, DiscountedCounts):
+                    counts.drop(copies, slots, ages)
+        if not self._warned and (self.kept(seen) >= self._size).any():
             self._warned = True
             warnings.warn(
-                f"the discounted history has reached max_size={self._history.decisions}: from now on it forgets "
+                f"the discounted history has reached max_size={self._size}: from now on it forgets "
                 "the oldest interactions; a larger threshold or a smaller factor keeps it shorter",
                 stacklevel=2,
             )

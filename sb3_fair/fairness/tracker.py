@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.distances import Metric
 from sb3_fair.fairness.history import DEFAULT_HISTORY
-from sb3_fair.fairness.notions import among, cells_of
+from sb3_fair.fairness.notions import cells_of
 from sb3_fair.fairness.partition import Partition, ProductPartition
 from sb3_fair.fairness.probabilities import distributions, half_roots
 from sb3_fair.fairness.requests import Attribute, attribute_name, find_requests
@@ -62,7 +62,7 @@ class Tracker:
         partitions = self._partition(groups)
         self._partitions = {name: partitions[name] for name in {r.of: 0 for r in self._requests if r.notion.needs_groups}}
         self._tracks = [
-            Track(n, each, [r for r in self._requests if r.history == each], self._partitions, metrics, k)
+            Track(n, each, [r for r in self._requests if r.history == each], self._partitions, metrics, self._favourable, k)
             for each in dict.fromkeys(request.history for request in self._requests)
         ]
         people = [track.individuals for track in self._tracks if track.individuals is not None]
@@ -123,8 +123,6 @@ class Tracker:
             if len(set(rows.tolist())) < len(rows):
                 raise ValueError(f"which must not repeat a copy, got {rows.tolist()}")
         ids = self._next[rows]
-        if which is None:
-            ids = ids.copy()
         m = len(ids)
         actions = np.asarray(action)
         if actions.shape != (m,) or actions.dtype.kind not in "iub":
@@ -141,7 +139,10 @@ class Tracker:
         order = ids - self._first[rows]
         for track in self._tracks:
             track.add(rows, ids, order, actions, cells, columns, people, roots)
-        self._next[rows] += 1
+        if which is None:
+            self._next = ids + 1  # a fresh array: ``ids`` is the caller's now
+        else:
+            self._next[rows] = ids + 1
         return ids
 
     def _columns(self, group: Any, m: int) -> dict[str, NDArray[np.intp]]:
@@ -204,16 +205,9 @@ class Tracker:
 
         :return: False if the individual is no longer (or not yet) in the history; then nothing has changed
         """
-        seen = int(self._next[copy] - self._first[copy])
+        seen = self._next - self._first
         order = int(id - self._first[copy])
-        age = seen - 1 - order
-        held = [t for t in self._tracks if age >= 0 and order >= 0 and age < np.broadcast_to(t.kept(seen), self.n)[copy]]
-        for track in held:
-            action = track.action(copy, order)
-            if action is not None:
-                cell = cells_of(np.array([action]), np.array([value], dtype=np.float64), self._favourable)
-                track.move(copy, age, order, int(cell[0]))
-        return bool(held)
+        return any([track.update_feedback(copy, order, value, seen) for track in self._tracks])
 
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Each requested notion: (n,) float64, NaN where undefined. Ends the step."""

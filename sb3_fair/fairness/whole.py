@@ -43,7 +43,7 @@ def find_group_notion(name: str) -> GroupNotion:
 
 def coded(
     actions: ArrayLike, feedback: ArrayLike | None, groups: Any, favourable: Iterable[int], compared: Any = None
-) -> tuple[NDArray[np.int8], NDArray[np.intp], int]:
+) -> tuple[NDArray[np.uint8], NDArray[np.intp], int]:
     """Cells (n,), group columns (n,) with 0 for labels that are not compared, and the number of columns."""
     taken = np.asarray(actions)
     if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):

@@ -85,12 +85,12 @@ def test_an_array_reward_is_taken_as_it_is():
 @pytest.mark.parametrize("n", [1, 4])
 def test_box_discrete_and_dict_observations_are_learnt_from(kind, n):
     policy = "MultiInputPolicy" if kind == "dict" else "MlpPolicy"
-    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 30, "learning_rate": 1e-2}).learn(600)
+    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 30, "learning_rate": 1e-2}).learn(900)
     assert len(model.coverage_set(n_eval_episodes=1)) >= 3
 
 
 def test_objectives_that_are_not_optimised_are_recorded_only():
-    model = model_on(Chain(), objectives=["right"], n_updates=20, learning_rate=1e-2).learn(400)
+    model = model_on(Chain(), objectives=["right"], n_updates=20, learning_rate=1e-2).learn(1_000)
     front = model.coverage_set(n_eval_episodes=2)
     assert front.objectives == ("right",)
     assert front[0].mean == [3.0]

@@ -126,6 +126,7 @@ class HiringWorld(World):
         self._skill_scale = 1 / (size * np.array([3, 1, 1, YEARS]))
         self._threshold = np.array(settings.hiring_threshold)
         self._place = np.array(1 / size)
+        self._size = np.array(size)
         self._full = np.array(size if settings.end_when_full else np.iinfo(np.int64).max)
         self.team = np.zeros((n_worlds, 14), dtype=np.int64)
         """Sums of the members' counts."""
@@ -171,9 +172,7 @@ class HiringWorld(World):
         now = self.tapes.now
         goodness, team, entropy = self._prospect()
         right = goodness >= self._threshold
-        hire = actions.astype(bool)
-        if not self.config.end_when_full:
-            hire &= self.team_sizes < self.config.team_size
+        hire = actions.astype(bool) & (self.team_sizes < self._size)  # nobody joins a full team
         action = hire.astype(np.int64)
         reward = _clip(goodness + now.margin) * _SIGN[action]
         feedback = right.astype(np.float64)
@@ -276,14 +275,9 @@ def _clip(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _variants() -> dict[str, dict[str, Any]]:
-    populations = {
-        "": "belgian",
-        "-Gender": "gender",
-        "-NationalityGender": "nationality-gender",
-        "-Marital": "marital",
-    }
+    names = {"belgian": "", "gender": "-Gender", "nationality-gender": "-NationalityGender", "marital": "-Marital"}
     ids: dict[str, dict[str, Any]] = {"sb3_fair/JobHiring-Small-v0": {"team_size": 20, "episode_length": 100}}
-    for name, population in populations.items():
+    for population, name in names.items():
         for suffix, bias in {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}.items():
             ids[f"sb3_fair/JobHiring{name}{suffix}-v0"] = {"population": population, "bias": bias}
     return ids

@@ -39,9 +39,7 @@ class HiringConfig:
     episode_length: int = _paper(1000, "applicants at most", "section 4.1")
     hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19")
     diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18")
-    entropy: str = _paper(
-        "difference", "what joining adds to the team's entropy, or 'level': what it makes it", "Eq. 18"
-    )
+    entropy: str = _paper("difference", "how much joining changes the entropy, or 'level': the entropy then", "Eq. 18")
     leaving: bool = _paper(True, "whether employees leave", "Appendix A")
     steps_per_year: float = parameter(1000, "applicants a year", "chosen here: the figures on leaving are yearly")
     population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A")

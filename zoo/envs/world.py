@@ -161,12 +161,12 @@ class WorldEnv(gym.Env):
         rngs = None if self._seeded and seed is None else [self.np_random]
         self._seeded = True
         obs = self.world.reset(self._all, rngs)
-        return obs[0], cut(_massage(self.world), 0)
+        return obs[0], Info(_massage(self.world), 0)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, record = self.world.step(self._check([action]))
         record.update(_massage(self.world))
-        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), cut(record, 0)
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), Info(record, 0)
 
     def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
         return None if self.render_mode is None else self.world.render(0)

@@ -1,0 +1,226 @@
+"""Does any environment become a fairness MDP whose figures belong to the individual decided on?"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common import env_checker as sb3
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
+from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
+from sb3_fair.wrappers.infos import infos_of
+
+
+def left_or_right(obs, info):
+    """Made-up groups of CartPole: where the cart stands."""
+    return int(obs[0] > 0)
+
+
+def towards_the_pole(obs, action, info):
+    """Made-up feedback of CartPole: push where the pole leans; unknown while it stands straight."""
+    return None if abs(obs[2]) < 0.01 else float(obs[2] > 0)
+
+
+CARTPOLE = FairnessSpec(
+    group=left_or_right,
+    features=slice(2, 4),
+    low=(-0.5, -5.0),
+    high=(0.5, 5.0),
+    feedback=towards_the_pole,
+    notions=("SP", "EO", "IF", "CSC"),
+    history=SlidingWindow(20),
+)
+
+
+def upper_half(obs, info):
+    return "upper" if obs < 8 else "lower"
+
+
+FROZENLAKE = FairnessSpec(group=upper_half, favourable=(1, 2), notions=("SP",), history=FullHistory())
+
+
+class Crowd(gym.Env):
+    """Decides on three people at a time; the second one is present every other step."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,))
+    action_space = gym.spaces.Discrete(3)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        record = {
+            "individual": {
+                "group": np.array([[0, 1, 1]]),
+                "action": np.array([[1, action == 1, action == 2]]).astype(int),
+                "feedback": np.array([[1, np.nan, 0]]),
+                "present": np.array([[True, self.t % 2 == 0, True]]),
+            }
+        }
+        return np.zeros(1, np.float32), 0.0, False, self.t == 10, infos_of(record, 1)[0]
+
+
+def test_figures_belong_to_the_observation_the_action_was_chosen_on():
+    env = FairMDP(gym.make("CartPole-v1"), CARTPOLE)
+    rng = np.random.default_rng(0)
+    seen, actions, rows = [], [], []
+    obs, _ = env.reset(seed=1)
+    over = False
+    while not over:
+        row = rng.dirichlet((1, 1))
+        seen.append(obs)
+        rows.append(row)
+        actions.append(rng.choice(2, p=row))
+        obs, _, over, _, info = env.step(Choice(actions[-1], row))
+        window = slice(max(0, len(seen) - 20), None)
+        past = np.array(seen)[window]
+        groups = [left_or_right(one, {}) for one in past]
+        feedback = np.array([towards_the_pole(one, 0, {}) for one in past], dtype=float)
+        for name in ("SP", "EO"):
+            expected = group_notion(name, actions[window], feedback, groups)
+            assert info["fairness"][name] == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-9))
+        features = (past[:, 2:4] + [0.5, 5]) / [1, 10]
+        expected = individual_fairness(features, np.array(rows)[window])
+        assert info["fairness"]["IF"] == pytest.approx(expected, abs=1e-9)
+    assert info["individual"]["id"] == len(seen) - 1
+    assert info["individual"]["group"] == groups[-1]
+
+
+def test_feedback_that_comes_late_counts():
+    env = FairMDP(gym.make("FrozenLake-v1"), FairnessSpec(group=upper_half, notions=("OAE",), history=FullHistory()))
+    env.reset(seed=0)
+    ids = [env.step(action)[4]["individual"]["id"] for action in (0, 0)]
+    assert ids == [0, 1]
+    assert env.get_wrapper_attr("update_feedback")(0, 1) is True
+    assert env.get_wrapper_attr("update_feedback")(99, 1) is False
+
+
+def test_names_as_groups_on_an_env_with_discrete_observations():
+    env = FairMDP(gym.make("FrozenLake-v1", is_slippery=False), FROZENLAKE)
+    env.reset(seed=0)
+    figures = [env.step(action)[4]["fairness"]["SP"] for action in (1, 1, 0, 0)]
+    assert figures == [None, None, -1.0, -1.0]
+
+
+def test_an_empty_history_begins_each_episode_unless_it_is_carried_over():
+    for carried, expected in ((False, [None, None]), (True, [None, 0.0])):
+        env = FairMDP(gym.make("FrozenLake-v1", is_slippery=False), FROZENLAKE, reset_on_episode=not carried)
+        env.reset(seed=0)
+        first = [env.step(action)[4]["fairness"]["SP"] for action in (1, 1, 2)]
+        env.reset()
+        again = env.step(1)[4]["fairness"]["SP"]
+        assert [first[0], again] == expected
+        assert first[2] == 0.0
+
+
+def test_the_batched_twin_measures_what_single_envs_measure():
+    rng = np.random.default_rng(3)
+    venv = VecFairMDP(DummyVecEnv([lambda: gym.make("CartPole-v1")] * 3), CARTPOLE)
+    singles = [FairMDP(gym.make("CartPole-v1"), CARTPOLE) for _ in range(3)]
+    venv.seed(5)
+    venv.reset()
+    for index, env in enumerate(singles):
+        env.reset(seed=5 + index)
+    for _ in range(60):
+        rows = rng.dirichlet((1, 1), size=3)
+        choices = Choices((rows[:, 1] > rng.random(3)).astype(int), rows)
+        _, _, dones, infos = venv.step(choices)
+        for index, env in enumerate(singles):
+            *_, terminated, truncated, info = env.step(choices[index])
+            assert info["fairness"] == pytest.approx(infos[index]["fairness"])
+            assert info["individual"]["group"] == infos[index]["individual"]["group"]
+            assert dones[index] == (terminated or truncated)
+            if dones[index]:
+                env.reset()
+
+
+def test_several_people_are_recorded_one_after_the_other():
+    env = FairMDP(Crowd(), FairnessSpec(notions=("SP", "EO"), history=SlidingWindow(100)))
+    env.reset()
+    history, groups, feedback = [], [], []
+    for action in (1, 2, 1, 0):
+        info = env.step(action)[4]
+        present = [0, 2] if env.unwrapped.t % 2 else [0, 1, 2]
+        history += [[1, int(action == 1), int(action == 2)][i] for i in present]
+        groups += [[0, 1, 1][i] for i in present]
+        feedback += [[1, np.nan, 0][i] for i in present]
+        assert info["fairness"]["SP"] == pytest.approx(group_notion("SP", history, np.array(feedback), groups))
+        assert len(info["individual"]["id"]) == len(present)
+
+
+def test_executed_actions_stand_in_for_probabilities():
+    spec = FairnessSpec(group=left_or_right, features=slice(2, 4), notions=("IF",), history=SlidingWindow(50))
+    rows = np.array([[0.5, 0.5], [0.3, 0.7], [0.9, 0.1]])
+    for mode, used in (("policy", rows), ("executed", np.eye(2)[[1, 0, 1]])):
+        env = FairMDP(gym.make("CartPole-v1"), spec, probabilities=mode)
+        seen = [env.reset(seed=0)[0]]
+        for action, row in zip((1, 0, 1), rows, strict=True):
+            obs, *_, info = env.step(Choice(action, row))
+            seen.append(obs)
+        expected = individual_fairness(np.array(seen)[:3, 2:4], used)
+        assert info["fairness"]["IF"] == pytest.approx(expected)
+    env = FairMDP(gym.make("CartPole-v1"), spec)
+    env.reset(seed=0)
+    assert env.step(1)[4]["fairness"]["IF"] == 0.0
+
+
+@pytest.mark.parametrize("row", [[np.nan, 1.0], [-0.1, 1.1], [0.5, 0.6], [0.2, 0.3, 0.5], [-1.2, -0.3]])
+def test_rows_that_are_no_probabilities_are_refused(row):
+    env = FairMDP(gym.make("CartPole-v1"), CARTPOLE)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="probabilities"):
+        env.step(Choice(1, np.array(row)))
+
+
+def raises(obs, info):
+    raise KeyError("no such person")
+
+
+@pytest.mark.parametrize(
+    ("wrap", "message"),
+    [
+        (lambda: FairMDP(FairMDP(gym.make("CartPole-v1"), CARTPOLE), CARTPOLE), "already is a fairness MDP"),
+        (lambda: FairMDP(gym.make("Pendulum-v1"), CARTPOLE), "need a Discrete action space"),
+        (lambda: FairMDP(gym.make("CartPole-v1"), CARTPOLE, probabilities="logits"), "'policy' or 'executed'"),
+    ],
+)
+def test_errors_name_the_argument(wrap, message):
+    with pytest.raises(ValueError, match=message):
+        wrap()
+
+
+def test_a_callable_that_raises_is_named():
+    env = FairMDP(gym.make("CartPole-v1"), FairnessSpec(group=raises))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="group raised KeyError"):
+        env.step(1)
+
+
+def test_a_feature_outside_its_range_is_named():
+    spec = FairnessSpec(group=left_or_right, features=[2], low=0.0, high=1e-6, notions=("IF",))
+    env = FairMDP(gym.make("CartPole-v1"), spec)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="column 0"):
+        env.step(1)
+
+
+def test_without_notions_any_action_space_will_do():
+    env = FairMDP(gym.make("Pendulum-v1"), FairnessSpec(notions=()))
+    env.reset(seed=0)
+    assert env.step(env.action_space.sample())[4]["fairness"] == {}
+
+
+@pytest.mark.parametrize("env_id", ["CartPole-v1", "FrozenLake-v1"])
+def test_envs_of_others_pass_both_checks_and_are_rebuilt_from_their_spec(env_id):
+    spec = CARTPOLE if env_id == "CartPole-v1" else FROZENLAKE
+    env = Scalarise(VectorReward(FairMDP(gym.make(env_id), spec), ("R", "SP")), (1, 0.5))
+    check_env(env, skip_render_check=True)
+    sb3.check_env(env)
+    again = gym.make(env.spec)
+    for one in (env, again):
+        one.reset(seed=0)
+    assert env.step(1)[1] == again.step(1)[1]

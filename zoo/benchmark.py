@@ -1,0 +1,278 @@
+"""How fast is this installation, and is it as fast as it should be?
+
+Everything runs in this process, on one core if torch has one thread. Figures are the best of three rounds, since other
+work on the machine only ever makes a round slower.
+"""
+
+import json
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from sb3_fair.common.run_folder import versions
+from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.plan import AUDIT, make_plan
+from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.train import build_model, training_env
+
+HIRING = "sb3_fair/JobHiring-v0"
+WINDOWS = (100, 500, 1000)
+FEATURES = 7
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the benchmark.
+
+    :param target: what it should reach, None if nothing was promised
+    :param lower_is_better: whether the target is an upper bound
+    """
+
+    work: str
+    value: float
+    unit: str
+    target: float | None = None
+    lower_is_better: bool = False
+
+    @property
+    def reached(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.lower_is_better else self.value >= self.target
+
+
+def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure]:
+    """Measures everything, prints a table, and writes JSON for comparison between versions.
+
+    :param path: of the JSON file; None: no file
+    :param quick: a tenth of the work
+    """
+    scale = 0.1 if quick else 1.0
+    console = Console()
+    figures = []
+    for figure in measured(scale):
+        console.print(f"  {figure.work}: {_text(figure.value)} {figure.unit}", style="dim", highlight=False)
+        figures.append(figure)
+    show(_table(figures))
+    if path is not None:
+        content = {"versions": versions(), "figures": [asdict(figure) for figure in figures]}
+        Path(path).write_text(json.dumps(content, indent=1))
+    return figures
+
+
+def measured(scale: float) -> Iterator[Figure]:
+    """The figures one after the other.
+
+    :param scale: share of the work
+    """
+    rate = "steps/s"
+    yield Figure("hiring env, single", _single_env({}, scale, bare=True), rate, 10_000)
+    yield Figure("hiring env, 1024 copies", _batched_env(1024, {}, scale, bare=True), rate, 300_000)
+    for window in WINDOWS:
+        for notion in NOTIONS:
+            yield Figure(f"fairness core: {notion}, window {window}", _tracker(notion, window, scale), rate)
+    for window, target in ((500, 4_000), (1000, 3_000)):
+        settings = {"audit": AUDIT, "window": window}
+        yield Figure(f"env + seven notions, window {window}", _single_env(settings, scale), rate, target)
+        yield Figure(f"env + seven notions, window {window}, 8 copies", _batched_env(8, settings, scale), rate)
+    yield Figure("PCN on hiring, R:SP:IF, window 500", _pcn_on_hiring(scale), rate, 3_000)
+    yield from _deep_sea_treasure(scale)
+    yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), rate)
+    plain, tracked = _ppo(_untracked, scale), _ppo(_tracked, scale)
+    yield Figure("PPO (SB3) on hiring, nothing tracked", plain, rate)
+    yield Figure("PPO (SB3) on hiring, SP and EO tracked", tracked, rate)
+    yield Figure("share of SP and EO in PPO's time", 100 * (1 - tracked / plain), "%", 20, lower_is_better=True)
+    yield Figure("memory of seven notions, window 1000", _memory(), "MB", 20, lower_is_better=True)
+    yield Figure("import sb3_fair / import stable_baselines3", _import_ratio(), "x", 1.3, lower_is_better=True)
+
+
+def _steps_per_second(step: Callable[[], int], scale: float) -> float:
+    """Best of three rounds of about a second; ``step`` returns how many steps it took."""
+    best = 0.0
+    for _ in range(ROUNDS):
+        steps, started = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < scale:
+            steps += step()
+        best = max(best, steps / elapsed)
+    return best
+
+
+def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
+    env = gym.make(HIRING, disable_env_checker=True, **settings)
+    env = env.unwrapped if bare else env
+    env.reset(seed=0)
+    actions = np.random.default_rng(0).integers(2, size=1000).tolist()
+
+    def step() -> int:
+        for action in actions:
+            _, _, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                env.reset()
+        return len(actions)
+
+    return _steps_per_second(step, scale)
+
+
+def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
+    venv: Any = make_vec(HIRING, n_envs=n, seed=0, monitor=False, **settings)
+    while bare and hasattr(venv, "venv"):
+        venv = venv.venv
+    venv.reset()
+    actions = np.random.default_rng(0).integers(2, size=(20, n))
+
+    def step() -> int:
+        for row in actions:
+            venv.step(row)
+        return int(actions.size)
+
+    return _steps_per_second(step, scale)
+
+
+def _decisions(tracker: Tracker, n: int) -> Callable[[], int]:
+    """Adds n random decisions and reads the notions after each."""
+    rng = np.random.default_rng(0)
+    features, probabilities = rng.random((n, 1, FEATURES)), rng.dirichlet([1, 1], size=(n, 1))
+    group, action, feedback = rng.integers(2, size=(3, n, 1))
+
+    def step() -> int:
+        for i in range(n):
+            tracker.add(
+                group[i],
+                action[i],
+                features=features[i],
+                probabilities=probabilities[i],
+                feedback=feedback[i].astype(float),
+            )
+            tracker.values()
+        return n
+
+    return step
+
+
+def _tracker(notion: str, window: int, scale: float) -> float:
+    step = _decisions(Tracker(1, notions=(notion,), history=SlidingWindow(window)), 1000)
+    step()  # fill the window
+    return _steps_per_second(step, 0.3 * scale)
+
+
+def _memory() -> float:
+    tracemalloc.start()
+    tracker = Tracker(1, notions=AUDIT, history=SlidingWindow(1000))
+    before = tracemalloc.get_traced_memory()[0]
+    _decisions(tracker, 2000)()
+    size = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    return size / 1e6
+
+
+def _pcn_on_hiring(scale: float) -> float:
+    plan = make_plan("pcn", HIRING, hyperparams={"eval_freq": 0})
+    model = build_model(plan, training_env(plan), "cpu")
+    return _learning(model, int(40_000 * scale))
+
+
+def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
+    """PCN with the settings of the comparison, ours and, where it is installed, that of MORL-Baselines."""
+    if find_spec("mo_gymnasium") is None:
+        return
+    import mo_gymnasium
+
+    from sb3_fair.pcn import PCN
+
+    steps = int(20_000 * scale)
+    env = mo_gymnasium.make("deep-sea-treasure-concave-v0")
+    ours = _learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
+    theirs = _morl_baselines(steps)
+    yield Figure("PCN on deep-sea-treasure", ours, "steps/s", None if theirs is None else 2 * theirs)
+    if theirs is not None:
+        yield Figure("PCN of MORL-Baselines on deep-sea-treasure", theirs, "steps/s")
+
+
+def _morl_baselines(steps: int) -> float | None:
+    try:
+        from morl_baselines.multi_policy.pcn.pcn import PCN as Theirs
+    except ImportError:
+        return None
+    import mo_gymnasium
+
+    env, eval_env = (mo_gymnasium.make("deep-sea-treasure-concave-v0") for _ in range(2))
+    agent = Theirs(env, scaling_factor=np.array([0.1, 0.1, 0.01]), learning_rate=1e-3, batch_size=256, log=False)
+    started = time.perf_counter()
+    agent.train(
+        total_timesteps=steps,
+        eval_env=eval_env,
+        ref_point=np.array([0.0, -200.0]),
+        num_er_episodes=50,
+        max_buffer_size=100,
+        num_model_updates=20,
+        max_return=np.array([124.0, -1.0]),
+    )
+    return steps / (time.perf_counter() - started)
+
+
+def _cartpole() -> Any:
+    from stable_baselines3.common.env_util import make_vec_env
+
+    return make_vec_env("CartPole-v1", n_envs=8, seed=0)
+
+
+def _untracked() -> Any:
+    spec = make_vec(HIRING).get_attr("fairness_spec")[0]
+    return make_vec(HIRING, n_envs=8, seed=0, spec=replace(spec, notions=()))
+
+
+def _tracked() -> Any:
+    return make_vec(HIRING, n_envs=8, seed=0, audit=("SP", "EO"))
+
+
+def _ppo(make: Callable[[], Any], scale: float) -> float:
+    from stable_baselines3 import PPO
+
+    return max(_learning(PPO("MlpPolicy", make(), seed=0, device="cpu"), int(32_768 * scale)) for _ in range(ROUNDS))
+
+
+def _learning(model: Any, steps: int) -> float:
+    started = time.perf_counter()
+    model.learn(steps)
+    return float(model.num_timesteps / (time.perf_counter() - started))
+
+
+def _import_ratio() -> float:
+    def seconds(package: str) -> float:
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            subprocess.run([sys.executable, "-c", f"import {package}"], check=True)
+            times.append(time.perf_counter() - started)
+        return min(times)
+
+    return seconds("sb3_fair") / seconds("stable_baselines3")
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("work", no_wrap=True)
+    for column in ("figure", "unit", "should be", ""):
+        table.add_column(column, justify="left" if column == "unit" else "right", no_wrap=True)
+    for figure in figures:
+        bound = "" if figure.target is None else f"{'<=' if figure.lower_is_better else '>='} {_text(figure.target)}"
+        verdict = {None: "", True: "[green]reached[/]", False: "[red]missed[/]"}[figure.reached]
+        table.add_row(figure.work, _text(figure.value), figure.unit, bound, verdict)
+    return table
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
