@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness import FairnessSpec, Tracker
+from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.wrappers.infos import publish, stack, stacked
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -33,7 +33,7 @@ class FairnessRecorder:
         self.spec = spec
         self.forget = forget
         self.executed = probabilities == "executed"
-        self.in_info = spec.group is None and spec.features is None and spec.feedback is None
+        self.in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
         self.n = n
         self.tracker: Tracker | None = None
         self.names: tuple[str, ...] = ()
@@ -58,29 +58,29 @@ class FairnessRecorder:
         """
         figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
         if self.tracker is not None:
-            published = self._published(infos, obs, actions)
-            ids = self._record(self._people(published), actions, rows)
+            published, people = self._individuals(infos, obs, actions)
+            ids = self._record(people, actions, rows)
             publish(infos, "individual", {**published, "id": ids})
             figures = {**figures, **self.tracker.values()}
         publish(infos, "fairness", figures)
 
-    def _published(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]) -> People:
-        """Who was decided on in each copy: as the environments published it, else as the spec's callables see it."""
-        if self.in_info and "individual" in infos[0]:
-            people: People = stack(infos, "individual")
-            return people
-        seen = zip(obs, actions, infos, strict=True)
-        people = stacked([_describe(self.spec, one, action, info) for one, action, info in seen])
-        return people
-
-    def _people(self, published: People) -> People:
-        """The same in the form that the tracker takes: features selected and scaled."""
-        if not self.in_info:
-            return published
+    def _individuals(
+        self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]
+    ) -> tuple[People, People]:
+        """Who was decided on: what the infos say of them, and what the tracker is to know, features selected."""
         assert self.tracker is not None
-        told = published if self.tracker.needs_features else {**published, "features": None}
-        person = self.spec.individual(None, None, {"individual": told})
-        return {**published, "group": person.group, "features": person.features, "feedback": person.feedback}
+        if self.in_info and "individual" in infos[0]:
+            published: People = stack(infos, "individual")
+            told = published if self.tracker.needs_features else {**published, "features": None}
+            person = self.spec.individual(None, None, {"individual": told})
+            return published, {**published, **person._asdict()}
+        seen = zip(obs, actions, infos, strict=True)
+        people = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
+        described = [
+            {"action": int(action), **person, **info.get("individual", {})}
+            for action, person, info in zip(actions, people, infos, strict=True)
+        ]
+        return stacked(described), {**stacked(described), **stacked(people)}
 
     def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
@@ -138,19 +138,14 @@ class FairnessRecorder:
         return self.tracker is not None and self.tracker.update_feedback(copy, id, value)
 
 
+def _told(person: Individual) -> People:
+    return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
+
+
 def _at(value: Any, which: NDArray[Any], place: int) -> Any:
     if isinstance(value, Mapping):
         return {key: _at(entry, which, place) for key, entry in value.items()}
     return None if value is None else value[which, place]
-
-
-def _describe(spec: FairnessSpec, obs: Any, action: Any, info: Mapping[str, Any]) -> People:
-    """The entry ``individual`` of one copy's info, as the spec's callables see it."""
-    person = spec.individual(obs, action, info)
-    seen = {"group": person.group, "feedback": person.feedback}
-    if person.features is not None:
-        seen["features"] = person.features
-    return {"action": int(action), **info.get("individual", {}), **seen}
 
 
 def _refuse_second(inside: bool) -> None:

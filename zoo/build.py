@@ -62,9 +62,7 @@ class Measurement:
         changes: dict[str, Any] = {}
         if self.objectives is not None or self.audit:
             names = dict.fromkeys((*(self.objectives or ()), *self.audit))
-            changes["notions"] = tuple(
-                name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY)
-            )
+            changes["notions"] = tuple(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
         if self.window is not None:
             changes["history"] = SlidingWindow(self.window)
         if self.history is not None:
@@ -155,5 +153,3 @@ def make_vec(env_id: str, n_envs: int = 1, seed: int | None = None, *, monitor: 
     if seed is not None:
         venv.seed(seed)
     return venv
-
-

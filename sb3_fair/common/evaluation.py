@@ -33,7 +33,7 @@ def outcomes(
 ) -> list[Outcome]:
     """Lets ``model.predict`` play ``quotas[i]`` complete episodes on copy i, in the order in which they end.
 
-    :param seed: of the environments and of SB3's global generators, which are put back afterwards
+    :param seed: of the environments and of what SB3's models sample from, which is put back afterwards
     """
     state: Any = None
 
@@ -47,7 +47,7 @@ def outcomes(
     length = np.zeros(venv.num_envs, dtype=np.int64)
     forget_history(venv)
     venv.seed(seed)
-    with seeded(seed):
+    with seeded(seed, model):
         for step in play(venv, act, quotas):
             total = total + step.rewards
             length += 1
@@ -108,7 +108,7 @@ def evaluate_vector(
     :param n_eval_episodes: number of episodes, shared out over the copies
     :param deterministic: passed to ``predict``
     :param name: what to call the policy
-    :param seed: of the environments and of SB3's global generators, which are put back afterwards
+    :param seed: of the environments and of what SB3's models sample from, which is put back afterwards
     :raises ValueError: if ``n_eval_episodes`` is not positive, or there is no vector reward
     """
     if n_eval_episodes < 1:

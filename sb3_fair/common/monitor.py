@@ -2,14 +2,45 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.monitor import ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.rollout import vector_rewards
+from sb3_fair.common.rollout import attribute, vector_rewards
 from sb3_fair.wrappers.layer import VecLayer
+
+
+class EpisodeFile:
+    """A CSV file with one row per episode, that SB3's ``load_results`` reads.
+
+    :param filename: SB3 appends ``monitor.csv``
+    :param names: of the objectives; None: numbered
+    """
+
+    def __init__(self, filename: str | Path, names: tuple[str, ...] | None) -> None:
+        self.filename = str(filename)
+        self.names = names
+        self.start = time.time()
+        self.writer: ResultsWriter | None = None
+
+    def write(self, episode: dict[str, Any]) -> None:
+        vector = episode["v"].tolist()
+        names = self.names or tuple(f"R{index}" for index in range(len(vector)))
+        if self.writer is None:
+            self.writer = ResultsWriter(self.filename, header={"t_start": self.start}, extra_keys=names)
+        row = {key: episode[key] for key in ("r", "l", "t")}
+        self.writer.write_row({**row, **dict(zip(names, vector, strict=True))})
+
+    def close(self) -> None:
+        if self.writer is not None:
+            self.writer.close()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> None:
+        """Copies of an environment must not write into its file."""
+        return None
 
 
 class VectorMonitor(VecLayer):
@@ -25,10 +56,9 @@ class VectorMonitor(VecLayer):
 
     def __init__(self, venv: VecEnv, filename: str | Path | None = None) -> None:
         super().__init__(venv)
-        self.filename = filename
-        self._writer: ResultsWriter | None = None
+        names = attribute(venv, "objective_names")
+        self._file = None if filename is None else EpisodeFile(filename, None if names is None else tuple(names))
         self._start = time.time()
-        self._names = tuple(venv.get_attr("objective_names")[0]) if venv.has_attr("objective_names") else None
         self._rewards = np.zeros(self.num_envs)
         self._lengths = np.zeros(self.num_envs, dtype=np.int64)
         self._vectors: np.ndarray | float = 0.0
@@ -54,22 +84,14 @@ class VectorMonitor(VecLayer):
                     "v": self._vectors[index].copy(),
                 }
                 infos[index]["episode"] = episode
-                self._write(episode)
+                if self._file is not None:
+                    self._file.write(episode)
             self._rewards[dones] = 0.0
             self._lengths[dones] = 0
             self._vectors[dones] = 0.0
         return obs, rewards, dones, infos
 
-    def _write(self, episode: dict) -> None:
-        if self.filename is None:
-            return
-        names = self._names or tuple(f"R{index}" for index in range(len(episode["v"])))
-        if self._writer is None:
-            self._writer = ResultsWriter(str(self.filename), header={"t_start": self._start}, extra_keys=names)
-        row = {name: float(value) for name, value in zip(names, episode["v"], strict=True)}
-        self._writer.write_row({"r": episode["r"], "l": episode["l"], "t": episode["t"], **row})
-
     def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
+        if self._file is not None:
+            self._file.close()
         self.venv.close()

@@ -110,15 +110,21 @@ def forget_history(venv: VecEnv) -> None:
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """Global generators, from which SB3's models sample, start at ``seed`` and are put back afterwards."""
+def seeded(seed: int, model: Any = None) -> Iterator[None]:
+    """What SB3's models sample from starts at ``seed`` and is put back afterwards: global generators, action space."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    space = getattr(model, "action_space", None)
     with th.random.fork_rng():
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         th.manual_seed(seed)
+        if space is not None:
+            model.action_space = copy.deepcopy(space)
+            model.action_space.seed(seed)
         try:
             yield
         finally:
             random.setstate(states[0])
             np.random.set_state(states[1])  # noqa: NPY002
+            if space is not None:
+                model.action_space = space

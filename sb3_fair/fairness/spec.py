@@ -114,6 +114,11 @@ class FairnessSpec:
         self._set("low", low.tolist() if low.ndim == 0 else tuple(low.tolist()))
         self._set("high", high.tolist() if high.ndim == 0 else tuple(high.tolist()))
 
+    @property
+    def calls_for_group(self) -> bool:
+        """Is a label of the individual computed by a callable, or read outside ``info["individual"]``?"""
+        return isinstance(self.group, str) or any(callable(source) for source in self._parts.values())
+
     def tracker(self, n: int, n_actions: int | None = None) -> Tracker:
         """A fresh tracker of ``notions`` for n copies of the environment."""
         excluded = self.sensitive if self.exclude_sensitive else ()

@@ -205,7 +205,10 @@ class PCN(BaseAlgorithm):
         for name, allowed in (("crowding_penalty", ("double", "one")), ("fill", ("uniform", "mixed"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        for name, discount in {"gamma": self.gamma, **{f"held[{key!r}]": g for key, g in (self.held or {}).items()}}.items():
+        for name, discount in {
+            "gamma": self.gamma,
+            **{f"held[{key!r}]": g for key, g in (self.held or {}).items()},
+        }.items():
             if not 0 < discount <= 1:
                 raise ValueError(f"{name} must be in (0, 1], got {discount!r}")
 
@@ -267,7 +270,11 @@ class PCN(BaseAlgorithm):
         self.is_held = np.array([name in held for name in self.optimised])
         self.discounts = np.array([held.get(name, self.gamma) for name in self.optimised])
         scaling = np.asarray(self.scaling_factor)
-        if self.scaling_factor != "auto" if isinstance(self.scaling_factor, str) else scaling.shape != (len(self.columns) + 1,):
+        if (
+            self.scaling_factor != "auto"
+            if isinstance(self.scaling_factor, str)
+            else scaling.shape != (len(self.columns) + 1,)
+        ):
             raise ValueError(
                 f"scaling_factor must be 'auto' or one factor per optimised objective and one for the horizon "
                 f"({len(self.columns) + 1}), got {self.scaling_factor!r}"
@@ -290,7 +297,9 @@ class PCN(BaseAlgorithm):
     def _names_known(self, argument: str, names: Mapping[str, Any]) -> None:
         unknown = set(names) - set(self.optimised)
         if unknown:
-            raise ValueError(f"{argument} must be about the optimised objectives {self.optimised}, got {sorted(unknown)}")
+            raise ValueError(
+                f"{argument} must be about the optimised objectives {self.optimised}, got {sorted(unknown)}"
+            )
 
     def _per_objective(
         self, argument: str, value: Any, venv: VecEnv | None = None, default: float | None = None
@@ -657,7 +666,9 @@ class PCN(BaseAlgorithm):
         if names != self.objective_names:
             raise ValueError(f"env must have the objectives {self.objective_names}, got {names}")
         if venv.num_envs != self.n_envs:
-            raise ValueError(f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead")
+            raise ValueError(
+                f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead"
+            )
         commanded = self._commanded(venv)
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:

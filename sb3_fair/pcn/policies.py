@@ -69,7 +69,9 @@ class PCNPolicy(BasePolicy):
             features_extractor_kwargs=features_extractor_kwargs,
             normalize_images=normalize_images,
             optimizer_class=optimizer_class,
-            optimizer_kwargs={"fused": True} if optimizer_kwargs is None and optimizer_class is th.optim.Adam else optimizer_kwargs,
+            optimizer_kwargs={"fused": True}
+            if optimizer_kwargs is None and optimizer_class is th.optim.Adam
+            else optimizer_kwargs,
         )
         self.shown_space = shown[OBSERVATION] if plain else spaces.Dict(shown)
         self.net_arch = net_arch

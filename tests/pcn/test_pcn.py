@@ -85,7 +85,7 @@ def test_an_array_reward_is_taken_as_it_is():
 @pytest.mark.parametrize("n", [1, 4])
 def test_box_discrete_and_dict_observations_are_learnt_from(kind, n):
     policy = "MultiInputPolicy" if kind == "dict" else "MlpPolicy"
-    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 30, "learning_rate": 1e-2}).learn(900)
+    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 30, "learning_rate": 1e-2}).learn(1_500)
     assert len(model.coverage_set(n_eval_episodes=1)) >= 3
 
 

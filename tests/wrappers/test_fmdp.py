@@ -200,6 +200,13 @@ def test_a_callable_that_raises_is_named():
         env.step(1)
 
 
+def test_features_that_nobody_gave_are_missed_by_name():
+    env = FairMDP(gym.make("CartPole-v1"), FairnessSpec(group=left_or_right, notions=("IF",)))
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match="features are needed by IF"):
+        env.step(1)
+
+
 def test_a_feature_outside_its_range_is_named():
     spec = FairnessSpec(group=left_or_right, features=[2], low=0.0, high=1e-6, notions=("IF",))
     env = FairMDP(gym.make("CartPole-v1"), spec)

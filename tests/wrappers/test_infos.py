@@ -34,7 +34,9 @@ def test_what_nobody_published_is_missing(record):
         info["fairness"]
 
 
-@pytest.mark.parametrize("clone", [lambda info: info.copy(), copy.deepcopy, lambda info: pickle.loads(pickle.dumps(info))])
+@pytest.mark.parametrize(
+    "clone", [lambda info: info.copy(), copy.deepcopy, lambda info: pickle.loads(pickle.dumps(info))]
+)
 def test_copies_are_filled(record, clone):
     clone = clone(infos_of(record, 2)[1])
     assert set(clone.keys()) == {"individual", "vector_reward"}

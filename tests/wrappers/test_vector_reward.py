@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair.wrappers import Scalarise, VecScalarise, VecVectorReward, VectorReward
+from sb3_fair.wrappers import Scalarise, VecScalarise, VectorReward, VecVectorReward
 from sb3_fair.wrappers.scalarise import Chebyshev
 
 LEVELS = [None, -1.0, -0.5, 0.0, -2 / 3, -0.5]

@@ -1,0 +1,27 @@
+"""How is the documentation built? With ``sphinx-build -W docs docs/_build``: every warning is an error."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import sb3_fair
+
+project = "sb3-fair"
+author = "the sb3-fair developers"
+copyright = "the sb3-fair developers"
+release = version = sb3_fair.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_static_path = ["_static"]
+html_title = "sb3-fair"
+
+autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_mock_imports: list[str] = []
+nitpicky = False

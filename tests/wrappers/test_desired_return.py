@@ -1,0 +1,137 @@
+"""Does the observation always say what is still asked for?"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from hypothesis import given
+from hypothesis import strategies as st
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_fair.wrappers.desired_return import DesiredReturn, Pursuit, VecDesiredReturn
+from tests.pcn.chain import SPACES, Chain
+
+REWARDS = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=8)
+
+
+@given(REWARDS, st.floats(0.5, 1.0), st.floats(-3, 3))
+def test_the_command_falls_by_what_was_gained_and_stays_below_its_bound(rewards, gamma, bound):
+    pursuit = Pursuit(1, [0, 1], max_return=[np.inf, bound], gamma=gamma)
+    pursuit.command([4.0, 1.0], 3)
+    pursuit.restart()
+    left, horizon = [4.0, 1.0], 3
+    for reward in rewards:
+        pursuit.reduce(np.array([reward]))
+        left = [(left[0] - reward[0]) / gamma, min((left[1] - reward[1]) / gamma, bound)]
+        horizon = max(horizon - 1, 1)
+        np.testing.assert_allclose(pursuit.remaining_return[0], left)
+        assert pursuit.remaining_horizon[0] == horizon
+
+
+def test_held_objectives_keep_their_command():
+    pursuit = Pursuit(1, [0, 1], held=[True, False])
+    pursuit.command([4.0, 1.0], 3)
+    pursuit.restart()
+    pursuit.reduce(np.array([[1.0, 1.0]]))
+    assert pursuit.remaining_return.tolist() == [[4, 0]]
+
+
+def test_the_command_may_speak_of_some_objectives_only():
+    env = DesiredReturn(Chain(), [2.0], 3, columns=[1])
+    assert env.reset()[0]["desired_return"] == [2.0]
+    assert env.step(0)[0]["desired_return"] == [2.0]
+    assert env.step(1)[0]["desired_return"] == [1.0]
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_every_kind_of_observation_gets_the_command_beside_it(kind):
+    env = DesiredReturn(Chain(kind), [1.0, 2.0], 3)
+    check_env(env, skip_render_check=True)
+    obs, _ = env.reset()
+    own = {"clock", "step"} if kind == "dict" else {"observation"}
+    assert set(obs) == own | {"desired_return", "desired_horizon"}
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_single_and_vectorised_wrappers_agree(kind):
+    venv = VecDesiredReturn(DummyVecEnv([lambda: Chain(kind, noise=0.3)] * 1), [1.0, 2.0], 4)
+    env = DesiredReturn(Chain(kind, noise=0.3), [1.0, 2.0], 4)
+    venv.seed(3)
+    single, batched = env.reset(seed=3)[0], venv.reset()
+    for action in (0, 2, 1, 0, 1):
+        assert venv.observation_space.contains({key: value[0] for key, value in batched.items()})
+        for key, value in single.items():
+            assert np.array_equal(value, batched[key][0])
+        single, _, done, _, _ = env.step(action)
+        batched, _, dones, infos = venv.step(np.array([action]))
+        if done:
+            last = infos[0]["terminal_observation"]
+            assert set(last) == set(single)
+            assert all(np.array_equal(last[key], single[key]) for key in single)
+            single = env.reset()[0]
+        assert done == dones[0]
+
+
+def test_copies_may_have_different_commands_which_begin_with_their_episodes():
+    venv = VecDesiredReturn(DummyVecEnv([Chain] * 2), [[3.0, 0.0], [0.0, 3.0]], [3, 5])
+    assert venv.reset()["desired_return"].tolist() == [[3, 0], [0, 3]]
+    obs, *_ = venv.step(np.array([0, 0]))
+    assert obs["desired_return"].tolist() == [[2, 0], [-1, 3]]
+    assert obs["desired_horizon"].tolist() == [[2], [4]]
+    venv.set_command([1.0, 1.0], 2)
+    obs, *_ = venv.step(np.array([0, 0]))
+    assert obs["desired_return"].tolist() == [[1, 0], [-2, 3]]
+    obs, _, dones, _ = venv.step(np.array([0, 0]))
+    assert dones.all()
+    assert obs["desired_return"].tolist() == [[1, 1], [1, 1]]
+
+
+def test_an_array_reward_is_read_too():
+    env = DesiredReturn(Chain(array=True), [1.0, 2.0], 3)
+    env.reset()
+    assert env.step(1)[0]["desired_return"].tolist() == [1, 1]
+
+
+def test_it_is_rebuilt_from_its_spec():
+    gym.register("Chain-v0", entry_point=Chain)
+    env = DesiredReturn(gym.make("Chain-v0"), [1.0, 2.0], 3, held=[True, False])
+    again = gym.make(env.spec)
+    assert again.reset()[0]["desired_return"].tolist() == [1, 2]
+    del gym.registry["Chain-v0"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"desired_return": [np.nan, 1.0]}, "desired_return must be finite"),
+        ({"desired_return": 1.0, "columns": [0]}, "desired_return must be finite, one number per"),
+        ({"desired_horizon": 0}, "desired_horizon must be at least 1"),
+        ({"max_return": [1.0]}, "max_return must be one number per"),
+        ({"held": [True]}, "held must have one entry per"),
+        ({"gamma": 0.0}, r"gamma must be in \(0, 1\]"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    arguments = {"desired_return": [1.0, 2.0], "desired_horizon": 3, **arguments}
+    with pytest.raises(ValueError, match=message):
+        DesiredReturn(Chain(), **arguments)
+    with pytest.raises(ValueError, match=message):
+        VecDesiredReturn(DummyVecEnv([Chain]), **arguments)
+
+
+def test_a_second_command_and_scalar_rewards_are_refused():
+    with pytest.raises(ValueError, match="observation keys"):
+        DesiredReturn(DesiredReturn(Chain(), [1.0, 2.0], 3), [1.0, 2.0], 3)
+    env = DesiredReturn(gym.make("CartPole-v1"), [1.0], 3)
+    env.reset()
+    with pytest.raises(ValueError, match="vector reward"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_reward_that_is_not_finite_is_an_error(bad):
+    pursuit = Pursuit(1, [0])
+    pursuit.command([1.0], 3)
+    pursuit.restart()
+    with pytest.raises(ValueError, match="vector reward must be finite"):
+        pursuit.reduce(np.array([[bad]]))

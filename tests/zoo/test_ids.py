@@ -1,0 +1,217 @@
+"""Is every registered ID a proper environment, and the same one in each of its forms?"""
+
+import pickle
+from itertools import pairwise
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common import env_checker as sb3
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+import sb3_fair
+from sb3_fair.fairness import FairnessSpec, SlidingWindow, group_notion
+from sb3_fair.wrappers import FairMDP
+from sb3_fair.zoo.registration import WORLDS
+
+SMALL = "sb3_fair:sb3_fair/JobHiring-Small-v0"
+OBJECTIVES = {"objectives": ("R", "SP", "IF"), "window": 30, "emit": "difference"}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("env_id", WORLDS)
+@pytest.mark.parametrize("settings", [{}, {"objectives": ("R", "SP", "CSC"), "scalarise": (1, 1, 0), "window": 20}])
+def test_both_checkers_are_content(env_id, settings):
+    check_env(gym.make(env_id, **settings), skip_render_check=True)
+    check_env(gym.make(env_id, render_mode="rgb_array", **settings).unwrapped)
+    sb3.check_env(gym.make(env_id, **settings))
+
+
+def test_the_specification_names_the_ids():
+    assert {
+        "sb3_fair/JobHiring-v0",
+        "sb3_fair/JobHiring-Small-v0",
+        "sb3_fair/JobHiring-Gender-v0",
+        "sb3_fair/JobHiring-NationalityGender-v0",
+        "sb3_fair/JobHiring-Marital-v0",
+        "sb3_fair/JobHiring-BiasMen-v0",
+        "sb3_fair/JobHiring-Gender-BiasBelgianMen-v0",
+    } <= set(WORLDS)
+    assert gym.make("sb3_fair/JobHiring-Gender-BiasMen-v0").unwrapped.world.config.bias == 1
+    assert gym.make(SMALL).unwrapped.max_steps == 100
+
+
+def test_what_monitor_must_see_is_inside_the_id():
+    env = gym.make(SMALL, **OBJECTIVES, scalarise=(1, 1, 1))
+    names = []
+    while env is not env.unwrapped:
+        names.append(type(env).__name__)
+        env = env.env
+    assert names == ["OrderEnforcing", "PassiveEnvChecker", "Scalarise", "VectorReward", "FairMDP"]
+
+
+def vectors_and_infos(env, actions, index=None):
+    """The path of one copy: vectors, figures and rewards, through auto-resets."""
+    path = []
+    for action in actions:
+        if index is None:
+            _, reward, terminated, truncated, info = env.step(int(action))
+            if terminated or truncated:
+                env.reset()
+        path.append((reward, info["vector_reward"], info["fairness"], info["individual"]))
+    return path
+
+
+@pytest.mark.parametrize("form", ["dummy", "subproc", "batch", "gymnasium"])
+def test_all_forms_take_the_same_path(form):
+    n, steps, seed = 3, 150, 11
+    actions = np.random.default_rng(0).random((steps, n)) < 0.4
+    single = []
+    for index in range(n):
+        env = gym.make(SMALL, **OBJECTIVES)
+        env.reset(seed=seed + index)
+        single.append(vectors_and_infos(env, actions[:, index]))
+    if form == "gymnasium":
+        env = gym.make_vec(SMALL, num_envs=n, **OBJECTIVES)
+        env.reset(seed=seed)
+        for t in range(steps):
+            _, rewards, terminated, truncated, infos = env.step(actions[t].astype(int))
+            for index in range(n):
+                over = terminated[index] or truncated[index]
+                told = infos["final_info"] if over else infos
+                assert told["_vector_reward"][index]
+                np.testing.assert_allclose(told["vector_reward"][index], single[index][t][1])
+                assert rewards[index] == pytest.approx(single[index][t][0])
+        return
+    if form == "batch":
+        venv = sb3_fair.make_vec(SMALL, n, **OBJECTIVES)
+    else:
+        venv = make_vec_env(SMALL, n, env_kwargs=OBJECTIVES, vec_env_cls=SubprocVecEnv if form == "subproc" else None)
+    venv.seed(seed)
+    venv.reset()
+    for t in range(steps):
+        _, rewards, _, infos = venv.step(actions[t].astype(int))
+        for index in range(n):
+            reward, vector, fairness, individual = single[index][t]
+            assert rewards[index] == pytest.approx(reward, rel=1e-6)
+            np.testing.assert_allclose(infos[index]["vector_reward"], vector)
+            assert infos[index]["fairness"] == pytest.approx(fairness)
+            assert infos[index]["individual"]["id"] == individual["id"]
+            np.testing.assert_array_equal(infos[index]["individual"]["features"], individual["features"])
+    venv.close()
+
+
+def test_hiring_all_men_and_no_women_is_as_unfair_as_can_be():
+    env = gym.make("sb3_fair/JobHiring-v0", audit=("SP", "EO", "PE", "OAE"))
+    obs, _ = env.reset(seed=0)
+    for _ in range(80):
+        obs, *_, info = env.step(int(obs[13] == 0))
+    assert info["fairness"]["SP"] == info["fairness"]["EO"] == info["fairness"]["PE"] == -1
+
+
+def test_defaults_are_the_performance_reward_with_figures_in_info():
+    env = gym.make(SMALL, detail=True)
+    env.reset(seed=0)
+    reward, info = env.step(1)[1], env.step(0)[4]
+    assert isinstance(reward, float)
+    assert set(info) == {"individual", "fairness", "detail"}
+    assert set(info["fairness"]) == {"SP", "EO"}
+
+
+def test_several_attributes_have_figures_of_their_own():
+    env = gym.make(SMALL, objectives=("R", "SP"), group=["gender", "nationality", ("gender", "nationality")])
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    history = []
+    for _ in range(15):
+        action = int(rng.random() < 0.5)
+        info = env.step(action)[4]
+        history.append((action, info["individual"]["features"][1], info["individual"]["features"][4]))
+    actions, gender, nationality = map(np.array, zip(*history, strict=True))
+    names = env.get_wrapper_attr("objective_names")
+    assert names == ("R", "SP@gender", "SP@nationality", "SP@gender+nationality")
+    for name, groups in zip(names[1:], (gender, nationality, 2 * gender + nationality), strict=True):
+        assert info["fairness"][name] == pytest.approx(group_notion("SP", actions, actions, groups))
+
+
+def test_a_product_partition_is_one_attribute():
+    env = gym.make(SMALL, objectives=("R", "SP"), group=("gender", "nationality"))
+    env.reset(seed=0)
+    assert set(env.step(1)[4]["individual"]["group"]) == {"gender", "nationality"}
+    assert env.get_wrapper_attr("objective_names") == ("R", "SP")
+
+
+def test_several_distances_have_figures_of_their_own():
+    env = gym.make(SMALL, objectives=("R", "IF"), distance=["heom", "braycurtis"])
+    assert env.get_wrapper_attr("objective_names") == ("R", "IF@heom", "IF@braycurtis")
+
+
+def test_another_spec_replaces_the_scenarios_own():
+    spec = FairnessSpec(group=lambda obs, info: int(obs[17]), notions=("SP",), history=SlidingWindow(10))
+    env = gym.make(SMALL, spec=spec)
+    env.reset(seed=0)
+    assert set(env.step(1)[4]["fairness"]) == {"SP"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"objectives": ("R", "SPP")}, "SP"),
+        ({"audit": ("fairness",)}, "fairness"),
+        ({"objectives": ("SP",), "scalarise": None, "window": 0}, "window"),
+        ({"window": 10, "history": SlidingWindow(10)}, "exclude each other"),
+        ({"scalarise": (1,)}, "need objectives"),
+        ({"objectives": ("R",), "scalarise": (1, 2)}, "weights"),
+        ({"objectives": ("R", "SP"), "scalarise": (1, 1), "vector": True}, "exclude each other"),
+        ({"group": "height"}, "height"),
+        ({"team_size": 0}, "team_size"),
+        ({"team_sise": 3}, "team_size"),
+        ({"probabilities": "soft"}, "probabilities"),
+        ({"objectives": ("R", "IF"), "distance": "euclid"}, "euclid"),
+    ],
+)
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        gym.make(SMALL, **settings)
+    if "vector" not in settings:
+        with pytest.raises((ValueError, TypeError), match=message):
+            sb3_fair.make_vec(SMALL, 2, **settings)
+
+
+@pytest.mark.parametrize("action", [2, -1, 0.5, "hire"])
+def test_actions_outside_the_space_are_refused(action):
+    env = gym.make(SMALL).unwrapped
+    env.reset(seed=0)
+    with pytest.raises((ValueError, TypeError), match="action"):
+        env.step(action)
+
+
+def test_a_second_fairness_mdp_is_an_error():
+    with pytest.raises(ValueError, match="already is a fairness MDP"):
+        FairMDP(gym.make(SMALL), gym.make(SMALL).unwrapped.fairness_spec)
+
+
+def test_the_spec_of_a_registered_id_travels_to_workers():
+    spec = gym.make(SMALL).unwrapped.fairness_spec
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_make_vec_is_for_scenarios_only():
+    with pytest.raises(ValueError, match="scenario of sb3_fair"):
+        sb3_fair.make_vec("CartPole-v1", 2)
+
+
+def test_make_vec_records_episodes():
+    venv = sb3_fair.make_vec(SMALL, 2, seed=0)
+    venv.reset()
+    episodes = [info["episode"] for _ in range(30) for info in venv.step([1, 1])[3] if "episode" in info]
+    assert len(episodes) >= 2 and all(later["t"] >= earlier["t"] for earlier, later in pairwise(episodes))
+
+
+def test_a_vector_reward_is_the_reward_on_request():
+    env = gym.make(SMALL, objectives=("R", "SP"), vector=True, disable_env_checker=True)
+    env.reset(seed=0)
+    reward = env.step(1)[1]
+    assert reward.shape == (2,) and env.unwrapped.reward_space.shape == (2,)
