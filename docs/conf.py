@@ -23,5 +23,4 @@ html_title = "sb3-fair"
 autodoc_default_options = {"members": True, "show-inheritance": True, "member-order": "bysource"}
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
-autodoc_mock_imports: list[str] = []
-nitpicky = False
+autodoc_inherit_docstrings = False

@@ -48,7 +48,7 @@ class GymnasiumVector(VectorEnv):
             self.venv.seed(seed)
         elif seed is not None:
             self.venv.unwrapped._seeds = list(seed)
-        return self.venv.reset(), _masked(self._restarted(), np.ones(self.num_envs, dtype=bool))
+        return self.venv.reset(), _masked(self._restarted(0), np.ones(self.num_envs, dtype=bool))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         obs, rewards, dones, light = self.venv.step(actions)
@@ -59,13 +59,14 @@ class GymnasiumVector(VectorEnv):
             final = np.full(self.num_envs, None, dtype=object)
             for index in np.flatnonzero(dones):
                 final[index] = light[index]["terminal_observation"]
-            infos |= _masked(self._restarted(), np.ones_like(dones))
+            infos |= _masked(self._restarted(int(dones.argmax())), np.ones_like(dones))
             infos |= {"final_obs": final, "_final_obs": dones.copy()}
             infos |= {"final_info": _masked(record, dones), "_final_info": dones.copy()}
         return obs, rewards.astype(np.float64), dones & ~truncated, truncated, infos
 
-    def _restarted(self) -> Mapping[str, Any]:
-        return record_of(self.venv.unwrapped.reset_infos) or {}
+    def _restarted(self, copy: int) -> Mapping[str, Any]:
+        """What all copies published when ``copy`` restarted, the last time."""
+        return record_of(self.venv.unwrapped.reset_infos[copy:]) or {}
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
         return None if self.render_mode is None else tuple(self.venv.get_images())

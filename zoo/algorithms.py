@@ -31,10 +31,11 @@ class Algorithm:
         return getattr(import_module(module), name)
 
     @property
-    def settings(self) -> list[str]:
-        """Names of the constructor's arguments that a user may set."""
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments that a user may set, with their defaults."""
         given = {"self", "policy", "env", "seed", "device", "verbose", "_init_setup_model", "eval_env"}
-        return [name for name in signature(self.cls.__init__).parameters if name not in given]
+        parameters = signature(self.cls.__init__).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in given}
 
 
 ALGORITHMS = {

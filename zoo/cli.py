@@ -196,10 +196,19 @@ def _settings(option: str, entries: list[str] | None) -> dict[str, Any]:
         if not (key and colon):
             raise InputError(f"{option} must be key:value, as in gamma:0.99, got {entry!r}")
         try:
-            settings[key] = yaml.safe_load(value)
+            settings[key] = _value(value)
         except yaml.YAMLError as error:
             raise InputError(f"{option} must have a YAML value, got {entry!r}") from error
     return settings
+
+
+def _value(text: str) -> Any:
+    """A YAML value; also 1e-3 is a number, which YAML 1.1 takes for text."""
+    value = yaml.safe_load(text)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _numbers(option: str, text: str) -> list[float]:

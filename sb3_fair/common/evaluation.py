@@ -40,7 +40,7 @@ def outcomes(
     def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
         nonlocal state
         actions, state = model.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
-        return actions
+        return np.asanyarray(actions)
 
     found: list[Outcome] = []
     total: Any = 0.0

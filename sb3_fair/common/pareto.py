@@ -49,7 +49,7 @@ def min_max(points: ArrayLike) -> Array:
     points = _finite("points", points)
     low = points.min(axis=0)
     width = points.max(axis=0) - low
-    return (points - low) / np.where(width > 0, width, 1.0)
+    return np.asarray((points - low) / np.where(width > 0, width, 1.0))
 
 
 def crowding_distance(points: ArrayLike) -> Array:
@@ -69,7 +69,7 @@ def crowding_distance(points: ArrayLike) -> Array:
     gaps[1:-1] = ascending[2:] - ascending[:-2]
     distance = np.empty((m, k))
     np.put_along_axis(distance, order, gaps, axis=0)
-    return distance.mean(axis=1)
+    return np.asarray(distance.mean(axis=1))
 
 
 def hypervolume(points: ArrayLike, ref_point: ArrayLike) -> float:

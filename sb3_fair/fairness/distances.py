@@ -112,15 +112,15 @@ class Metric:
         if callable(self._function) and self._takes_rows is None:
             self._takes_rows = self._probe(self._function, features[0])
 
-    def raw(self, newcomers: Array, people: Array, present: NDArray[np.bool_] | None = None) -> Array:
+    def raw(self, newcomers: Array, people: Array, absent: Array | None = None) -> Array:
         """Raw distances (m, w).
 
         :param newcomers: (m, d), checked
         :param people: (m or 1, d, w): the w people that each newcomer is compared with
-        :param present: (m or 1, w), which of them exist; None: all. The value for the others is any finite number
+        :param absent: (m or 1, w), 0 for those who exist, None: all do. The value for others is any finite number
         """
         if callable(self._function):
-            return self._called(self._function, newcomers, people, present)
+            return self._called(self._function, newcomers, people, absent)
         if self._function == "braycurtis":
             return _braycurtis(newcomers, people)
         differences = people - newcomers[:, :, None]
@@ -166,12 +166,12 @@ class Metric:
         return False
 
     def _called(
-        self, function: Callable[..., Any], newcomers: Array, people: Array, present: NDArray[np.bool_] | None
+        self, function: Callable[..., Any], newcomers: Array, people: Array, absent: Array | None
     ) -> Array:
         distances = np.zeros((len(newcomers), people.shape[2]))
         for row, newcomer in enumerate(newcomers):
             crowd = people[row if len(people) > 1 else 0].T
-            who = slice(None) if present is None else present[row if len(present) > 1 else 0]
+            who = slice(None) if absent is None else absent[row if len(absent) > 1 else 0] == 0
             those = crowd[who]
             distances[row, who] = (
                 function(newcomer, those) if self._takes_rows else [float(function(newcomer, one)) for one in those]

@@ -88,7 +88,7 @@ class FullHistory(History):
 class DiscountedHistory(History):
     """Weight ``factor ** age``; what no longer moves individual fairness is dropped (Cimpean et al., FAReL, section 5).
 
-    Let F_m be IF on the m newest interactions. At the first m >= ``min_window`` at which |F_m - F_(m-1)| has been
+    Let F_m be IF on the m newest interactions. At the first m >= ``min_window`` at which ``|F_m - F_(m-1)|`` has been
     at most ``threshold`` for ``delay`` consecutive m, everything older than the m newest is dropped, in all notions.
     So it needs features and probabilities, unless ``threshold`` is negative (then nothing is dropped). With several
     distances the first one decides. Dropping happens once per step, after its last individual.

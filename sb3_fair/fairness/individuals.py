@@ -59,7 +59,7 @@ class Individuals:
         self.size = np.zeros(n, dtype=np.int64)
         self._next = np.zeros(n, dtype=np.int64)
         self.weight = np.zeros((n, self._capacity))
-        self._ids = np.full((n, self._capacity), -1, dtype=np.int64)
+        self._ids = np.zeros((n, self._capacity), dtype=np.int64)
         self._absent = np.full((n, self._capacity), np.inf)
         self._features = np.zeros((n, 0, self._capacity))
         self._roots = np.zeros((n, 0, self._capacity))
@@ -88,78 +88,75 @@ class Individuals:
                 rows = copies = copies[chosen]
                 ids, features, accepted = ids[chosen], features[chosen], accepted[chosen]
                 roots = None if roots is None else roots[chosen]
-        self._leave(copies, slots)
-        self.size[rows] += 1
+        taken = self._absent[copies, slots] == 0
+        if taken.any():
+            self._forget(copies[taken], slots[taken])
+        self.size[rows] += ~taken
         if self.history.factor != 1:
             self.weight[rows] *= self.history.factor
         self.weight[copies, slots] = 1.0
-        self._ids[copies, slots] = ids
         self._absent[copies, slots] = 0.0
+        self._ids[copies, slots] = ids
         self._features[copies, :, slots] = features
         if roots is not None:
             self._roots[copies, :, slots] = roots
-        self._meet(rows, copies, slots, features, roots, accepted)
+        self._meet(rows, copies, slots, ids, features, roots, accepted)
 
     def _meet(
-        self, rows: Rows, copies: Index, slots: Index, features: Array, roots: Array | None, accepted: Any
+        self,
+        rows: Rows,
+        copies: Index,
+        slots: Index,
+        ids: NDArray[np.int64],
+        features: Array,
+        roots: Array | None,
+        accepted: NDArray[np.bool_],
     ) -> None:
         """The newcomers' pair terms and neighbours."""
-        people = self._features[rows]
-        absent = self._absent[rows]
-        present = absent == 0
+        people, absent = self._features[rows], self._absent[rows]
         apart = None if roots is None else _hellinger(roots, self._roots[rows])
-        mine = np.arange(len(copies)), slots
         for view in self.views:
-            raw = view.metric.raw(features, people, present)
+            raw = view.metric.raw(features, people, absent)
             if apart is not None and view.sums:
-                terms = view.metric.value(raw, features.shape[1]) - apart
+                terms = view.metric.value(raw, features.shape[1])
+                terms -= apart
                 for pair, sums in view.sums.items():
                     sums[rows] += np.minimum(terms, 0.0) if pair.violations_only else terms
                     sums[copies, slots] = 0.0
             if view.neighbours is not None:
                 distances = in_units(raw)
                 distances += absent
-                distances[mine] = np.inf
-                view.neighbours.insert(copies, slots, accepted, distances, self._ids)
+                distances[self._copies[: len(copies)], slots] = np.inf
+                view.neighbours.insert(copies, slots, ids, accepted, distances)
                 self._settle(view)
 
     def _settle(self, view: View) -> None:
         def distances_of(copy: int, slots: Index) -> Array:
             absent = self._absent[copy : copy + 1]
             people = self._features[copy : copy + 1]
-            distances = in_units(view.metric.raw(people[0, :, slots], people, absent == 0)) + absent
+            distances = in_units(view.metric.raw(people[0, :, slots], people, absent)) + absent
             distances[np.arange(len(slots)), slots] = np.inf
             return distances
 
         assert view.neighbours is not None
-        view.neighbours.settle(distances_of, self._ids)
+        view.neighbours.settle(distances_of)
 
-    def _leave(self, copies: Index, slots: Index) -> None:
-        """Whoever is in these slots leaves; at most one person per copy."""
-        taken = self._ids[copies, slots] >= 0
-        if not taken.any():
-            return
-        copies, slots = copies[taken], slots[taken]
-        if self._reservoir is not None:
+    def _forget(self, copies: Index, slots: Index) -> None:
+        """Whoever is in these slots leaves, one person per copy: what others know of it is forgotten."""
+        if self._reservoir is not None and self.needs_roots:
             self._subtract(copies, slots)
-        self.size[copies] -= 1
-        self.weight[copies, slots] = 0.0
-        self._ids[copies, slots] = -1
-        self._absent[copies, slots] = np.inf
         for view in self.views:
             if view.neighbours is not None:
                 view.neighbours.remove(copies, slots)
 
     def _subtract(self, copies: Index, slots: Index) -> None:
         """Takes the pair terms of leavers out of the sums of their older partners."""
-        if not self.needs_roots:
-            return
         features, roots = self._features[copies, :, slots], self._roots[copies, :, slots]
-        people, ids = self._features[copies], self._ids[copies]
-        older = (ids >= 0) & (ids < ids[np.arange(len(copies)), slots][:, None])
+        people, absent = self._features[copies], self._absent[copies]
+        older = (absent == 0) & (self._ids[copies] < self._ids[copies, slots][:, None])
         apart = _hellinger(roots, self._roots[copies])
         for view in self.views:
-            terms = view.metric.value(view.metric.raw(features, people, ids >= 0), features.shape[1]) - apart
+            terms = view.metric.value(view.metric.raw(features, people, absent), features.shape[1]) - apart
             terms *= older
             for pair, sums in view.sums.items():
                 sums[copies] -= np.minimum(terms, 0.0) if pair.violations_only else terms
@@ -182,7 +179,10 @@ class Individuals:
         while (self.size > keep).any():
             copies = np.flatnonzero(self.size > keep)
             oldest = (self._next[copies] - self.size[copies] - self._base[copies]) % self._capacity
-            self._leave(copies, oldest)
+            self._forget(copies, oldest)
+            self.size[copies] -= 1
+            self.weight[copies, oldest] = 0.0
+            self._absent[copies, oldest] = np.inf
         for view in self.views:
             if view.neighbours is not None:
                 self._settle(view)
@@ -195,10 +195,11 @@ class Individuals:
             pairs = self._pairs()
             pairs += pairs == 0
             for pair, sums in view.sums.items():
-                mean = np.einsum("nw,nw->n", self.weight, sums) / pairs
+                mean = dot(self.weight, sums) / pairs
                 results[pair.name] = np.where(self.size < pair.smallest, 0.0, pair.offset + mean)
         if view.neighbours is not None:
-            results["CSC"] = np.where(self.size < 2, 0.0, view.neighbours.value(self.weight))
+            total = np.add.reduce(self.weight, axis=1)
+            results["CSC"] = -dot(self.weight, view.neighbours.terms) / (total + (total == 0))
         return results
 
     def _pairs(self) -> Array:
@@ -206,14 +207,13 @@ class Individuals:
         if self.history.factor == 1:
             return self.size * (self.size - 1) * 0.5
         later = self._next[:, None] - 1 - self._ids
-        return np.einsum("nw,nw->n", self.weight, later.astype(float))
+        return dot(self.weight, later.astype(float))
 
     def reset(self, copies: Index, next_id: NDArray[np.int64]) -> None:
         """Nobody is left in these copies; their next ids are ``next_id`` (m,)."""
         self._base[copies] = self._next[copies] = next_id
         self.size[copies] = 0
         self.weight[copies] = 0.0
-        self._ids[copies] = -1
         self._absent[copies] = np.inf
         for view in self.views:
             for sums in view.sums.values():
@@ -234,7 +234,7 @@ class Individuals:
 
     def _grow(self, capacity: int) -> None:
         """Doubles the slots; people are put in order of age from slot 0 on."""
-        order = np.argsort(np.where(self._ids < 0, np.iinfo(np.int64).max, self._ids), axis=1)
+        order = np.argsort(self._ids + self._absent, axis=1)
         old = self._capacity
 
         def moved(array: NDArray[Any], empty: float = 0) -> NDArray[Any]:
@@ -245,7 +245,7 @@ class Individuals:
 
         self._base = self._next - self.size
         self.weight = moved(self.weight)
-        self._ids = moved(self._ids, -1)
+        self._ids = moved(self._ids)
         self._absent = moved(self._absent, np.inf)
         self._features = moved(self._features)
         self._roots = moved(self._roots)
@@ -262,3 +262,9 @@ def _hellinger(roots: Array, others: Array) -> Array:
     np.square(differences, out=differences)
     squares = np.add.reduce(differences, axis=1)
     return np.sqrt(squares, out=squares)
+
+
+def dot(weights: Array, values: Array) -> Array:
+    """Row by row: sum of weights * values, (n, w) -> (n,)."""
+    products: Array = np.matmul(weights[:, None, :], values[:, :, None])[:, 0, 0]
+    return products

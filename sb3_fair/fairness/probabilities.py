@@ -40,7 +40,7 @@ def half_roots(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
 def hellinger(p: ArrayLike, q: ArrayLike) -> float:
     """Hellinger distance between two distributions over the same actions, in [0, 1].
 
-    Computed as (1 / sqrt 2) * |sqrt p - sqrt q|, which is exactly 0 for equal distributions.
+    Computed as (1 / sqrt 2) * ``|sqrt p - sqrt q|``, which is exactly 0 for equal distributions.
 
     :raises ValueError: if p or q is not a distribution, or their lengths differ
     """

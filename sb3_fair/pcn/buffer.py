@@ -1,7 +1,7 @@
 """Which episodes are worth imitating, and how do they become batches?"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,7 @@ from sb3_fair.common.pareto import crowding_distance, min_max, nondominated, non
 from sb3_fair.common.rollout import Step
 
 Array = NDArray[np.float64]
-Observations = dict[str, NDArray]
+Observations = dict[str, NDArray[Any]]
 
 
 class Episode(NamedTuple):
@@ -59,7 +59,7 @@ def priorities(returns: ArrayLike, threshold: float = 0.2, penalty: str = "doubl
     points = min_max(returns)
     ranks = nondominated_ranks(points)
     best = ranks == 0
-    worth = -cdist(points, points[best]).min(axis=1)
+    worth: Array = -cdist(points, points[best]).min(axis=1)
     worth[~best] -= 1e-5
     crowding = np.empty(len(points))
     for rank in range(ranks.max() + 1):
@@ -146,7 +146,7 @@ class EpisodeBuffer:
         self.returns = np.zeros((self.capacity, episode.rewards.shape[1]))
 
     def _grow(self, rows: int) -> None:
-        def wider(array: NDArray) -> NDArray:
+        def wider(array: NDArray[Any]) -> NDArray[Any]:
             slots = array.reshape(self.capacity, self.rows, *array.shape[1:])
             room = np.zeros((self.capacity, rows - self.rows, *array.shape[1:]), dtype=array.dtype)
             return np.concatenate([slots, room], axis=1).reshape(-1, *array.shape[1:])
@@ -170,18 +170,21 @@ class EpisodeBuffer:
         slots = rng.integers(self.size, size=m)
         lengths = self.lengths[slots]
         times = (rng.random(m) * lengths).astype(np.int64)
-        return self._batch(slots * self.rows + times, lengths - times)
-
-    def steps(self) -> Batch:
-        """Every stored step."""
-        lengths = self.lengths[: self.size]
-        slots = np.repeat(np.arange(self.size), lengths)
-        times = np.arange(len(slots)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return self._batch(slots * self.rows + times, lengths[slots] - times)
-
-    def _batch(self, index: NDArray[np.int64], horizons: NDArray[np.int64]) -> Batch:
+        index = slots * self.rows + times
         observations = {key: values[index] for key, values in self.observations.items()}
-        return Batch(observations, self.to_go[index], horizons.astype(np.float32), self.actions[index])
+        return Batch(observations, self.to_go[index], (lengths - times).astype(np.float32), self.actions[index])
+
+    def seen(self) -> Observations:
+        """The observations of all stored steps."""
+        stored = self._stored()
+        return {key: values[stored] for key, values in self.observations.items()}
+
+    def labels(self) -> NDArray[np.float32]:
+        """The returns-to-go of all stored steps, (number of steps, k)."""
+        return self.to_go[self._stored()]
+
+    def _stored(self) -> NDArray[np.bool_]:
+        return (np.arange(self.rows) < self.lengths[:, None]).ravel()
 
 
 def episodes_of(steps: Sequence[Step], ignore: Sequence[str] = ()) -> list[Episode]:
@@ -200,5 +203,5 @@ def episodes_of(steps: Sequence[Step], ignore: Sequence[str] = ()) -> list[Episo
         for end in np.flatnonzero(ends[:, copy]) + 1:
             shown = {key: values[start:end, copy] for key, values in observations.items()}
             episodes.append(Episode(shown, actions[start:end, copy], rewards[start:end, copy]))
-            start = end
+            start = int(end)
     return episodes

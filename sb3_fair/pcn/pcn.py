@@ -4,24 +4,20 @@ import io
 import pathlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, TypeVar
 
-import gymnasium as gym
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
 from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped
 from torch.nn import functional
 
-from sb3_fair.common.evaluation import Outcome, objective_names, outcomes, policy_of
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.pareto import (
@@ -33,15 +29,18 @@ from sb3_fair.common.pareto import (
     reference_point,
     sparsity,
 )
-from sb3_fair.common.rollout import attribute, play, shares, twin, vector_rewards
+from sb3_fair.common.rollout import Act, play, shares, twin
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
+from sb3_fair.pcn.coverage import evaluate_commands
+from sb3_fair.pcn.environment import check_actions, max_steps_of, names_of, numbers_of, with_scalar_reward
+from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
-from sb3_fair.wrappers.scalarise import Scalarise
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
-PerObjective = float | Sequence[float] | NDArray[np.float64] | Mapping[str, float]
+SMALLEST_RANGE = 1e-3
+"""What automatic scaling divides by at least."""
 
 
 class PCN(BaseAlgorithm):
@@ -134,11 +133,11 @@ class PCN(BaseAlgorithm):
         eval_freq: int | float = 0.1,
         n_eval_episodes: int = 10,
         eval_deterministic: bool = True,
-        n_eval_commands: int = 25,
+        n_eval_commands: int = 10,
         eval_env: GymEnv | None = None,
         updates_per_step: float | None = None,
         standardise: bool = False,
-        scaling_floor: PerObjective = 1e-3,
+        scaling_floor: PerObjective = SMALLEST_RANGE,
         fill: Literal["uniform", "mixed"] = "uniform",
         held: Mapping[str, float] | None = None,
         stats_window_size: int = 100,
@@ -173,8 +172,8 @@ class PCN(BaseAlgorithm):
         self.noise = noise
         self.scaling_factor = scaling_factor
         self.objectives = objectives
-        self.max_return = max_return
-        self.ref_point = ref_point
+        self.max_return: Any = max_return
+        self.ref_point: Any = ref_point
         self.eval_freq = eval_freq
         self.n_eval_episodes = n_eval_episodes
         self.eval_deterministic = eval_deterministic
@@ -182,7 +181,7 @@ class PCN(BaseAlgorithm):
         self.eval_env = eval_env
         self.updates_per_step = updates_per_step
         self.standardise = standardise
-        self.scaling_floor = scaling_floor
+        self.scaling_floor: Any = scaling_floor
         self.fill = fill
         self.held = held
         self.command: Command | None = None
@@ -205,25 +204,14 @@ class PCN(BaseAlgorithm):
         for name, allowed in (("crowding_penalty", ("double", "one")), ("fill", ("uniform", "mixed"))):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
-        for name, discount in {
-            "gamma": self.gamma,
-            **{f"held[{key!r}]": g for key, g in (self.held or {}).items()},
-        }.items():
-            if not 0 < discount <= 1:
-                raise ValueError(f"{name} must be in (0, 1], got {discount!r}")
-
-    # ---------------------------------------------------------------- what the environment is asked, once
 
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         """SB3's wrapping, with an array reward moved to ``info["vector_reward"]`` first and a VectorMonitor outside."""
-        if not isinstance(env.action_space, spaces.Discrete) or env.action_space.start != 0:
-            raise ValueError(f"env must have a Discrete action space that starts at 0, got {env.action_space!r}")
-        if not isinstance(env, VecEnv):
-            env = _with_scalar_reward(env)
-        elif isinstance(env, VecDesiredReturn):
+        check_actions(env.action_space)
+        if isinstance(env, VecDesiredReturn):
             env = env.venv
-        venv = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        venv = BaseAlgorithm._wrap_env(with_scalar_reward(env), verbose, monitor_wrapper)
         return venv if is_vecenv_wrapped(venv, VectorMonitor) else VectorMonitor(venv)
 
     def _setup_model(self) -> None:
@@ -233,90 +221,58 @@ class PCN(BaseAlgorithm):
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
         if not hasattr(self, "buffer"):  # a loaded model brings all this
-            assert self.env is not None, "env must be given unless the model is loaded"
-            self._resolve(self.env)
-            self.rng = np.random.default_rng(self.seed)
-            self.buffer = EpisodeBuffer(
-                self.buffer_size,
-                self.columns,
-                self.discounts,
-                self.is_held,
-                self.crowding_threshold,
-                self.crowding_penalty,
-            )
-            self.env = self._commanded(self.env)
-            self.observation_space = self.env.observation_space
-        self.objective_names = tuple(self.objective_names)  # a list, once it was saved as JSON
-        self.policy = self.policy_class(
-            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-        ).to(self.device)
+            self._setup_objectives()
+        policy = self.policy_class(self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs)  # type: ignore[arg-type]
+        self.policy = policy.to(self.device)
         if self.standardise and any(True for _ in self.policy.features_extractor.parameters()):
             raise ValueError("standardise must be False for a features extractor that is trained")
 
-    def _resolve(self, venv: VecEnv) -> None:
-        """Turns names and defaults into columns and arrays, one entry per optimised objective."""
-        self.objective_names = objective_names(venv, _n_objectives(venv))
-        chosen = range(len(self.objective_names)) if self.objectives is None else self.objectives
-        self.columns = np.array([self._column(objective) for objective in chosen], dtype=np.int64)
-        if not len(self.columns) or len(set(self.columns)) < len(self.columns):
-            raise ValueError(f"objectives must be at least one objective, none of them twice, got {self.objectives!r}")
-        self.max_return = self._per_objective("max_return", self.max_return, venv, np.inf)
-        self.scaling_floor = self._per_objective("scaling_floor", self.scaling_floor)
-        if self.ref_point is not None or venv.has_attr("ref_point"):
-            self.ref_point = self._per_objective("ref_point", self.ref_point, venv)
-        if self.held is not None:
-            self._names_known("held", self.held)
-        held = self.held or {}
-        self.is_held = np.array([name in held for name in self.optimised])
-        self.discounts = np.array([held.get(name, self.gamma) for name in self.optimised])
-        scaling = np.asarray(self.scaling_factor)
-        if (
-            self.scaling_factor != "auto"
-            if isinstance(self.scaling_factor, str)
-            else scaling.shape != (len(self.columns) + 1,)
-        ):
-            raise ValueError(
-                f"scaling_factor must be 'auto' or one factor per optimised objective and one for the horizon "
-                f"({len(self.columns) + 1}), got {self.scaling_factor!r}"
+    def _setup_objectives(self) -> None:
+        venv = self.env
+        if venv is None:
+            raise ValueError("env must be given unless the model is loaded")
+        if self.n_envs > self.n_episodes:
+            warnings.warn(
+                f"{self.n_envs - self.n_episodes} of {self.n_envs} copies of the environment will be idle, because an "
+                f"iteration has n_episodes={self.n_episodes}",
+                stacklevel=4,
             )
-        self.max_steps = _max_steps(venv)
+        chosen = self._chosen = Objectives.choose(names_of(venv), self.objectives, self.gamma, self.held)
+        bound = numbers_of(venv, "max_return", self.max_return, chosen, missing=np.inf)
+        self.max_return = np.full(len(chosen), np.inf) if bound is None else bound
+        self.ref_point = numbers_of(venv, "ref_point", self.ref_point, chosen)
+        self.scaling_floor = chosen.numbers("scaling_floor", self.scaling_floor, missing=SMALLEST_RANGE)
+        if isinstance(self.scaling_factor, str):
+            fits = self.scaling_factor == "auto"
+        else:
+            fits = np.shape(self.scaling_factor) == (len(chosen) + 1,)
+        if not fits:
+            raise ValueError(
+                f"scaling_factor must be 'auto' or one factor per optimised objective {chosen.names} and one for the "
+                f"horizon, got {self.scaling_factor!r}"
+            )
+        self.max_steps = max_steps_of(venv)
+        self.rng = np.random.default_rng(self.seed)
+        self.buffer = EpisodeBuffer(
+            self.buffer_size,
+            chosen.columns,
+            chosen.discounts,
+            chosen.held,
+            self.crowding_threshold,
+            self.crowding_penalty,
+        )
+        self.env = self._commanded(venv)
+        self.observation_space = self.env.observation_space
+
+    @property
+    def objective_names(self) -> tuple[str, ...]:
+        """Names of all entries of the vector reward."""
+        return self._chosen.all_names
 
     @property
     def optimised(self) -> tuple[str, ...]:
         """Names of the optimised objectives."""
-        return tuple(self.objective_names[column] for column in self.columns)
-
-    def _column(self, objective: str | int) -> int:
-        names = self.objective_names
-        if objective in names:
-            return names.index(objective)  # type: ignore[arg-type]
-        if isinstance(objective, int | np.integer) and 0 <= objective < len(names):
-            return int(objective)
-        raise ValueError(f"objectives must be among {names} or their indices, got {objective!r}")
-
-    def _names_known(self, argument: str, names: Mapping[str, Any]) -> None:
-        unknown = set(names) - set(self.optimised)
-        if unknown:
-            raise ValueError(
-                f"{argument} must be about the optimised objectives {self.optimised}, got {sorted(unknown)}"
-            )
-
-    def _per_objective(
-        self, argument: str, value: Any, venv: VecEnv | None = None, default: float | None = None
-    ) -> NDArray[np.float64]:
-        """One number per optimised objective, from the argument, else from the environment's attribute of that name."""
-        if value is None and venv is not None:
-            found = attribute(venv, argument)
-            if found is None:
-                return np.full(len(self.columns), default)
-            value = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(self.objective_names),))[self.columns]
-        elif isinstance(value, Mapping):
-            self._names_known(argument, value)
-            value = [value.get(name, np.inf if argument == "max_return" else 1e-3) for name in self.optimised]
-        numbers = np.asarray(value, dtype=np.float64)
-        if numbers.shape not in ((), (len(self.columns),)) or np.isnan(numbers).any():
-            raise ValueError(f"{argument} must be one number per optimised objective {self.optimised}, got {value!r}")
-        return np.broadcast_to(numbers, (len(self.columns),)).copy()
+        return self._chosen.names
 
     # ---------------------------------------------------------------- learning
 
@@ -377,26 +333,27 @@ class PCN(BaseAlgorithm):
         episodes = self._collect(act, self.n_fill_episodes, callback)
         if episodes is None:
             return False
-        returns = np.array([episode.rewards.sum(axis=0) for episode in episodes])[:, self.columns]
+        returns = np.array([episode.rewards.sum(axis=0) for episode in episodes])[:, self._chosen.columns]
         if self.ref_point is None:
             self.ref_point = reference_point(returns)
-        if self.max_steps is None:
-            self.max_steps = max(len(episode.actions) for episode in episodes)
-        if isinstance(self.scaling_factor, str):
-            ranges = np.maximum(returns.max(axis=0) - returns.min(axis=0), self.scaling_floor)
-            self._set_scaling(np.append(1 / ranges, 1 / self.max_steps))
-        else:
-            self._set_scaling(np.asarray(self.scaling_factor, dtype=np.float64))
+        factors: Any = self.scaling_factor
+        if isinstance(factors, str):
+            longest = self.max_steps or max(len(episode.actions) for episode in episodes)
+            factors = np.append(1 / np.maximum(np.ptp(returns, axis=0), self.scaling_floor), 1 / longest)
+        self.policy.command_scale.copy_(th.as_tensor(factors))
         if self.standardise:
             self._standardise()
         return True
 
-    def _set_scaling(self, factors: NDArray[np.float64]) -> None:
-        self.policy.command_scale.copy_(th.as_tensor(factors))
+    def _scale_held(self) -> None:
+        """Held commands are scaled by the labels now in the buffer, 1 / (4 sd), which change as episodes get better."""
+        held = np.flatnonzero(self._chosen.held)
+        spread = 4 * self.buffer.labels()[:, held].std(axis=0)
+        self.policy.command_scale[held] = self.policy.tensor(1 / np.maximum(spread, SMALLEST_RANGE)).float()
 
     def _standardise(self) -> None:
         with th.no_grad():
-            features = self.policy.features(self.policy.shown(self.buffer.steps().observations))
+            features = self.policy.features(self.policy.shown(self.buffer.seen()))
         spread = features.std(dim=0, correction=0)
         self.policy.feature_mean.copy_(features.mean(dim=0))
         self.policy.feature_scale.copy_(1 / th.where(spread > 1e-6, spread, 1.0))
@@ -405,9 +362,8 @@ class PCN(BaseAlgorithm):
         """Gradient steps on the log-likelihood of the stored actions, given what was still to come."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        if self.is_held.any() and isinstance(self.scaling_factor, str):
-            spread = 4 * self.buffer.steps().returns.std(axis=0)[self.is_held]
-            self.policy.command_scale[:-1][th.as_tensor(self.is_held)] = th.as_tensor(1 / np.maximum(spread, 1e-3))
+        if self._chosen.held.any() and isinstance(self.scaling_factor, str):
+            self._scale_held()
         jitter = (self.noise * self.buffer.points.std(axis=0)).astype(np.float32)
         n_updates = self.n_updates
         if self.updates_per_step is not None:
@@ -425,7 +381,7 @@ class PCN(BaseAlgorithm):
             )
             loss = functional.nll_loss(log_probabilities, self.policy.tensor(batch.actions))
             self.policy.optimizer.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             self.policy.optimizer.step()
             losses.append(loss.detach())
         self._n_updates += n_updates
@@ -452,12 +408,11 @@ class PCN(BaseAlgorithm):
             return Choices(draw(rows, self.rng.random(len(rows))), rows)
 
         self.policy.set_training_mode(False)
-        self.env.set_command(command.desired_return, command.desired_horizon)  # type: ignore[union-attr]
+        assert isinstance(self.env, VecDesiredReturn)
+        self.env.set_command(command.desired_return, command.desired_horizon)
         return self._collect(act, self.n_episodes, callback)
 
-    def _collect(
-        self, act: Callable[[Any, NDArray[np.bool_]], NDArray[Any]], n_episodes: int, callback: BaseCallback
-    ) -> list[Episode] | None:
+    def _collect(self, act: Act, n_episodes: int, callback: BaseCallback) -> list[Episode] | None:
         """Plays complete episodes and stores them; None if a callback stopped it.
 
         The environments are seeded anew each time, so that a run depends on nothing that is not saved with the model.
@@ -552,32 +507,20 @@ class PCN(BaseAlgorithm):
         """One policy per command, and the returns (m, k) of the episodes that the commands come from."""
         if not len(self.buffer):
             raise ValueError("there are no episodes to take commands from: call learn() first")
-        deterministic = self.eval_deterministic if deterministic is None else deterministic
-        slots = np.flatnonzero(nondominated(self.buffer.points))
-        least_crowded = np.argsort(-crowding_distance(self.buffer.points[slots]), kind="stable")[:n_commands]
+        points = self.buffer.points
+        slots = np.flatnonzero(nondominated(points))
+        least_crowded = np.argsort(-crowding_distance(points[slots]), kind="stable")[:n_commands]
         slots = slots[np.sort(least_crowded)]
-        venv = self._evaluation_env(eval_env)
-        tasks = np.repeat(np.arange(len(slots)), n_eval_episodes)
-        played: list[list[Outcome]] = [[] for _ in slots]
-        for start in range(0, len(tasks), venv.num_envs):
-            now = tasks[start : start + venv.num_envs]
-            asked = slots[np.resize(now, venv.num_envs)]
-            venv.set_command(self.buffer.asks[asked], self.buffer.lengths[asked])
-            quotas = (np.arange(venv.num_envs) < len(now)).astype(np.int64)
-            for outcome in outcomes(self, venv, quotas, deterministic, seed + start % n_eval_episodes):
-                played[now[outcome.copy]].append(outcome)
-        policies = [
-            policy_of(
-                played[index],
-                f"PCN {index}",
-                self.objective_names,
-                self.columns,
-                command=Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])),
-                deterministic=deterministic,
-            )
-            for index, slot in enumerate(slots)
-        ]
-        return policies, self.buffer.points[slots]
+        policies = evaluate_commands(
+            self,
+            self._evaluation_env(eval_env),
+            [Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])) for slot in slots],
+            self._chosen,
+            n_eval_episodes,
+            self.eval_deterministic if deterministic is None else deterministic,
+            seed,
+        )
+        return policies, points[slots]
 
     def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
         if eval_env is not None:
@@ -585,11 +528,13 @@ class PCN(BaseAlgorithm):
         if self.env is None:
             raise ValueError("eval_env must be given because the model has no environment")
         try:
-            return twin(self.env)  # type: ignore[return-value]
+            copied = twin(self.env)
         except Exception as error:
             raise ValueError(
                 f"eval_env must be given because the training environment cannot be copied ({error})"
             ) from error
+        assert isinstance(copied, VecDesiredReturn)
+        return copied
 
     def _evaluation_times(self, total_timesteps: int) -> NDArray[np.float64]:
         """At which numbers of steps to evaluate."""
@@ -613,7 +558,7 @@ class PCN(BaseAlgorithm):
         front = front_of(policies)
         self.evaluations.append((self.num_timesteps, front))
         reached = np.array([policy.mean for policy in policies])
-        mean_miss, max_miss = epsilon_metric(desired, reached)
+        mean_miss, max_miss = epsilon_metric(desired, reached, floor=self.scaling_floor)
         for name, best in zip(self.optimised, reached.max(axis=0), strict=True):
             self.logger.record(f"eval/best_{name}", float(best))
         self.logger.record("eval/hypervolume", hypervolume(front.means, self.ref_point))
@@ -647,14 +592,19 @@ class PCN(BaseAlgorithm):
         if isinstance(env, VecEnv):
             return self._commanded(env, self.command)
         return DesiredReturn(
-            _with_scalar_reward(env), self.command.desired_return, self.command.desired_horizon, **self._pursuit()
+            with_scalar_reward(env), self.command.desired_return, self.command.desired_horizon, **self._pursuit()
         )
 
     def _pursuit(self) -> dict[str, Any]:
-        return {"columns": self.columns, "max_return": self.max_return, "held": self.is_held, "gamma": self.gamma}
+        return {
+            "columns": self._chosen.columns,
+            "max_return": self.max_return,
+            "held": self._chosen.held,
+            "gamma": self.gamma,
+        }
 
     def _commanded(self, venv: VecEnv, command: Command | None = None) -> VecDesiredReturn:
-        command = command or Command(np.zeros(len(self.columns)), 1.0)
+        command = command or Command(np.zeros(len(self._chosen.columns)), 1.0)
         return VecDesiredReturn(venv, command.desired_return, command.desired_horizon, **self._pursuit())
 
     # ---------------------------------------------------------------- save and load
@@ -662,7 +612,7 @@ class PCN(BaseAlgorithm):
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on; it must have the objectives that the model was built for."""
         venv = self._wrap_env(env, self.verbose)
-        names = objective_names(venv, _n_objectives(venv))
+        names = names_of(venv)
         if names != self.objective_names:
             raise ValueError(f"env must have the objectives {self.objective_names}, got {names}")
         if venv.num_envs != self.n_envs:
@@ -676,7 +626,7 @@ class PCN(BaseAlgorithm):
         self.env = commanded
 
     @classmethod
-    def load(  # type: ignore[override]
+    def load(
         cls: type[SelfPCN],
         path: str | pathlib.Path | io.BufferedIOBase,
         env: GymEnv | None = None,
@@ -699,29 +649,3 @@ class PCN(BaseAlgorithm):
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "eval_env"]
-
-
-def _with_scalar_reward(env: Any) -> Any:
-    """``env``, with an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``."""
-    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
-        return env
-    named = env.has_wrapper_attr("objective_names")
-    if named and not env.get_wrapper_attr("vector"):
-        return env
-    return Scalarise(env, np.full(env.get_wrapper_attr("reward_space").shape, 1.0))
-
-
-def _n_objectives(venv: VecEnv) -> int:
-    """Length of the vector reward: as announced, else from one step."""
-    for name, length in (("objective_names", len), ("reward_space", lambda space: space.shape[0])):
-        if venv.has_attr(name):
-            return length(venv.get_attr(name)[0])
-    venv.reset()
-    return vector_rewards(venv.step(np.zeros(venv.num_envs, dtype=np.int64))[3]).shape[1]
-
-
-def _max_steps(venv: VecEnv) -> int | None:
-    """Maximal length of an episode, if the environment says."""
-    if venv.has_attr("max_steps"):
-        return venv.get_attr("max_steps")[0]
-    return getattr(attribute(venv, "spec"), "max_episode_steps", None)

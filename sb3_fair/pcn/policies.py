@@ -40,6 +40,10 @@ class PCNPolicy(BasePolicy):
     :param optimizer_class: ``th.optim.Adam`` by default, in its fused form (a quarter quicker at this size)
     """
 
+    feature_mean: th.Tensor
+    feature_scale: th.Tensor
+    command_scale: th.Tensor
+
     def __init__(
         self,
         observation_space: spaces.Dict,
@@ -60,6 +64,8 @@ class PCNPolicy(BasePolicy):
             )
         shown = {key: space for key, space in observation_space.spaces.items() if key not in (RETURN, HORIZON)}
         plain = set(shown) == {OBSERVATION}
+        if optimizer_kwargs is None and optimizer_class is th.optim.Adam:
+            optimizer_kwargs = {"fused": True}
         if features_extractor_class is None:
             features_extractor_class = FlattenExtractor if plain else CombinedExtractor
         super().__init__(
@@ -69,16 +75,14 @@ class PCNPolicy(BasePolicy):
             features_extractor_kwargs=features_extractor_kwargs,
             normalize_images=normalize_images,
             optimizer_class=optimizer_class,
-            optimizer_kwargs={"fused": True}
-            if optimizer_kwargs is None and optimizer_class is th.optim.Adam
-            else optimizer_kwargs,
+            optimizer_kwargs=optimizer_kwargs,
         )
         self.shown_space = shown[OBSERVATION] if plain else spaces.Dict(shown)
         self.net_arch = net_arch
         self.hidden_fn = hidden_fn
         self.features_extractor = features_extractor_class(self.shown_space, **self.features_extractor_kwargs)
         n_features = self.features_extractor.features_dim
-        n_command = observation_space[RETURN].shape[0] + 1
+        n_command = observation_space[RETURN].shape[0] + 1  # type: ignore[index]
         self.register_buffer("feature_mean", th.zeros(n_features))
         self.register_buffer("feature_scale", th.ones(n_features))
         self.register_buffer("command_scale", th.ones(n_command))
@@ -94,7 +98,8 @@ class PCNPolicy(BasePolicy):
     def features(self, shown: PyTorchObs) -> th.Tensor:
         """What the environment shows, as a matrix (n, features)."""
         preprocessed = preprocess_obs(shown, self.shown_space, normalize_images=self.normalize_images)
-        return self.features_extractor(preprocessed)
+        features: th.Tensor = self.features_extractor(preprocessed)
+        return features
 
     def forward(self, shown: PyTorchObs, desired_return: th.Tensor, desired_horizon: th.Tensor) -> th.Tensor:
         """Logarithms of the action probabilities, (n, n_actions).
@@ -124,7 +129,8 @@ class PCNPolicy(BasePolicy):
             log_probabilities = self(
                 self.shown(observations), self.tensor(observations[RETURN]), self.tensor(observations[HORIZON])
             )
-            return log_probabilities.exp_().cpu().numpy().astype(np.float64)
+            rows: NDArray[np.float32] = log_probabilities.exp_().cpu().numpy()
+        return rows.astype(np.float64)
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
         rows = self.probabilities({key: tensor.cpu().numpy() for key, tensor in observation.items()})  # type: ignore[union-attr]
@@ -172,6 +178,6 @@ class PCNPolicy(BasePolicy):
 def draw(probabilities: NDArray[np.float64], uniforms: NDArray[Any] | None) -> NDArray[np.int64]:
     """One action per row: the most probable one, or by inverse transform of ``uniforms`` (n,)."""
     if uniforms is None:
-        return probabilities.argmax(axis=1)
+        return np.asarray(probabilities.argmax(axis=1))
     below = (probabilities.cumsum(axis=1) < uniforms[:, None]).sum(axis=1)
-    return np.minimum(below, probabilities.shape[1] - 1)
+    return np.asarray(np.minimum(below, probabilities.shape[1] - 1))

@@ -15,6 +15,7 @@ from sb3_fair.report.selection import axis_order, base, colours, representative_
 from sb3_fair.report.words import long_name, meaning
 
 Array = NDArray[np.float64]
+HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
 Curves = Mapping[str, Sequence[float | None]]
 
 
@@ -63,10 +64,11 @@ def measures(front: Front) -> list[Measure]:
 
 
 def axes(front: Front) -> list[Measure]:
-    """The measures that get an axis in radar and parallel coordinates: one for each name, in the papers' order."""
+    """The measures that get an axis in radar and parallel coordinates: one for each name that some policy has."""
     found: dict[str, Measure] = {}
     for measure in measures(front):
-        found.setdefault(measure.name, measure)
+        if any(len(measure.samples(policy)) for policy in front):
+            found.setdefault(measure.name, measure)
     return [found[name] for name in axis_order(list(found))]
 
 
@@ -137,8 +139,8 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
             pictures.setdefault(f"Asked and reached: {pair[2]}", {})["asked" if pair[1] == "desired" else "reached"] = (
                 key
             )
-        elif "hypervolume" in name:
-            pictures.setdefault("Hypervolume", {})[name.replace("_", " ")] = key
+        elif name == "hypervolume":
+            pictures.setdefault("Hypervolume", {})[HYPERVOLUMES.get(key, name)] = key
         elif name == "loss":
             pictures.setdefault("Loss", {})["loss"] = key
         elif name == "ep_rew_mean":

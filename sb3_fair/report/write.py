@@ -50,7 +50,13 @@ def from_run(folder: str | Path) -> Path:
     front = run.front
     if not len(front):
         raise FileNotFoundError(f"run must hold evaluated policies in front.json, but {str(folder)!r} has none")
-    return write_report(folder, front, baselines=run.baselines, curves=run.curves, made=made_by(run))
+    return write_report(folder, front, baselines=run.baselines, curves=comparable_curves(run), made=made_by(run))
+
+
+def comparable_curves(run: RunFolder) -> Curves:
+    """The training log without the commands of held objectives, which are not in the units of what was reached."""
+    held = run.config.get("hyperparams", {}).get("held") or {}
+    return {key: values for key, values in run.curves.items() if key not in {f"pcn/desired_{name}" for name in held}}
 
 
 def made_by(run: RunFolder) -> dict[str, Any]:

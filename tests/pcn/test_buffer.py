@@ -116,9 +116,8 @@ def test_all_steps_are_those_that_were_stored():
     kept = buffer()
     for value, length in ((1, 2), (10, 5)):
         kept.add(episode(length, value))
-    steps = kept.steps()
-    assert steps.observations["clock"].tolist() == [0, 1, 0, 1, 2, 3, 4]
-    assert steps.horizons.tolist() == [2, 1, 5, 4, 3, 2, 1]
+    assert kept.seen()["clock"].tolist() == [0, 1, 0, 1, 2, 3, 4]
+    assert kept.labels()[:, 0].tolist() == [2, 1, 50, 40, 30, 20, 10]
 
 
 def test_the_worst_episode_makes_room_and_new_ones_are_safe_until_ranked():

@@ -80,7 +80,9 @@ class HiringWorld(World):
     :param n_worlds: number of copies
     :param group: what group notions compare: ``"gender"``, ``"nationality"``, a tuple for their product partition, or
         a list of several
-    :param detail: whether records have ``detail``: goodness, its parts, and those of the reward
+    :param detail: whether records have ``detail``: goodness and its parts skill and diversity (weighted), the right
+        action, noise and bias of the reward, the team's size before the decision, and whether hiring was refused
+        since the team was full
     :param config: fields of :class:`~sb3_fair.zoo.envs.hiring_applicants.HiringConfig`
     """
 

@@ -126,8 +126,8 @@ class Population:
         cell = np.searchsorted(self._shares, uniforms[..., 0], side="right")
         # P(year) is proportional to year + 1 (Cimpean et al., Eq. 16), so its sum up to a year is a triangular number.
         years = self._years[cell]
-        experience = np.sqrt(uniforms[..., 1] * ((years + 1) * (years + 2)) + 0.25) - 0.5
-        experience = np.minimum(experience.astype(np.int64), years)
+        passed = np.sqrt(uniforms[..., 1] * ((years + 1) * (years + 2)) + 0.25) - 0.5
+        experience = np.minimum(passed.astype(np.int64), years)
         education = self.cells.education[cell]
         drawn = np.searchsorted(self._languages, education + uniforms[..., 2], side="right")
         drawn = np.minimum(drawn - len(self._sets) * education, len(self._sets) - 1)

@@ -2,8 +2,9 @@
 
 from dataclasses import field, fields
 from difflib import get_close_matches
-from numbers import Real
 from typing import Any, TypeVar
+
+import numpy as np
 
 Config = TypeVar("Config")
 
@@ -26,7 +27,7 @@ def configure(config: type[Config], settings: dict[str, Any]) -> Config:
 
 def require_number(name: str, value: Any, low: float, high: float) -> None:
     """:raises ValueError: unless ``value`` is a number in [low, high]"""
-    if not isinstance(value, Real) or isinstance(value, bool) or not low <= value <= high:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low <= value <= high:
         raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
 
 

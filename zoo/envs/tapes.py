@@ -76,4 +76,4 @@ class Tapes(Generic[Row]):
 
     @staticmethod
     def _row(block: Row, row: int) -> Row:
-        return block._make([array[row] for array in block])  # type: ignore[attr-defined, no-any-return]
+        return block._make([array[row] for array in block])  # type: ignore[attr-defined]

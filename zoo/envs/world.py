@@ -1,8 +1,9 @@
 """What is a scenario, and how do Gymnasium and Stable-Baselines3 see it?
 
 A scenario is a :class:`World`: n independent copies moved by the same numpy lines. Its faces are generic:
-:class:`WorldEnv` (one copy, Gymnasium), :class:`WorldVectorEnv` (Gymnasium's vector API) and :class:`WorldVecEnv`
-(Stable-Baselines3). All three take the same path: copy i of a batch seeded s is the single environment seeded s + i.
+:class:`WorldEnv` (one copy, Gymnasium) and :class:`WorldVecEnv` (Stable-Baselines3; as a Gymnasium vector environment:
+:class:`~sb3_fair.wrappers.gymnasium_vector.GymnasiumVector`). Both take the same path: copy i of a batch seeded s is
+the single environment seeded s + i.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +13,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils.seeding import np_random
-from gymnasium.vector import AutoresetMode, VectorEnv
-from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
@@ -142,10 +141,12 @@ class WorldEnv(gym.Env):
     :param config: the scenario's settings
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["rgb_array"], "render_fps": 4}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
 
     def __init__(self, world_cls: Callable[..., World], render_mode: str | None = None, **config: Any) -> None:
-        self.world = _single_agent(world_cls(1, **config))
+        self.world = world_cls(1, **config)
+        if self.world.n_agents is not None:
+            raise ValueError(f"a world of several agents has only a VecEnv face, got {type(self.world).__name__}")
         self.render_mode = self.world.render_mode = _checked(render_mode)
         self.observation_space = self.world.observation_space
         self.action_space = self.world.action_space
@@ -168,70 +169,8 @@ class WorldEnv(gym.Env):
         record.update(_massage(self.world))
         return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), Info(record, 0)
 
-    def render(self) -> NDArray[np.uint8] | None:  # type: ignore[override]
+    def render(self) -> NDArray[np.uint8] | None:
         return None if self.render_mode is None else self.world.render(0)
-
-
-class WorldVectorEnv(VectorEnv):
-    """n copies of a world as a Gymnasium vector environment, which restarts a finished copy in the same step.
-
-    Infos are arrays with Gymnasium's masks (``infos["individual"]["group"]`` and ``infos["individual"]["_group"]``);
-    what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``.
-
-    :param num_envs: number of copies
-    """
-
-    metadata: ClassVar[dict[str, Any]] = {**WorldEnv.metadata, "autoreset_mode": AutoresetMode.SAME_STEP}
-
-    def __init__(
-        self, world_cls: Callable[..., World], num_envs: int = 1, render_mode: str | None = None, **config: Any
-    ) -> None:
-        integer("num_envs", num_envs, 1)
-        self.num_envs = num_envs
-        self.world = _single_agent(world_cls(num_envs, **config))
-        self.render_mode = self.world.render_mode = _checked(render_mode)
-        self.single_observation_space = self.world.observation_space
-        self.single_action_space = self.world.action_space
-        self.observation_space = batch_space(self.single_observation_space, num_envs)
-        self.action_space = batch_space(self.single_action_space, num_envs)
-        self.fairness_spec = self.world.fairness_spec
-        self.max_return = self.world.max_return
-        self._check = ActionCheck(self.world)
-        self._all = np.arange(num_envs)
-
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
-        if isinstance(seed, int):
-            seed = [seed + index for index in range(self.num_envs)]
-        obs = self.world.reset(self._all, _generators([None] * self.num_envs if seed is None else seed))
-        return obs, self._masked(_massage(self.world), np.ones(self.num_envs, dtype=bool))
-
-    def step(self, actions: Any) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        obs, reward, terminated, truncated, record = self.world.step(self._check(actions))
-        record.update(_massage(self.world))
-        done = terminated | truncated
-        infos = self._masked(record, ~done)
-        if done.any():
-            which = np.flatnonzero(done)
-            final = np.full(self.num_envs, None, dtype=object)
-            for index in which:
-                final[index] = obs[index].copy()
-            obs[which] = self.world.reset(which)
-            infos |= self._masked(_massage(self.world), np.ones_like(done))
-            infos |= {"final_obs": final, "_final_obs": done}
-            infos |= {"final_info": self._masked(record, done), "_final_info": done.copy()}
-        return obs, reward, terminated, truncated, infos
-
-    def _masked(self, record: Record, mask: NDArray[np.bool_]) -> dict[str, Any]:
-        infos: dict[str, Any] = {}
-        for key, value in record.items():
-            infos[key] = self._masked(value, mask) if isinstance(value, Mapping) else value
-            infos[f"_{key}"] = mask.copy()
-        return infos
-
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        return None if self.render_mode is None else tuple(self.world.render(index) for index in range(self.num_envs))
 
 
 class WorldVecEnv(VecEnv):
@@ -308,7 +247,7 @@ class WorldVecEnv(VecEnv):
         return [self.world.render(index) for index in range(self.world.n_worlds)]
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        value = getattr(self.world, attr_name)
+        value = self.world if attr_name == "world" else getattr(self.world, attr_name)
         return [value for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
@@ -334,12 +273,6 @@ def _generators(seeds: Sequence[int | None]) -> list[np.random.Generator | None]
 def _massage(world: World) -> Record:
     massage = world.massage()
     return {} if massage is None else {"massage": massage}
-
-
-def _single_agent(world: World) -> World:
-    if world.n_agents is not None:
-        raise ValueError(f"worlds of several agents have only a VecEnv face, got {type(world).__name__}")
-    return world
 
 
 def _checked(render_mode: str | None) -> str | None:

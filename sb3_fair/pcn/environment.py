@@ -1,0 +1,61 @@
+"""What does PCN need of an environment, and where does it find it?"""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.evaluation import objective_names
+from sb3_fair.common.rollout import attribute, vector_rewards
+from sb3_fair.pcn.objectives import Array, Objectives, PerObjective
+from sb3_fair.wrappers.scalarise import Scalarise
+
+
+def check_actions(space: spaces.Space[Any]) -> None:
+    """:raises ValueError: if the actions are not 0, 1, ..., n - 1"""
+    if not isinstance(space, spaces.Discrete) or space.start != 0:
+        raise ValueError(f"env must have a Discrete action space that starts at 0, got {space!r}")
+
+
+def with_scalar_reward(env: Any) -> Any:
+    """``env``, an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``.
+
+    SB3's Monitor and DummyVecEnv take scalar rewards only; the scalar is the sum of the objectives.
+    """
+    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
+        return env
+    if env.has_wrapper_attr("vector") and not env.get_wrapper_attr("vector"):  # VectorReward keeps a scalar
+        return env
+    return Scalarise(env, np.ones(env.get_wrapper_attr("reward_space").shape))
+
+
+def names_of(venv: VecEnv) -> tuple[str, ...]:
+    """Names of all objectives; their number is as announced, else that of one step."""
+    if venv.has_attr("objective_names"):
+        return tuple(venv.get_attr("objective_names")[0])
+    if venv.has_attr("reward_space"):
+        return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
+    venv.reset()
+    return objective_names(venv, vector_rewards(venv.step(np.zeros(venv.num_envs, dtype=np.int64))[3]).shape[1])
+
+
+def numbers_of(
+    venv: VecEnv, argument: str, value: PerObjective | None, objectives: Objectives, missing: float = np.nan
+) -> Array | None:
+    """One number per optimised objective: the argument, else the environment's attribute of that name, else None."""
+    if value is not None:
+        return objectives.numbers(argument, value, missing)
+    found = attribute(venv, argument)
+    if found is None:
+        return None
+    row = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(objectives.all_names),))
+    return objectives.numbers(argument, row[objectives.columns])
+
+
+def max_steps_of(venv: VecEnv) -> int | None:
+    """Maximal length of an episode, if the environment says."""
+    announced = attribute(venv, "max_steps")
+    return getattr(attribute(venv, "spec"), "max_episode_steps", None) if announced is None else int(announced)

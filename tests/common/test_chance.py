@@ -1,0 +1,57 @@
+"""Is the chance level beside a figure that of the very decisions the figure is about?"""
+
+import numpy as np
+import pytest
+
+import sb3_fair
+from sb3_fair.common.chance import SUFFIX, VecChance
+from sb3_fair.fairness import chance_level
+
+ID = "sb3_fair/JobHiring-Small-v0"
+
+
+def play(venv, episodes, rng):
+    """Random decisions; for each finished episode of copy 0 its groups, actions, feedback and final figures."""
+    venv.seed(0)
+    venv.reset()
+    story = [[], [], []]
+    while episodes:
+        _, _, dones, infos = venv.step(rng.integers(2, size=venv.num_envs))
+        person = infos[0]["individual"]
+        for column, key in zip(story, ("group", "action", "feedback"), strict=True):
+            column.append(person[key])
+        if dones[0]:
+            yield story, infos[0]["fairness"]
+            story = [[], [], []]
+            episodes -= 1
+
+
+@pytest.mark.parametrize("window", [10, 500])
+def test_the_level_is_that_of_the_decisions_in_the_window_of_the_episode(window):
+    venv = VecChance(sb3_fair.make_vec(ID, n_envs=3, audit=("SP", "EO", "IF"), window=window), n_permutations=40)
+    for (groups, actions, feedback), figures in play(venv, 3, np.random.default_rng(1)):
+        for notion in ("SP", "EO"):
+            recent = slice(-window, None)
+            expected = chance_level(
+                notion, actions[recent], groups[recent], feedback=feedback[recent], n_permutations=40
+            )
+            np.testing.assert_equal(figures[notion + SUFFIX], expected)
+        assert "IF" + SUFFIX not in figures
+
+
+def test_intersections_and_several_attributes_have_levels_of_their_own():
+    groups = ["gender", "nationality", ("gender", "nationality")]
+    venv = VecChance(sb3_fair.make_vec(ID, n_envs=2, audit=("SP",), group=groups))
+    ((story, figures),) = play(venv, 1, np.random.default_rng(1))
+    names = [name for name in figures if name.endswith(SUFFIX)]
+    assert sorted(names) == ["SP@gender by chance", "SP@gender+nationality by chance", "SP@nationality by chance"]
+    assert figures["SP@gender+nationality by chance"] > figures["SP@gender by chance"]
+    assert figures["SP@nationality by chance"] == chance_level(
+        "SP", story[1], [group["nationality"] for group in story[0]], n_permutations=50
+    )
+
+
+def test_nothing_is_recorded_where_no_group_notion_is_measured():
+    venv = VecChance(sb3_fair.make_vec(ID, n_envs=2, audit=("IF",)))
+    ((_, figures),) = play(venv, 1, np.random.default_rng(1))
+    assert list(figures) == ["IF"] and venv._steps == []

@@ -1,0 +1,23 @@
+"""What several test files share."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).parent.parent
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def wheel_site(tmp_path_factory):
+    """A folder into which the wheel of this checkout was installed, without its dependencies."""
+    site = tmp_path_factory.mktemp("site")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheels = tmp_path_factory.mktemp("wheel")
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)], check=True)
+    (wheel,) = wheels.glob("*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
+    return site

@@ -1,0 +1,98 @@
+"""Is the code clean, typed, and does every room import only from rooms to its left?"""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sb3_fair.wrappers
+import sb3_fair.zoo
+
+ROOT = Path(__file__).parent.parent
+ROOMS = {
+    "sb3_fair.fairness": 0,
+    "sb3_fair.wrappers": 1,
+    "sb3_fair.common": 2,
+    "sb3_fair.pcn": 2,
+    "sb3_fair.report": 2,
+    "sb3_fair.zoo": 3,
+}
+FACADE = {"sb3_fair", "sb3_fair._checkout"}
+
+
+def sources():
+    for folder, package in (("sb3_fair", "sb3_fair"), ("wrappers", "sb3_fair.wrappers"), ("zoo", "sb3_fair.zoo")):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            parts = file.relative_to(ROOT / folder).with_suffix("").parts
+            yield ".".join((package, *parts)).removesuffix(".__init__"), file
+
+
+def imported(file):
+    """Full names of what a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file} imports relatively"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def room(name):
+    return next((prefix for prefix in ROOMS if name == prefix or name.startswith(prefix + ".")), None)
+
+
+@pytest.mark.parametrize(("name", "file"), [entry for entry in sources() if entry[0] not in FACADE])
+def test_a_module_imports_only_from_its_room_and_rooms_to_its_left(name, file):
+    own = room(name)
+    assert own is not None, f"{name} is in no known room"
+    for target in imported(file):
+        other = room(target)
+        assert other is None or other == own or ROOMS[other] < ROOMS[own] or ROOMS[other] == ROOMS[own] == 2, target
+
+
+@pytest.mark.parametrize(("name", "file"), [entry for entry in sources() if room(entry[0]) == "sb3_fair.fairness"])
+def test_fairness_knows_neither_gymnasium_nor_torch(name, file):
+    roots = {target.partition(".")[0] for target in imported(file)}
+    assert not roots & {"gymnasium", "torch", "stable_baselines3", "sb3_contrib"}
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = (
+        "import sb3_fair, sys; print(sorted({'torch', 'matplotlib', 'plotly', 'wandb', 'optuna'} & set(sys.modules)))"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
+def test_ruff_has_nothing_to_say(command):
+    ran = subprocess.run([sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
+    """On the contents of the wheel: mypy does not see that folders of a checkout have other import names."""
+    packages = [word for package in ("sb3_fair", "sb3_fair.wrappers", "sb3_fair.zoo") for word in ("-p", package)]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *packages]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": "", "MYPYPATH": str(wheel_site)}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def modules():
+    for package in (sb3_fair, sb3_fair.wrappers, sb3_fair.zoo):
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if not found.name.endswith("__main__"):
+                yield found.name
+
+
+@pytest.mark.parametrize("name", sorted(set(modules())))
+def test_examples_in_docstrings_hold(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0

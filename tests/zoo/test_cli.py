@@ -1,0 +1,200 @@
+"""Does the command line do what it says, and answer a wrong name with one line?"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo import benchmark, cli
+from sb3_fair.zoo.registration import WORLDS
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs the console script in this process; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return exit_.value.code, *capsys.readouterr()
+
+    return run
+
+
+def train(command, algo, *more):
+    settings = ("--n-timesteps", 1000, "-P", "n_eval_episodes:2", "--no-progress")
+    code, out, err = command("train", "--algo", algo, "--env", SMALL, *settings, *more)
+    assert code == 0, err
+    return RunFolder.open(Path(out.strip().splitlines()[-1]).parent), out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("train --algo pcm --env sb3_fair/JobHiring-v0", "unknown algorithm 'pcm': did you mean 'pcn'?"),
+        ("train --algo pcn --env sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
+        ("train --algo pcn --env sb3_fair:sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
+        ("train --algo pcn --env {small} --objectives R:SPP", "unknown objective 'SPP': did you mean 'SP'?"),
+        ("train --algo pcn --env {small} --objectives :", "objectives must name at least one"),
+        ("train --algo pcn --env {small} --audit EOO", "unknown notion 'EOO': did you mean 'EO'?"),
+        ("train --algo pcn --env {small} -P gama:1", "unknown hyperparameter 'gama': did you mean 'gamma'?"),
+        ("train --algo pcn --env {small} -P gamma", "--param must be key:value"),
+        ("train --algo pcn --env {small} -P gamma:[1", "--param must have a YAML value"),
+        ("train --algo pcn --env {small} -P gamma:7", "gamma must be in (0, 1], got 7"),
+        ("train --algo pcn --env {small} -E popultion:gender", "did you mean 'population'"),
+        ("train --algo pcn --env {small} --emit leven", "emit must be one of"),
+        ("train --algo pcn --env {small} --window 0", "window must be a positive integer"),
+        ("train --algo ppo --env {small} --weights 1:2", "weights must be one number per objective R:SP:IF"),
+        ("train --algo ppo --env {small} --weights a:b:c", "weights must be numbers separated by colons"),
+        ("train --algo ppo --env {small} --num-threads 0", "num-threads must be a positive integer"),
+        ("train --algo ppo", "--env"),
+        ("train --alog ppo", "--alog"),
+        ("trian", "trian"),
+        ("evaluate --run nowhere", "run must be the folder of a run"),
+        ("report --run nowhere", "run must be the folder of a run"),
+    ],
+)
+def test_wrong_input_is_one_line_that_says_what_is_right(command, arguments, message):
+    code, out, err = command(*arguments.format(small=SMALL).split())
+    assert code == 2
+    assert out == "" and err.count("\n") == 1
+    assert message in err
+
+
+def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
+    monkeypatch.setattr("sb3_fair.zoo.listing.environment_table", lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        command("envs")
+
+
+def test_envs_lists_every_environment_with_spaces_groups_and_notions(command):
+    code, out, _ = command("envs")
+    rows = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert {row[0] for row in rows if row} >= set(WORLDS)
+    small = next(row for row in rows if row and row[0] == SMALL)
+    assert small[1:] == ["23", "2", "man,", "woman", "SP", "EO"]
+
+
+@pytest.fixture(scope="module")
+def pcn_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pcn")
+    command = "train --algo pcn --env sb3_fair:sb3_fair/JobHiring-Small-v0 --objectives R:SP --n-timesteps 2000"
+    options = "--seed 3 -P n_eval_episodes:3 -E population:gender --window 60 --no-progress"
+    subprocess.run(
+        [sys.executable, "-m", "sb3_fair.zoo", *command.split(), *options.split()],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True,
+    )  # fmt: skip
+    return RunFolder.open(folder / "logs" / "pcn" / "sb3_fair-JobHiring-Small-v0_1")
+
+
+def test_a_run_leaves_behind_what_is_needed_to_understand_and_repeat_it(pcn_run):
+    assert pcn_run.command.startswith("sb3-fair train --algo pcn")
+    config = pcn_run.config
+    assert config["seed"] == 3 and config["n_timesteps"] == 2000
+    assert config["env_kwargs"]["objectives"] == ["R", "SP"] and config["env_kwargs"]["population"] == "gender"
+    assert config["hyperparams"]["scaling_floor"].keys() == {"R", "SP"}
+    assert pcn_run.curves["time/total_timesteps"][-1] >= 2000
+    assert all(isinstance(value, float) for value in pcn_run.curves["pcn/hypervolume"])
+    assert {path.name for path in pcn_run.path.iterdir()} >= {"model.zip", "report.html", "figures", "versions.yml"}
+
+
+def test_the_front_of_a_run_is_evaluated_beside_the_rules_with_chance_levels(pcn_run):
+    assert [policy.name for policy in pcn_run.front] == [f"PCN {index}" for index in range(len(pcn_run.front))]
+    assert [rule.name for rule in pcn_run.baselines] == [
+        "hire all", "reject all", "random", "hire at random", "threshold oracle", "patient oracle",
+    ]  # fmt: skip
+    for policy in (*pcn_run.front, *pcn_run.baselines):
+        assert len(policy.returns) == 3
+        assert {"SP", "EO", "OAE", "PP", "PE", "IF", "CSC"} <= policy.final.keys()
+        assert not any("chance" in name for name in policy.final)
+    random = next(rule for rule in pcn_run.baselines if rule.name == "random")
+    assert 0.05 < random.chance["SP"] < 0.3
+
+
+def test_a_policy_of_a_run_is_run_again_by_its_number(pcn_run, command):
+    code, out, err = command("evaluate", "--run", pcn_run.path, "--policy", 0, "--n-eval-episodes", 2)
+    assert code == 0, err
+    learned = [line for line in out.splitlines() if line.startswith("PCN")]
+    assert len(learned) == 1 and learned[0].startswith("PCN 0")
+    assert "patient oracle" in out
+    code, out, err = command("evaluate", "--run", pcn_run.path, "--policy", 99)
+    assert code == 2 and "policy must be a number from 0 to" in err
+
+
+def test_the_same_evaluation_seed_gives_the_same_figures(pcn_run, command):
+    ask = ("evaluate", "--run", pcn_run.path, "--policy", 0, "--n-eval-episodes", 2, "--seed", 5)
+    assert command(*ask) == command(*ask)
+
+
+def test_a_report_is_rebuilt_from_its_folder(pcn_run, command):
+    pcn_run.report.unlink()
+    code, out, _ = command("report", "--run", pcn_run.path)
+    assert code == 0 and Path(out.strip()) == pcn_run.report and pcn_run.report.stat().st_size > 1e6
+
+
+@pytest.mark.parametrize("algo", ["ppo", "dqn"])
+def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_policy(command, algo):
+    run, out = train(command, algo, "--weights", "1:0:2", "--seed", 1)
+    assert run.config["weights"] == [1, 0, 2]
+    (policy,) = run.front
+    assert policy.name == algo.upper() and policy.objectives == ("R", "SP", "IF")
+    assert algo.upper() in out
+    code, out, _ = command("evaluate", "--run", run.path, "--n-eval-episodes", 1)
+    assert code == 0 and algo.upper() in out
+
+
+def test_values_on_the_command_line_are_data_and_never_run(command, tmp_path):
+    code, _, err = command("train", "--algo", "ppo", "--env", SMALL, "-P", "gamma:__import__('os').mkdir('x')")
+    assert code == 2 and "'gamma' must be a number" in err and not (tmp_path / "x").exists()
+    code, _, err = command("train", "--algo", "ppo", "--env", SMALL, "-P", "gamma:!!python/object/apply:os.mkdir [x]")
+    assert code == 2 and "YAML" in err and not (tmp_path / "x").exists()
+
+
+def test_a_number_in_scientific_notation_is_a_number():
+    assert cli._settings("--param", ["learning_rate:1e-3", "a:[1, 2]", "b:text"]) == {
+        "learning_rate": 0.001, "a": [1, 2], "b": "text",
+    }  # fmt: skip
+
+
+def test_help_comes_without_loading_torch():
+    code = (
+        "import sys; sys.argv = ['sb3-fair', '--help']\nfrom sb3_fair.zoo.cli import main\n"
+        "try: main()\nfinally: print('torch' in sys.modules)"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0 and shown.stdout.strip().endswith("False")
+
+
+def test_the_benchmark_prints_targets_beside_figures_and_writes_json(command, monkeypatch):
+    figures = [
+        benchmark.Figure("fast", 20_000.0, "steps/s", 10_000),
+        benchmark.Figure("heavy", 30.0, "MB", 20, lower_is_better=True),
+        benchmark.Figure("free", 1.5, "x"),
+    ]
+    monkeypatch.setattr(benchmark, "measured", lambda scale: iter(figures))
+    code, out, _ = command("benchmark", "speed", "--json", "speed.json")
+    table = out.splitlines()[-3:]
+    assert code == 0
+    assert ">= 10,000  reached" in table[0] and "<= 20   missed" in table[1]
+    content = json.loads(Path("speed.json").read_text())
+    assert [figure["value"] for figure in content["figures"]] == [20_000.0, 30.0, 1.5]
+    assert content["versions"]["numpy"] == np.__version__
+
+
+@pytest.mark.slow
+def test_the_benchmark_measures_everything():
+    figures = {figure.work: figure.value for figure in benchmark.measured(0.02)}
+    assert all(np.isfinite(value) for value in figures.values())
+    assert figures["hiring env, 1024 copies"] > figures["hiring env, single"]
+    assert figures["memory of seven notions, window 1000"] < 20

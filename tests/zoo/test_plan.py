@@ -1,0 +1,53 @@
+"""Do defaults and wishes add up to a run that can be repeated?"""
+
+import pytest
+
+from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import Plan, default_settings, make_plan
+from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.train import build_model, training_env
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_settings_of_every_algorithm_build_it_on_every_environment(algo):
+    for env in WORLDS:
+        plan = make_plan(algo, env)
+        assert plan.objectives == ("R", "SP", "IF")
+    build_model(plan, training_env(plan), "cpu")
+
+
+@pytest.mark.parametrize("algo", ["pcn", "ppo"])
+def test_a_plan_is_rebuilt_from_what_it_wrote_down(algo):
+    plan = make_plan(algo, SMALL, seed=3, objectives=("R", "EO"), audit=("SP",), hyperparams={"gamma": 0.5})
+    assert Plan.from_config(plan.config) == plan
+
+
+def test_wishes_take_the_place_of_defaults():
+    plan = make_plan("pcn", SMALL, hyperparams={"gamma": 0.5, "n_eval_episodes": 7}, env_kwargs={"window": 9}, n_envs=2)
+    assert (plan.hyperparams["gamma"], plan.n_eval_episodes, plan.env_kwargs["window"], plan.n_envs) == (0.5, 7, 9, 2)
+    assert plan.env_kwargs["emit"] == "difference"
+
+
+def test_settings_of_objectives_that_are_not_optimised_are_left_out():
+    plan = make_plan("pcn", SMALL, objectives=("SP", "IF"))
+    assert plan.hyperparams["held"] is None
+    assert plan.hyperparams["scaling_floor"].keys() == {"SP", "IF"}
+
+
+def test_without_weights_performance_alone_counts():
+    assert make_plan("ppo", SMALL).weights == (1, 0, 0)
+    assert make_plan("ppo", SMALL, objectives=("SP", "R")).weights == (0, 1)
+    assert make_plan("pcn", SMALL).weights is None
+
+
+def test_an_unknown_key_in_a_yaml_file_is_an_error(monkeypatch):
+    monkeypatch.setattr("yaml.safe_load", lambda text: {"default": {"gama": 1}})
+    with pytest.raises(InputError, match="'gama': did you mean 'gamma'"):
+        default_settings(ALGORITHMS["pcn"], SMALL)
+
+
+def test_ids_are_accepted_bare_and_prefixed():
+    assert make_plan("pcn", SMALL) == make_plan("pcn", "sb3_fair:" + SMALL)
