@@ -15,7 +15,9 @@ from sb3_fair.zoo.names import PREFIX, InputError
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 """Notions that every final evaluation measures, besides the objectives."""
 
-PLAN_KEYS = ("n_timesteps", "n_envs", "n_eval_episodes", "env_kwargs", "weights", "policy")
+# Settings of a run that stand among those of the algorithm, each with a value of its kind.
+OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+PLAN_KEYS = (*OURS, "env_kwargs", "weights")
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,10 @@ def make_plan(
         settings["objectives"] = list(objectives)
     chosen = tuple(settings["objectives"])
     wishes = dict(hyperparams or {})
-    for name in wishes:
-        names.choose(
-            "hyperparameter", name, [*algorithm.settings, "policy", "n_timesteps", "n_envs", "n_eval_episodes"]
-        )
+    for name, value in wishes.items():
+        default = {**algorithm.settings, **OURS}[names.choose("hyperparameter", name, [*algorithm.settings, *OURS])]
+        if isinstance(value, str) and isinstance(default, int | float):
+            raise InputError(f"hyperparameter {name!r} must be a number, got {value!r}")
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}

@@ -4,9 +4,9 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.wrappers.choices import Choices
 from sb3_fair.zoo.envs.world import World
 
 
@@ -37,6 +37,8 @@ class RuleAgent:
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[NDArray[Any], None]:
-        """Actions (n,); ``deterministic`` does not matter: a rule is what it is."""
-        return np.concatenate([world.rules[self.rule](world, self.rng) for world in self.worlds]), None
+    ) -> tuple[Choices, None]:
+        """Actions (n,) with their probabilities; ``deterministic`` does not matter: a rule is what it is."""
+        rows = np.concatenate([world.rules[self.rule](world) for world in self.worlds])
+        drawn = (rows.cumsum(axis=1) < self.rng.random((len(rows), 1))).sum(axis=1)
+        return Choices(drawn, rows), None

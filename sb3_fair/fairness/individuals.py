@@ -199,7 +199,8 @@ class Individuals:
                 results[pair.name] = np.where(self.size < pair.smallest, 0.0, pair.offset + mean)
         if view.neighbours is not None:
             total = np.add.reduce(self.weight, axis=1)
-            results["CSC"] = -dot(self.weight, view.neighbours.terms) / (total + (total == 0))
+            mean = dot(self.weight, view.neighbours.terms) / (total + (total == 0))
+            results["CSC"] = np.where(self.size < 2, 0.0, -mean)
         return results
 
     def _pairs(self) -> Array:

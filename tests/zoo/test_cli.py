@@ -89,7 +89,7 @@ def test_envs_lists_every_environment_with_spaces_groups_and_notions(command):
 @pytest.fixture(scope="module")
 def pcn_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pcn")
-    command = "train --algo pcn --env sb3_fair:sb3_fair/JobHiring-Small-v0 --objectives R:SP --n-timesteps 2000"
+    command = "train --algo pcn --env sb3_fair:sb3_fair/JobHiring-Small-v0 --objectives R:SP --n-timesteps 5000"
     options = "--seed 3 -P n_eval_episodes:3 -E population:gender --window 60 --no-progress"
     subprocess.run(
         [sys.executable, "-m", "sb3_fair.zoo", *command.split(), *options.split()],
@@ -101,10 +101,10 @@ def pcn_run(tmp_path_factory):
 def test_a_run_leaves_behind_what_is_needed_to_understand_and_repeat_it(pcn_run):
     assert pcn_run.command.startswith("sb3-fair train --algo pcn")
     config = pcn_run.config
-    assert config["seed"] == 3 and config["n_timesteps"] == 2000
+    assert config["seed"] == 3 and config["n_timesteps"] == 5000
     assert config["env_kwargs"]["objectives"] == ["R", "SP"] and config["env_kwargs"]["population"] == "gender"
     assert config["hyperparams"]["scaling_floor"].keys() == {"R", "SP"}
-    assert pcn_run.curves["time/total_timesteps"][-1] >= 2000
+    assert pcn_run.curves["time/total_timesteps"][-1] >= 5000
     assert all(isinstance(value, float) for value in pcn_run.curves["pcn/hypervolume"])
     assert {path.name for path in pcn_run.path.iterdir()} >= {"model.zip", "report.html", "figures", "versions.yml"}
 
@@ -143,9 +143,9 @@ def test_a_report_is_rebuilt_from_its_folder(pcn_run, command):
     assert code == 0 and Path(out.strip()) == pcn_run.report and pcn_run.report.stat().st_size > 1e6
 
 
-@pytest.mark.parametrize("algo", ["ppo", "dqn"])
-def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_policy(command, algo):
-    run, out = train(command, algo, "--weights", "1:0:2", "--seed", 1)
+@pytest.mark.parametrize(("algo", "setting"), [("ppo", "n_steps:64"), ("dqn", "learning_starts:50")])
+def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_policy(command, algo, setting):
+    run, out = train(command, algo, "--weights", "1:0:2", "--seed", 1, "-P", setting)
     assert run.config["weights"] == [1, 0, 2]
     (policy,) = run.front
     assert policy.name == algo.upper() and policy.objectives == ("R", "SP", "IF")

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.validation import integer
@@ -38,32 +38,38 @@ _ONE, _MINUS_ONE = np.array(1.0), np.array(-1.0)
 _SIGN = np.array([-1.0, 1.0])
 
 
-def _hire_all(world: "HiringWorld", rng: np.random.Generator) -> Array:
-    return np.full(world.n_worlds, HIRE)
+def _hiring(probability: ArrayLike, n: int) -> NDArray[np.float64]:
+    """Action probabilities (n, 2) from the probability of hiring, one number or (n,)."""
+    hire = np.broadcast_to(np.asarray(probability, dtype=np.float64), n)
+    return np.stack((1 - hire, hire), axis=1)
 
 
-def _reject_all(world: "HiringWorld", rng: np.random.Generator) -> Array:
-    return np.full(world.n_worlds, REJECT)
+def _hire_all(world: "HiringWorld") -> Array:
+    return _hiring(1, world.n_worlds)
 
 
-def _random(world: "HiringWorld", rng: np.random.Generator) -> Array:
-    return rng.integers(2, size=world.n_worlds)
+def _reject_all(world: "HiringWorld") -> Array:
+    return _hiring(0, world.n_worlds)
 
 
-def _hire_at_random(world: "HiringWorld", rng: np.random.Generator) -> Array:
+def _random(world: "HiringWorld") -> Array:
+    return _hiring(0.5, world.n_worlds)
+
+
+def _hire_at_random(world: "HiringWorld") -> Array:
     """Hires so few that an episode without leaving fills a fifth of the team."""
-    probability = min(1.0, world.config.team_size / (5 * world.config.episode_length))
-    return (rng.random(world.n_worlds) < probability).astype(np.int64)
+    return _hiring(min(1.0, world.config.team_size / (5 * world.config.episode_length)), world.n_worlds)
 
 
-def _threshold_oracle(world: "HiringWorld", rng: np.random.Generator) -> Array:
+def _threshold_oracle(world: "HiringWorld") -> Array:
     """Hires whoever is good enough."""
-    return (world.goodness() >= world.config.hiring_threshold).astype(np.int64)
+    return _hiring(world.goodness() >= world.config.hiring_threshold, world.n_worlds)
 
 
-def _patient_oracle(world: "HiringWorld", rng: np.random.Generator) -> Array:
+def _patient_oracle(world: "HiringWorld") -> Array:
     """Hires whoever is good enough, but never fills the team, so that the episode goes on."""
-    return np.where(world.team_sizes < world.config.team_size - 1, _threshold_oracle(world, rng), REJECT)
+    patient = world.team_sizes < world.config.team_size - 1
+    return _hiring(patient & (world.goodness() >= world.config.hiring_threshold), world.n_worlds)
 
 
 class HiringWorld(World):
@@ -274,16 +280,3 @@ class HiringWorld(World):
 
 def _clip(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(np.maximum(values, _MINUS_ONE), _ONE)
-
-
-def _variants() -> dict[str, dict[str, Any]]:
-    names = {"belgian": "", "gender": "-Gender", "nationality-gender": "-NationalityGender", "marital": "-Marital"}
-    ids: dict[str, dict[str, Any]] = {"sb3_fair/JobHiring-Small-v0": {"team_size": 20, "episode_length": 100}}
-    for population, name in names.items():
-        for suffix, bias in {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}.items():
-            ids[f"sb3_fair/JobHiring{name}{suffix}-v0"] = {"population": population, "bias": bias}
-    return ids
-
-
-HIRING_IDS = _variants()
-"""Settings of the registered IDs; everything else has its default."""

@@ -49,7 +49,7 @@ class World:
     n_agents: int | None = None
     """None, or N: actions, observations, rewards and records have one more axis, the agents."""
     rules: ClassVar[Mapping[str, Rule]] = {}
-    """Baselines ``rule(world, rng) -> actions (n,)``, which may look into the hidden state."""
+    """Baselines ``rule(world) -> action probabilities (n, n_actions)``, which may look into the hidden state."""
     render_mode: str | None = None
 
     def __init__(self, n_worlds: int, tapes: Tapes[Any]) -> None:
