@@ -78,8 +78,7 @@ def test_ruff_has_nothing_to_say(command):
 
 def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
     """On the contents of the wheel: mypy does not see that folders of a checkout have other import names."""
-    packages = [word for package in ("sb3_fair", "sb3_fair.wrappers", "sb3_fair.zoo") for word in ("-p", package)]
-    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), *packages]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "-p", "sb3_fair"]
     ran = subprocess.run(
         command, cwd=tmp_path, env={"PATH": "", "MYPYPATH": str(wheel_site)}, capture_output=True, text=True
     )

@@ -28,6 +28,7 @@ from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
+TREASURE = "mo_gymnasium:deep-sea-treasure-v0"
 WINDOWS = (100, 500, 1000)
 FEATURES = 7
 ROUNDS = 3
@@ -195,12 +196,10 @@ def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
     """PCN with the settings of the comparison, ours and, where it is installed, that of MORL-Baselines."""
     if find_spec("mo_gymnasium") is None:
         return
-    import mo_gymnasium
-
     from sb3_fair.pcn import PCN
 
     steps = int(20_000 * scale)
-    env = mo_gymnasium.make("deep-sea-treasure-v0")
+    env = gym.make(TREASURE, disable_env_checker=True)
     ours = _learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
     theirs = _morl_baselines(steps)
     yield Figure("PCN on deep-sea-treasure", ours, "steps/s", None if theirs is None else 2 * theirs)
@@ -213,9 +212,7 @@ def _morl_baselines(steps: int) -> float | None:
         from morl_baselines.multi_policy.pcn.pcn import PCN as Theirs
     except ImportError:
         return None
-    import mo_gymnasium
-
-    env, eval_env = (mo_gymnasium.make("deep-sea-treasure-v0") for _ in range(2))
+    env, eval_env = (gym.make(TREASURE, disable_env_checker=True) for _ in range(2))
     agent = Theirs(env, scaling_factor=np.array([0.1, 0.1, 0.01]), learning_rate=1e-3, batch_size=256, log=False)
     started = time.perf_counter()
     agent.train(

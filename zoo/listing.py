@@ -1,5 +1,7 @@
 """Which environments are there, seen from the command line?"""
 
+from typing import Any
+
 import gymnasium as gym
 from gymnasium import spaces
 from rich.table import Table
@@ -31,7 +33,7 @@ def environment_table() -> Table:
     return table
 
 
-def _space(space: gym.Space) -> str:
+def _space(space: gym.Space[Any]) -> str:
     if isinstance(space, spaces.Discrete):
         return str(space.n)
     return "x".join(map(str, space.shape or ()))

@@ -14,6 +14,7 @@ from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of
 from sb3_fair.zoo.names import input_errors
 from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.reference import shipped_reference
 
 
 def train(
@@ -50,14 +51,17 @@ def train(
 
 def training_env(plan: Plan) -> VecEnv:
     """The environments a plan trains in, with the scalar reward for algorithms that need one."""
-    scalarise = {} if plan.weights is None else {"scalarise": plan.weights}
+    scalarise: dict[str, Any] = {} if plan.weights is None else {"scalarise": plan.weights}
     venv = make_vec(plan.env, n_envs=plan.n_envs, seed=plan.seed, **plan.env_kwargs, **scalarise)
     return venv if plan.algorithm.vector else VecChoices(venv)
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
-    model = plan.algorithm.cls(plan.policy, venv, seed=plan.seed, device=device, verbose=0, **plan.hyperparams)
+    hyperparams = dict(plan.hyperparams)
+    if "ref_point" in plan.algorithm.settings:
+        hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
+    model = plan.algorithm.cls(plan.policy, venv, seed=plan.seed, device=device, verbose=0, **hyperparams)
     if isinstance(venv, VecChoices):
         venv.follow(model)
     return model

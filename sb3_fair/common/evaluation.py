@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.rollout import attribute, forget_history, play, seeded, shares
+from sb3_fair.common.rollout import attribute, forget_history, play, seed_copies, seeded, shares
 
 Array = NDArray[np.float64]
 
@@ -29,12 +29,14 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    model: Any, venv: VecEnv, quotas: NDArray[np.int64], deterministic: bool = True, seed: int = 0
+    model: Any, venv: VecEnv, quotas: NDArray[np.int64], deterministic: bool = True, seeds: Sequence[int] | None = None
 ) -> list[Outcome]:
     """Lets ``model.predict`` play ``quotas[i]`` complete episodes on copy i, in the order in which they end.
 
-    :param seed: of the environments and of what SB3's models sample from, which is put back afterwards
+    :param seeds: of each copy, None: 0, 1, ...; the first is also that of what SB3's models sample from, which is put
+        back afterwards
     """
+    seeds = range(venv.num_envs) if seeds is None else seeds
     state: Any = None
 
     def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
@@ -46,8 +48,8 @@ def outcomes(
     total: Any = 0.0
     length = np.zeros(venv.num_envs, dtype=np.int64)
     forget_history(venv)
-    venv.seed(seed)
-    with seeded(seed, model):
+    seed_copies(venv, seeds)
+    with seeded(seeds[0], model):
         for step in play(venv, act, quotas):
             total = total + step.rewards
             length += 1
@@ -113,6 +115,7 @@ def evaluate_vector(
     """
     if n_eval_episodes < 1:
         raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
-    played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seed)
+    seeds = range(seed, seed + venv.num_envs)
+    played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seeds)
     k = len(played[0].vector)
     return policy_of(played, name, objective_names(venv, k), np.arange(k), deterministic=deterministic)

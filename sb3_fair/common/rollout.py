@@ -6,7 +6,7 @@ first would prefer short ones. A copy that is done goes on until all are; what i
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -107,6 +107,12 @@ def forget_history(venv: VecEnv) -> None:
         venv = venv.venv
     if venv.has_attr("forget_history"):
         venv.env_method("forget_history")
+
+
+def seed_copies(venv: VecEnv, seeds: Sequence[int]) -> None:
+    """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
+    venv.seed(seeds[0])
+    venv.unwrapped._seeds = list(seeds)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 
-PACKAGES = ("sb3-fair", "stable-baselines3", "sb3-contrib", "gymnasium", "torch", "numpy")
+PACKAGES = ("stable-baselines3", "sb3-contrib", "gymnasium", "torch", "numpy")
 
 
 class RunFolder:
@@ -126,13 +126,10 @@ class RunFolder:
 
 def versions() -> dict[str, str]:
     """Python and the packages that decide a result, name -> version."""
-    found = {"python": sys.version.split()[0]}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:  # a bare checkout
-            found[package] = "not installed"
-    return found
+    import sb3_fair  # the facade, which a bare checkout has as well
+
+    ours = {"python": sys.version.split()[0], "sb3-fair": sb3_fair.__version__}
+    return ours | {package: version(package) for package in PACKAGES}
 
 
 def plain(value: Any) -> Any:

@@ -28,7 +28,7 @@ class GroupCounts:
         self.partition = partition
         self._forgets = history.forgets
         self._n = n
-        self._codes = np.zeros(n * history.decisions, dtype=np.int32)
+        self._codes = np.zeros(n * history.decisions, dtype=np.int64)
         self._shape(max(3, partition.size))
 
     def _shape(self, columns: int) -> None:

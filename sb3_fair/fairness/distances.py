@@ -126,8 +126,7 @@ class Metric:
         differences = people - newcomers[:, :, None]
         np.abs(differences, out=differences)
         if self._nominal:
-            nominal = differences[:, self._nominal_columns]
-            differences[:, self._nominal_columns] = np.ceil(np.minimum(nominal, 1.0, out=nominal), out=nominal)
+            differences[:, self._nominal_columns] = differences[:, self._nominal_columns] != 0
         if self._function == "heom":
             np.square(differences, out=differences)
         distances: Array = np.add.reduce(differences, axis=1)

@@ -24,6 +24,7 @@ Array: TypeAlias = NDArray[np.float64]
 Index: TypeAlias = NDArray[np.intp]
 Rows: TypeAlias = Any  # the copies concerned: slice(None), or their indices (m,)
 _SMALLEST = 128  # slots to begin with
+_TINY = np.finfo(np.float64).tiny  # divides 0 without a warning
 
 
 class View:
@@ -57,13 +58,14 @@ class Individuals:
         self._copies = np.arange(n)
         self._base = np.zeros(n, dtype=np.int64)  # the id that went or will go to slot 0
         self.size = np.zeros(n, dtype=np.int64)
-        self._next = np.zeros(n, dtype=np.int64)
+        self._newest = np.full(n, -1, dtype=np.int64)
         self.weight = np.zeros((n, self._capacity))
         self._ids = np.zeros((n, self._capacity), dtype=np.int64)
         self._absent = np.full((n, self._capacity), np.inf)
         self._features = np.zeros((n, 0, self._capacity))
         self._roots = np.zeros((n, 0, self._capacity))
         self.views = [View(n, self._capacity, *view) for view in views]
+        self._resized()
         self.needs_roots = any(view.sums for view in self.views)
 
     def add(
@@ -77,10 +79,9 @@ class Individuals:
         """
         self._make_room(features, roots)
         copies = self._copies[rows]
-        self._next[rows] = ids + 1
-        if self._reservoir is None:
-            slots = (ids - self._base[rows]) % self._capacity
-        else:
+        self._newest[rows] = ids
+        slots = (ids - self._base[rows]) % self._capacity
+        if self._reservoir is not None:
             chosen, slots = self._reservoir.choose(copies, ids - self._base[rows])
             if len(chosen) < len(copies):
                 if not len(chosen):
@@ -88,31 +89,40 @@ class Individuals:
                 rows = copies = copies[chosen]
                 ids, features, accepted = ids[chosen], features[chosen], accepted[chosen]
                 roots = None if roots is None else roots[chosen]
-        taken = self._absent[copies, slots] == 0
-        if taken.any():
-            self._forget(copies[taken], slots[taken])
-        self.size[rows] += ~taken
-        if self.history.factor != 1:
+        own = copies * self._capacity + slots
+        vacant = self._absent.take(own) > 0
+        new = np.count_nonzero(vacant)
+        if new < len(own):
+            leaving = own[~vacant] if new else own
+            self._forget(leaving)
+            self._absent.put(leaving, np.inf)
+        if new or self.history.factor != 1:
+            self.size[rows] += vacant
             self.weight[rows] *= self.history.factor
-        self.weight[copies, slots] = 1.0
-        self._absent[copies, slots] = 0.0
-        self._ids[copies, slots] = ids
+            self.weight.put(own, 1.0)
+        self._ids.put(own, ids)
+        if new or self.history.factor != 1:
+            self._resized()
         self._features[copies, :, slots] = features
         if roots is not None:
             self._roots[copies, :, slots] = roots
-        self._meet(rows, copies, slots, ids, features, roots, accepted)
+        self._meet(rows, copies, own, ids, features, roots, accepted)
+        self._absent.put(own, 0.0)
+        for view in self.views:
+            if view.neighbours is not None:
+                self._settle(view)
 
     def _meet(
         self,
         rows: Rows,
         copies: Index,
-        slots: Index,
+        own: Index,
         ids: NDArray[np.int64],
         features: Array,
         roots: Array | None,
         accepted: NDArray[np.bool_],
     ) -> None:
-        """The newcomers' pair terms and neighbours."""
+        """The newcomers meet everyone who is present, which they are not yet themselves."""
         people, absent = self._features[rows], self._absent[rows]
         apart = None if roots is None else _hellinger(roots, self._roots[rows])
         for view in self.views:
@@ -122,13 +132,11 @@ class Individuals:
                 terms -= apart
                 for pair, sums in view.sums.items():
                     sums[rows] += np.minimum(terms, 0.0) if pair.violations_only else terms
-                    sums[copies, slots] = 0.0
+                    sums.put(own, 0.0)
             if view.neighbours is not None:
                 distances = in_units(raw)
                 distances += absent
-                distances[self._copies[: len(copies)], slots] = np.inf
-                view.neighbours.insert(copies, slots, ids, accepted, distances)
-                self._settle(view)
+                view.neighbours.insert(copies, own, ids, accepted, distances)
 
     def _settle(self, view: View) -> None:
         def distances_of(copy: int, slots: Index) -> Array:
@@ -141,13 +149,13 @@ class Individuals:
         assert view.neighbours is not None
         view.neighbours.settle(distances_of)
 
-    def _forget(self, copies: Index, slots: Index) -> None:
-        """Whoever is in these slots leaves, one person per copy: what others know of it is forgotten."""
+    def _forget(self, own: Index) -> None:
+        """Whoever is in these rows leaves, one person per copy: what others know of it is forgotten."""
         if self._reservoir is not None and self.needs_roots:
-            self._subtract(copies, slots)
+            self._subtract(*np.divmod(own, self._capacity))
         for view in self.views:
             if view.neighbours is not None:
-                view.neighbours.remove(copies, slots)
+                view.neighbours.remove(own)
 
     def _subtract(self, copies: Index, slots: Index) -> None:
         """Takes the pair terms of leavers out of the sums of their older partners."""
@@ -171,48 +179,54 @@ class Individuals:
             return None
         sums = next(sums for pair, sums in self.views[0].sums.items() if not pair.violations_only)
         ages = np.arange(self.size.max())
-        slots = (self._next[:, None] - 1 - ages - self._base[:, None]) % self._capacity
+        slots = (self._newest[:, None] - ages - self._base[:, None]) % self._capacity
         keep = settled(np.take_along_axis(sums, slots, axis=1), self.size, history)
         if (keep == self.size).all():
             return None
         before = self.size.copy()
         while (self.size > keep).any():
             copies = np.flatnonzero(self.size > keep)
-            oldest = (self._next[copies] - self.size[copies] - self._base[copies]) % self._capacity
-            self._forget(copies, oldest)
+            oldest = (self._newest[copies] + 1 - self.size[copies] - self._base[copies]) % self._capacity
+            own = copies * self._capacity + oldest
+            self._forget(own)
             self.size[copies] -= 1
             self.weight[copies, oldest] = 0.0
             self._absent[copies, oldest] = np.inf
+            for view in self.views:
+                if view.neighbours is not None:
+                    view.neighbours.clear(own)
         for view in self.views:
             if view.neighbours is not None:
                 self._settle(view)
+        self._resized()
         return before
 
     def values(self, view: View) -> dict[str, Array]:
         """Values (n,) of the notions followed with one distance."""
         results: dict[str, Array] = {}
-        if view.sums:
-            pairs = self._pairs()
-            pairs += pairs == 0
-            for pair, sums in view.sums.items():
-                mean = dot(self.weight, sums) / pairs
-                results[pair.name] = np.where(self.size < pair.smallest, 0.0, pair.offset + mean)
+        for pair, sums in view.sums.items():
+            results[pair.name] = values = dot(self.weight, sums) / self._pairs + pair.offset
+            values[self._fewer[pair.smallest]] = 0.0
         if view.neighbours is not None:
-            total = np.add.reduce(self.weight, axis=1)
-            mean = dot(self.weight, view.neighbours.terms) / (total + (total == 0))
-            results["CSC"] = np.where(self.size < 2, 0.0, -mean)
+            results["CSC"] = values = dot(self.weight, view.neighbours.terms) / -self._people
+            values[self._fewer[2]] = 0.0
         return results
 
-    def _pairs(self) -> Array:
-        """Sum of the weights of all pairs, (n,)."""
-        if self.history.factor == 1:
-            return self.size * (self.size - 1) * 0.5
-        later = self._next[:, None] - 1 - self._ids
-        return dot(self.weight, later.astype(float))
+    def _resized(self) -> None:
+        """The weight of all people and of all pairs, (n,), and the copies with fewer than 2 or 3 people."""
+        size = self.size
+        self._people, self._pairs = size, size * (size - 1) * 0.5
+        if self.history.factor != 1:
+            self._people = np.add.reduce(self.weight, axis=1)
+            later = (self._newest[:, None] - self._ids).astype(float)
+            self._pairs = dot(self.weight, later)
+        self._people, self._pairs = np.maximum(self._people, _TINY), np.maximum(self._pairs, _TINY)
+        self._fewer = {number: np.flatnonzero(size < number) for number in (2, 3)}
 
     def reset(self, copies: Index, next_id: NDArray[np.int64]) -> None:
         """Nobody is left in these copies; their next ids are ``next_id`` (m,)."""
-        self._base[copies] = self._next[copies] = next_id
+        self._base[copies] = next_id
+        self._newest[copies] = next_id - 1
         self.size[copies] = 0
         self.weight[copies] = 0.0
         self._absent[copies] = np.inf
@@ -221,6 +235,7 @@ class Individuals:
                 sums[copies] = 0.0
             if view.neighbours is not None:
                 view.neighbours.reset(copies)
+        self._resized()
 
     def _make_room(self, features: Array, roots: Array | None) -> None:
         if not self._features.shape[1]:
@@ -244,7 +259,7 @@ class Individuals:
             larger[..., :old] = np.take_along_axis(array, index, axis=-1)
             return larger
 
-        self._base = self._next - self.size
+        self._base = self._newest + 1 - self.size
         self.weight = moved(self.weight)
         self._ids = moved(self._ids)
         self._absent = moved(self._absent, np.inf)

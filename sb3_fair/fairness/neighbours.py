@@ -34,7 +34,7 @@ def in_units(raw: Array) -> Array:
 class Neighbours:
     """The lists of the people of n copies, and each person's term of the consistency score.
 
-    People are known by their row, copy * capacity + slot. In a list a person is one integer: twice (slot + 1), plus 1
+    People are known by their row, copy * capacity + slot. In a list a person is one number: twice (row + 1), plus 1
     if its action was favourable; 0 is nobody.
 
     :param k: number of neighbours in the score
@@ -43,18 +43,20 @@ class Neighbours:
 
     def __init__(self, n: int, k: int, capacity: int) -> None:
         self._n, self._k, self._capacity = n, k, capacity
-        self._length = _SPARE * k
-        self._places = np.arange(self._length + 1)
-        self._kinds = 2 * capacity + 2
+        self._length = min(_SPARE * k, capacity - 1)
         people = n * capacity
+        self._kinds = 2 * people + 2
         self._terms = np.zeros(people)
         self._bounds = np.full(people, np.inf)
-        self._person = np.zeros(people, dtype=np.int32)
-        self._tags = np.zeros((n, capacity))  # id * kinds + person: orders by age, and tells who it is
-        # one place in front of each list and one behind it spare its ends a case of their own
-        self._distances = np.full((people, self._length + 2), np.inf)
-        self._distances[:, 0] = -np.inf
-        self._persons = np.zeros((people, self._length + 2), dtype=np.int32)
+        self._persons = np.zeros(people)
+        self._tags = np.zeros((n, capacity))  # id * kinds + person: orders by age, and tells who it is; 0: nobody
+        # the distances and the persons; a place before and one behind each list spare its ends a case of their own
+        self._lists = np.zeros((2, people, self._length + 2))
+        self._lists[0] = np.inf
+        self._lists[0, :, 0] = -np.inf
+        self._leavers = np.full((n, 1), -1.0)
+        # row p: from place p on
+        self._after = np.arange(self._length + 1) >= np.arange(self._length + 2)[:, None]
         self._changed: list[Index] = []
 
     @property
@@ -63,54 +65,54 @@ class Neighbours:
         return self._terms.reshape(self._n, self._capacity)
 
     def insert(
-        self, copies: Index, slots: Index, ids: NDArray[np.int64], accepted: NDArray[np.bool_], distances: Array
+        self, copies: Index, own: Index, ids: NDArray[np.int64], accepted: NDArray[np.bool_], distances: Array
     ) -> None:
-        """One person enters each of the ``copies``, into an empty slot.
+        """One person enters each of the ``copies``, into rows ``own`` that nobody has or that were just removed.
 
         :param ids: (m,), larger than those before
         :param distances: (m, capacity), in units of 1e-12, inf for empty slots and itself
         """
-        own = copies * self._capacity + slots
-        persons = 2 * slots + (2 + accepted)
-        self._person[own] = persons
-        self._tags[copies, slots] = ids * self._kinds + persons
+        persons = own * 2.0 + (2 + accepted)
+        self._persons[own] = persons
+        self._tags.reshape(-1)[own] = ids * self._kinds + persons
         self._build(copies, own, distances)
-        reached = np.flatnonzero(distances < self._bounds.reshape(self._n, -1)[copies])
+        reached = np.flatnonzero(distances < self._bounds.reshape(self._n, -1).take(copies, axis=0))
         which = reached // self._capacity
-        rows = reached + (copies * self._capacity)[which] - which * self._capacity
-        self._enter(rows, distances.reshape(-1)[reached], persons.astype(np.int32)[which])
+        rows = reached + ((copies - np.arange(len(copies))) * self._capacity).take(which)
+        self._enter(rows, np.array([distances.take(reached), persons.take(which)])[:, :, None])
         self._changed += [own, rows]
 
-    def _enter(self, rows: Index, distances: Array, persons: NDArray[np.int32]) -> None:
-        """Puts one person into each of the lists ``rows``, behind its equals."""
-        old = self._distances[rows]
-        self._bounds[rows] = np.minimum(self._bounds[rows], np.maximum(old[:, -2], distances))
-        distances = distances[:, None]
-        nearer = old <= distances
-        self._distances[rows, 1:-1] = np.maximum(old[:, :-2], np.minimum(old[:, 1:-1], distances))
-        others = self._persons[rows]
-        behind = np.where(nearer[:, :-2], persons[:, None], others[:, :-2])
-        self._persons[rows, 1:-1] = np.where(nearer[:, 1:-1], others[:, 1:-1], behind)
+    def _enter(self, rows: Index, newcomers: Array) -> None:
+        """Puts one person into each of the lists ``rows``, behind its equals; ``newcomers``: (2, m, 1) as in lists."""
+        old = self._lists.take(rows, axis=1)
+        distances = newcomers[0]
+        self._bounds[rows] = np.minimum(self._bounds.take(rows), np.maximum(old[0, :, -2], distances[:, 0]))
+        nearer = old[0] <= distances
+        new = old[:, :, :-2].copy()
+        np.copyto(new, newcomers, where=nearer[:, :-2])
+        np.copyto(new, old[:, :, 1:-1], where=nearer[:, 1:-1])
+        self._lists[:, rows, 1:-1] = new
 
-    def remove(self, copies: Index, slots: Index) -> None:
-        """One person leaves each of the ``copies``."""
-        own = copies * self._capacity + slots
-        leavers = np.full((self._n, 1), -1, dtype=np.int32)
-        leavers[copies, 0] = self._person[own]
-        found = np.flatnonzero(self._persons.reshape(self._n, -1) == leavers)
+    def remove(self, own: Index) -> None:
+        """The people in rows ``own``, at most one of each copy, leave the lists of others."""
+        copies = own // self._capacity
+        self._leavers[copies, 0] = self._persons.take(own)
+        found = np.flatnonzero(self._lists[1].reshape(self._n, -1) == self._leavers)
+        self._leavers[copies] = -1.0
         rows = found // (self._length + 2)
-        first = rows * (self._length + 2)
-        closed = first[:, None] + (self._places + (self._places >= (found - first)[:, None]))
-        self._distances[rows, :-1] = self._distances.take(closed)
-        self._persons[rows, :-1] = self._persons.take(closed)
+        old = self._lists.take(rows, axis=1)
+        new = old[:, :, :-1].copy()
+        np.copyto(new, old[:, :, 1:], where=self._after.take(found - rows * (self._length + 2), axis=0))
+        self._lists[:, rows, :-1] = new
         self._changed.append(rows)
-        self._clear(own)
 
-    def _clear(self, rows: Index) -> None:
-        self._distances[rows, 1:] = np.inf
-        self._persons[rows] = 0
-        self._person[rows] = 0
-        self._bounds[rows] = np.inf
+    def clear(self, own: Index) -> None:
+        """Nobody is in the rows ``own`` any more."""
+        self._lists[0, own, 1:] = np.inf
+        self._lists[1, own] = 0.0
+        self._persons[own] = 0.0
+        self._tags.reshape(-1)[own] = 0.0
+        self._bounds[own] = np.inf
 
     def settle(self, distances_of: Callable[[int, Index], Array]) -> None:
         """Rebuilds the lists that ran short and updates the terms of all that changed.
@@ -119,16 +121,15 @@ class Neighbours:
         """
         rows = np.concatenate(self._changed)
         self._changed.clear()
-        nearest = self._persons[rows, 1 : self._k + 1]
+        nearest = self._lists[1].take(rows, axis=0)[:, 1 : self._k + 1]
         number: Any = self._k
-        short = nearest[:, -1] == 0
-        if short.any():
-            short = rows[short]
+        if np.count_nonzero(nearest[:, -1]) < len(rows):
+            short = rows[nearest[:, -1] == 0]
             self._rebuild(np.unique(short[self._bounds[short] < np.inf]), distances_of)
-            nearest = self._persons[rows, 1 : self._k + 1]
+            nearest = self._lists[1].take(rows, axis=0)[:, 1 : self._k + 1]
             number = np.maximum(np.add.reduce(nearest > 0, axis=1), 1)
-        mean = np.add.reduce(nearest & 1, axis=1) / number
-        self._terms[rows] = np.abs((self._person[rows] & 1) - mean)
+        mean = np.add.reduce(nearest % 2, axis=1) / number
+        self._terms[rows] = np.abs(self._persons.take(rows) % 2 - mean)
 
     def _rebuild(self, rows: Index, distances_of: Callable[[int, Index], Array]) -> None:
         copies = rows // self._capacity
@@ -142,37 +143,35 @@ class Neighbours:
     def _build(self, copies: Index, rows: Index, distances: Array) -> None:
         """Fills the lists ``rows`` of people of ``copies`` with the nearest by (distance, id)."""
         length = self._length
-        nearest = np.full((len(rows), max(self._capacity, length + 1)), np.inf, dtype=np.complex128)
-        nearest.real[:, : self._capacity] = distances  # complex numbers are ordered by real, then by imaginary part
-        nearest.imag[:, : self._capacity] = self._tags[copies]
+        nearest = np.empty(distances.shape, dtype=np.complex128)  # ordered by real, then by imaginary part
+        nearest.real, nearest.imag = distances, self._tags.take(copies, axis=0)
         nearest = np.partition(nearest, length, axis=1)[:, : length + 1]
         nearest.sort(axis=1)
-        far = nearest.real
-        self._bounds[rows] = far[:, -1]
-        self._distances[rows, 1:-1] = far[:, :-1]
-        self._persons[rows, 1:-1] = np.where(far < np.inf, nearest.imag % self._kinds, 0.0)[:, :-1]
+        self._bounds[rows] = nearest.real[:, length]
+        self._lists[0, rows, 1:-1] = nearest.real[:, :length]
+        self._lists[1, rows, 1:-1] = nearest.imag[:, :length] % self._kinds
 
     def rearrange(self, order: Index, capacity: int) -> None:
         """The person in slot ``order[copy, new]`` moves to slot ``new``; from now on there are ``capacity`` slots."""
         n, old = order.shape
-        rows = (np.arange(n)[:, None] * old + order).ravel()
-        ids = np.take_along_axis(self._tags, order, axis=1) // self._kinds
-        slots = np.zeros((n, 1 + old), dtype=np.int32)
-        np.put_along_axis(slots[:, 1:], order, np.arange(1, 1 + old, dtype=np.int32)[None], axis=1)
+        rows = (np.arange(n)[:, None] * old + order).ravel()  # the old row of each person
+        new_rows = np.zeros(1 + n * old)
+        new_rows[1 + rows] = (1 + np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
 
-        def renumbered(persons: NDArray[np.int32]) -> NDArray[np.int32]:
-            persons = persons[rows].reshape(n, -1)
-            return 2 * np.take_along_axis(slots, persons >> 1, axis=1) + (persons & 1)
+        def renumbered(persons: Array) -> Array:
+            numbers = persons.astype(np.intp)
+            return 2 * new_rows[numbers >> 1] + (numbers & 1)
 
-        before = self._distances[rows], self._bounds[rows], self._terms[rows]
-        person, persons = renumbered(self._person), renumbered(self._persons)
+        ids = self._tags.reshape(-1)[rows] // self._kinds
+        lists, bounds, terms = self._lists[:, rows, 1:-1], self._bounds[rows], self._terms[rows]
+        lists[1], persons = renumbered(lists[1]), renumbered(self._persons[rows])
+        length = self._length
         self.__init__(n, self._k, capacity)  # type: ignore[misc]
-        self._tags[:, :old] = ids * self._kinds + person
-        arrays = self._distances, self._bounds, self._terms, self._person, self._persons
-        for array, values in zip(arrays, (*before, person, persons), strict=True):
-            tail = array.shape[1:]
-            array.reshape(n, capacity, *tail)[:, :old] = values.reshape(n, old, *tail)
+        at = (np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
+        self._lists[:, at, 1 : 1 + length] = lists
+        self._bounds[at], self._terms[at], self._persons[at] = bounds, terms, persons
+        self._tags.reshape(-1)[at] = (ids * self._kinds + persons) * (persons > 0)
 
     def reset(self, copies: Index) -> None:
         """Nobody is left in these copies."""
-        self._clear((copies[:, None] * self._capacity + np.arange(self._capacity)).ravel())
+        self.clear((copies[:, None] * self._capacity + np.arange(self._capacity)).ravel())

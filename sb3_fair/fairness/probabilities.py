@@ -15,18 +15,16 @@ def distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[n
         within 1e-4 (log-probabilities and Q-values are caught here)
     """
     rows = np.asarray(probabilities, dtype=np.float64)
-    if rows.ndim != 2 or (n_actions is not None and rows.shape[1] != n_actions):
+    if rows.ndim != 2 or not rows.size or (n_actions is not None and rows.shape[1] != n_actions):
         wanted = "n_actions" if n_actions is None else n_actions
         raise ValueError(f"probabilities must have one row of {wanted} numbers per individual, got shape {rows.shape}")
     sums = np.add.reduce(rows, axis=1)
-    if not (np.minimum.reduce(rows, axis=None) >= 0 and np.maximum.reduce(np.abs(sums - 1)) <= TOLERANCE):
-        with np.errstate(invalid="ignore"):
-            fine = np.isfinite(rows).all(axis=1) & (rows >= 0).all(axis=1) & (np.abs(sums - 1) <= TOLERANCE)
-        if not fine.all():
-            raise ValueError(
-                f"probabilities must be finite, not negative and sum to 1 within {TOLERANCE}, "
-                f"got {rows[~fine][0].tolist()}"
-            )
+    lowest, least, most = np.minimum.reduce(rows, axis=None), np.minimum.reduce(sums), np.maximum.reduce(sums)
+    if not (lowest >= 0 and least >= 1 - TOLERANCE and most <= 1 + TOLERANCE):
+        fine = (np.abs(sums - 1) <= TOLERANCE) & (rows.min(axis=1) >= 0)
+        raise ValueError(
+            f"probabilities must be finite, not negative and sum to 1 within {TOLERANCE}, got {rows[~fine][0].tolist()}"
+        )
     normalised: NDArray[np.float64] = rows / sums[:, None]
     return normalised
 

@@ -116,17 +116,15 @@ class Track:
                 counts.move(copy, slot, int(cell[0]), newest)
         return True
 
-    def values(self) -> dict[str, NDArray[np.float64]]:
-        """The requested values (n,)."""
-        results: dict[str, NDArray[np.float64]] = {}
+    def values(self, results: dict[str, NDArray[np.float64]]) -> None:
+        """Enters the requested values (n,) into ``results``."""
         for attribute, (names, table) in self._tables.items():
-            gaps = table(self._counts[attribute].compared)
-            results.update((name, gaps[:, column]) for column, name in enumerate(names))
+            results.update(zip(names, table(self._counts[attribute].compared).T, strict=True))
         if self.individuals is not None:
-            for names_, view in zip(self._names, self.individuals.views, strict=True):
+            for wanted, view in zip(self._names, self.individuals.views, strict=True):
                 values = self.individuals.values(view)
-                results.update((name, values[notion]) for notion, name in names_.items())
-        return results
+                for notion, name in wanted.items():
+                    results[name] = values[notion]
 
     def truncate(self, seen: NDArray[np.int64]) -> None:
         """Drops the decisions that no longer move individual fairness, see :class:`DiscountedHistory`.

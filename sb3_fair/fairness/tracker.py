@@ -4,6 +4,7 @@
 settings and nothing else: each restarts when it likes.
 """
 
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -124,6 +125,8 @@ class Tracker:
                 raise ValueError(f"which must not repeat a copy, got {rows.tolist()}")
         ids = self._next[rows]
         m = len(ids)
+        if not m:
+            return ids
         actions = np.asarray(action)
         if actions.shape != (m,) or actions.dtype.kind not in "iub":
             raise ValueError(f"action must hold one integer per copy ({m}), got {action!r}")
@@ -179,8 +182,8 @@ class Tracker:
         wanted = people.shape[-1:] if self._n_features is None else (self._n_features,)
         if people.shape != (m, *wanted) or not people.size:
             raise ValueError(f"features must have shape {(m, *wanted) if wanted else (m, 'd')}, got {people.shape}")
-        if not np.isfinite(people).all():
-            raise ValueError(f"features must be finite, got {people[~np.isfinite(people)][0]}")
+        if not math.isfinite(np.add.reduce(people, axis=None)):
+            raise ValueError(f"features must be finite, got {people.tolist()}")
         for metric in self._metrics:
             metric.check(people)
         self._n_features = people.shape[1]
@@ -212,10 +215,10 @@ class Tracker:
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Each requested notion: (n,) float64, NaN where undefined. Ends the step."""
         self.end_step()
-        results: dict[str, NDArray[np.float64]] = {}
+        results: dict[str, Any] = dict.fromkeys(self.names)
         for track in self._tracks:
-            results.update(track.values())
-        return {name: results[name] for name in self.names}
+            track.values(results)
+        return results
 
     def end_step(self) -> None:
         """All individuals of a step have been added: a :class:`DiscountedHistory` now drops what is too old."""

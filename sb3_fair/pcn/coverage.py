@@ -23,7 +23,8 @@ def evaluate_commands(
     """One evaluated policy per command.
 
     All copies are set to work on the next episodes of the list (command 0 episode 0, command 0 episode 1, ...) and
-    play one each: with enough copies all commands are evaluated in one go, with few all see the same seeds.
+    play one each, so that with enough copies all commands are evaluated in one go. Episode j has the same seed under
+    every command: differences between commands are not due to luck with the environment.
 
     :param venv: any number of copies; it is seeded and reset, and fairness histories begin empty
     :param n_eval_episodes: episodes per command
@@ -40,7 +41,8 @@ def evaluate_commands(
         asked = np.resize(now, n)
         venv.set_command(desired_return[asked], desired_horizon[asked])
         quotas = (np.arange(n) < len(now)).astype(np.int64)
-        for outcome in outcomes(model, venv, quotas, deterministic, seed + start % n_eval_episodes):
+        seeds = [seed + task % n_eval_episodes for task in range(start, start + n)]
+        for outcome in outcomes(model, venv, quotas, deterministic, seeds):
             played[now[outcome.copy]].append(outcome)
     return [
         policy_of(

@@ -11,11 +11,13 @@ from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.report.selection import axis_order, base, colours, representative_set
+from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
 from sb3_fair.report.words import long_name, meaning
 
 Array = NDArray[np.float64]
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
+CONTEXT = ("asked", "training episodes")
+"""Curves that are there to compare the other one with."""
 Curves = Mapping[str, Sequence[float | None]]
 
 
@@ -127,31 +129,43 @@ def content(
 
 
 def charts(curves: Curves) -> list[dict[str, Any]]:
-    """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached."""
+    """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached.
+
+    :param curves: as :class:`~sb3_fair.pcn.PCN` and SB3's algorithms log them
+    """
     time = next((key for key in curves if key.endswith("total_timesteps")), None)
     if time is None:
         return []
-    pictures: dict[str, dict[str, str]] = {}
+    pictures: dict[str, dict[str, str]] = {"Hypervolume": {}, "Loss": {}}
     for key in curves:
         name = key.rpartition("/")[2]
-        pair = re.fullmatch(r"(desired|reached|achieved)_(?:return_)?(.+)", name)
-        if pair:
-            pictures.setdefault(f"Asked and reached: {pair[2]}", {})["asked" if pair[1] == "desired" else "reached"] = (
-                key
-            )
+        commanded = re.fullmatch(r"(desired|reached)_(.+)", name)
+        if commanded and f"pcn/reached_{commanded[2]}" in curves:
+            role = "asked" if commanded[1] == "desired" else "reached"
+            pictures.setdefault(f"Return of {commanded[2]}", {})[role] = key
         elif name == "hypervolume":
-            pictures.setdefault("Hypervolume", {})[HYPERVOLUMES.get(key, name)] = key
+            pictures["Hypervolume"][HYPERVOLUMES.get(key, name)] = key
         elif name == "loss":
-            pictures.setdefault("Loss", {})["loss"] = key
-        elif name == "ep_rew_mean":
-            pictures.setdefault("Reward of an episode", {})["mean"] = key
+            pictures["Loss"]["loss"] = key
+    if not any(title.startswith("Return") for title in pictures) and "rollout/ep_rew_mean" in curves:
+        pictures["Reward of an episode"] = {"mean": "rollout/ep_rew_mean"}
     return [
         {
             "title": title,
-            "series": [{"name": name, **_series(curves[time], curves[key])} for name, key in sorted(lines.items())],
+            "series": [
+                {"name": name, "context": name in CONTEXT, **_series(curves[time], curves[key])}
+                for name, key in sorted(lines.items())
+            ],
         }
-        for title, lines in sorted(pictures.items(), key=lambda picture: picture[0].startswith("Asked"))
+        for title, lines in sorted(pictures.items(), key=lambda picture: _place(picture[0]))
+        if lines
     ]
+
+
+def _place(title: str) -> int:
+    """Where a picture stands: returns last, in the order of the axes."""
+    name = title.removeprefix("Return of ")
+    return 0 if name == title else 1 + (AXES.index(base(name)) if base(name) in AXES else -1)
 
 
 def _series(time: Sequence[float | None], values: Sequence[float | None]) -> dict[str, list[float]]:

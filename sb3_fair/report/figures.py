@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GREY = "#b9bcc2"
 INK = "#1b2130"
 SOFT = "#5d6573"
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.size": 10,
     "axes.edgecolor": SOFT,
     "axes.labelcolor": INK,
@@ -192,9 +192,9 @@ def learning_curves(runs: Sequence[Curves]) -> "Figure":
     for place, title in enumerate(titles):
         axis = figure.add_subplot(rows, columns, place + 1)
         series = [chart["series"] for seed in drawn for chart in seed if chart["title"] == title]
-        for line, lines in enumerate(zip(*series, strict=True)):
+        for lines in zip(*series, strict=True):
             x, mean, sd = _over_seeds(lines)
-            axis.plot(x, mean, color=(INK, GREY)[(line + len(series[0]) + 1) % 2], label=lines[0]["name"])
+            axis.plot(x, mean, color=GREY if lines[0]["context"] else INK, label=lines[0]["name"])
             if len(lines) > 1:
                 axis.fill_between(x, mean - sd, mean + sd, color=GREY, alpha=0.4, linewidth=0)
         axis.set_title(title, color=INK)

@@ -48,7 +48,11 @@
   // Others first, representatives above them, the chosen one on top.
   const layers = () => [...policies].sort((a, b) => rank(a) - rank(b));
   const rank = (p) => (p.id === chosen ? 2 : p.colour ? 1 : 0);
-  const stroke = (p) => p.colour ?? colour("faint");
+  const stroke = (p) => p.colour ?? colour(p.id === chosen ? "soft" : "faint");
+  function tint(shade) { // Plotly knows no color-mix()
+    const [r, g, b] = shade[0] === "#" ? [1, 3, 5].map((at) => parseInt(shade.slice(at, at + 2), 16)) : shade.match(/\d+/g);
+    return `rgba(${r}, ${g}, ${b}, 0.14)`;
+  }
   function look(p) {
     if (p.id === chosen) return { width: 5, opacity: 1 };
     const share = policies.filter((other) => other.colour).length / policies.length;
@@ -152,7 +156,7 @@
       const r = axes.map((_, k) => reach(p, k)), theta = axes.map((_, k) => (360 / axes.length) * k);
       return { type: "scatterpolar", mode: "lines+markers", meta: p.id, r: [...r, r[0]], theta: [...theta, theta[0]],
         opacity, name: p.name, line: { color: stroke(p), width }, marker: { color: stroke(p), size: 5 },
-        fill: p.id === chosen ? "toself" : "none", fillcolor: stroke(p).replace("rgb(", "rgba(").replace(")", ", 0.12)"),
+        fill: p.id === chosen ? "toself" : "none", fillcolor: tint(stroke(p)),
         hovertemplate: `${tooltip(p)}<extra></extra>` };
     });
     const ticktext = axes.map((a, k) =>
@@ -184,9 +188,8 @@
   }
 
   function curve({ title, series }, id) {
-    const shades = [colour("faint"), colour("ink")];
-    const traces = series.map(({ name, x, y }, i) => ({ type: "scatter", mode: "lines", name, x, y,
-      line: { width: 2, color: shades[series.length === 1 ? 1 : i % 2], dash: series.length > 1 && i === 0 ? "dot" : "solid" },
+    const traces = series.map(({ name, context, x, y }) => ({ type: "scatter", mode: "lines", name, x, y,
+      line: { width: 2, color: colour(context ? "faint" : "ink"), dash: context ? "dot" : "solid" },
       hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${name}</extra>` }));
     draw(id, traces, { showlegend: series.length > 1, hovermode: "x",
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
@@ -205,7 +208,7 @@
           of: (p) => p.mean[i], cell: (p) => figure(p, i), note: (p) => interval(p, i) };
         const luck = { text: "chance", title: `size of ${m.name} from luck alone, for a policy blind to the groups`,
           of: (p) => p.chance[i], cell: (p) => element("small", {}, show(p.chance[i], i)) };
-        return known(policies.map((p) => p.chance[i])).length ? [figures, luck] : [figures];
+        return m.optimised && known(policies.map((p) => p.chance[i])).length ? [figures, luck] : [figures];
       }),
       { text: "steps", title: "mean length of an episode", of: (p) => p.length, cell: (p) => number(p.length, 0) },
     ];

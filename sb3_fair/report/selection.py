@@ -75,4 +75,5 @@ def colours(values: ArrayLike, objectives: Sequence[str]) -> NDArray[np.uint8]:
     quality = np.stack([scaled[:, kinds == name].mean(axis=1) for name in present], axis=1)
     total = quality.sum(axis=1, keepdims=True)
     weights = np.where(total > 0, quality / np.where(total > 0, total, 1.0), 1 / len(present))
-    return np.rint(weights @ np.array([ANCHORS[name] for name in present])).astype(np.uint8)
+    mixed: Array = weights @ np.array([ANCHORS[name] for name in present])
+    return np.rint(mixed).astype(np.uint8)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report import figures
@@ -71,6 +73,11 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "seed": config.get("seed"),
         "training steps": config.get("n_timesteps"),
         "date": versions.pop("date", "unknown"),
-        "settings": ", ".join(f"{key}: {value}" for key, value in settings.items()),
+        "settings": ", ".join(f"{key}: {_flow(value)}" for key, value in settings.items() if value is not None),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
+
+
+def _flow(value: Any) -> str:
+    """The value as YAML on one line."""
+    return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...")

@@ -84,6 +84,12 @@ def test_outcomes_know_their_copy():
     assert sorted(outcome.copy for outcome in played) == [0, 2, 2]
 
 
+def test_copies_may_have_the_same_seed():
+    one, same, other = outcomes(Always(0), chains(3, noise=1.0), np.ones(3, int), seeds=[5, 5, 6])
+    assert np.array_equal(one.vector, same.vector)
+    assert not np.array_equal(one.vector, other.vector)
+
+
 def test_copies_that_are_done_go_on_without_counting():
     steps = list(play(chains(2), lambda obs, begins: np.zeros(2, int), np.array([1, 2])))
     assert [step.counts.tolist() for step in steps] == [[True, True]] * 3 + [[False, True]] * 3
@@ -118,3 +124,15 @@ def test_wrong_numbers_of_episodes_and_scalar_envs_are_refused():
         evaluate_vector(Always(0), chains(), 0)
     with pytest.raises(ValueError, match="env must have a vector reward"):
         evaluate_vector(Always(0), DummyVecEnv([lambda: gym.make("CartPole-v1")]), 1)
+
+
+def test_histories_that_outlive_episodes_are_emptied_first():
+    class Carrying(VectorMonitor):
+        forgotten = 0
+
+        def forget_history(self):
+            self.forgotten += 1
+
+    venv = Carrying(chains(2))
+    evaluate_vector(Always(0), venv, 4)
+    assert venv.forgotten == 1

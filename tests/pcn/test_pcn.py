@@ -11,6 +11,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
+from sb3_fair import make_vec
 from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.pcn import PCN
 from sb3_fair.pcn.policies import PCNPolicy
@@ -67,10 +68,12 @@ def test_fewer_commands_are_the_least_crowded_ones(trained):
 
 
 def test_the_evaluation_env_may_have_any_number_of_copies(trained):
-    for n in (1, 3, 40):
-        front = trained.coverage_set(n_eval_episodes=3, eval_env=chains(n))
-        assert {tuple(mean) for mean in front.means} == FRONT
-        assert all(len(policy.returns) == 3 for policy in front)
+    """Episode j has the same seed under every command, so that the figures do not depend on the number of copies."""
+    returns = [
+        [policy.returns for policy in trained.coverage_set(3, eval_env=chains(n, noise=0.1))] for n in (1, 3, 40)
+    ]
+    assert np.array_equal(returns[0], returns[1])
+    assert np.array_equal(returns[0], returns[2])
 
 
 def test_an_array_reward_is_taken_as_it_is():
@@ -85,7 +88,7 @@ def test_an_array_reward_is_taken_as_it_is():
 @pytest.mark.parametrize("n", [1, 4])
 def test_box_discrete_and_dict_observations_are_learnt_from(kind, n):
     policy = "MultiInputPolicy" if kind == "dict" else "MlpPolicy"
-    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 30, "learning_rate": 1e-2}).learn(1_500)
+    model = PCN(policy, chains(n, kind=kind), seed=0, **{**QUICK, "n_updates": 10, "learning_rate": 2e-2}).learn(1_000)
     assert len(model.coverage_set(n_eval_episodes=1)) >= 3
 
 
@@ -267,7 +270,7 @@ def test_evaluation_steps_do_not_count_as_training():
 
 
 def test_episodes_are_shared_out_over_the_copies_and_all_finished():
-    for n in (1, 3, 4, 7):
+    for n in (1, 3, 4):
         model = model_on(chains(n), buffer_size=1_000).learn(200)
         n_iterations = (len(model.buffer) - 10) // 4
         assert (len(model.buffer) - 10) % 4 == 0
@@ -404,6 +407,11 @@ def test_an_env_that_cannot_be_copied_asks_for_eval_env():
     venv.close()
 
 
+def test_idle_copies_are_warned_of():
+    with pytest.warns(UserWarning, match="3 of 7 copies of the environment will be idle"):
+        model_on(chains(7))
+
+
 def test_without_episodes_there_is_no_coverage_set():
     with pytest.raises(ValueError, match=r"call learn\(\) first"):
         model_on(Chain()).coverage_set()
@@ -416,7 +424,25 @@ def test_the_policy_can_be_saved_alone(trained, tmp_path):
     assert np.array_equal(loaded.probabilities(obs), trained.policy.probabilities(obs))
 
 
-# -------------------------------------------------------------------- well-known multi-objective envs
+# -------------------------------------------------------------------- well-known environments
+
+
+def test_a_fairness_mdp_is_learnt_followed_and_reported():
+    settings = {"objectives": ("R", "SP", "IF"), "audit": ("EO",), "window": 100, "emit": "difference"}
+    model = model_on(make_vec("sb3_fair/JobHiring-Small-v0", 4, **settings), held={"R": 0.9}).learn(2_000)
+    assert model.optimised == ("R", "SP", "IF")
+    assert model.max_return.tolist() == [100, 1, 2]
+    front = model.coverage_set(n_eval_episodes=3)
+    assert {"SP", "IF", "EO"} <= set(front[0].final)
+    np.testing.assert_allclose(front[0].returns[:, 1:], np.stack([front[0].final[k] for k in ("SP", "IF")], axis=1))
+    batch = model.coverage_set(n_eval_episodes=3, eval_env=make_vec("sb3_fair/JobHiring-Small-v0", 3, **settings))
+    np.testing.assert_allclose(front.means, batch.means)
+    model.set_command(front[0])
+    env = model.follow(gym.make("sb3_fair/JobHiring-Small-v0", **settings))
+    obs, _ = env.reset(seed=0)
+    action, _ = model.predict(obs, deterministic=True)
+    _, _, _, _, info = env.step(action)
+    assert set(info["fairness"]) == {"SP", "IF", "EO"}
 
 
 @pytest.mark.slow

@@ -54,6 +54,6 @@ def curves():
         "time/total_timesteps": steps.tolist(),
         "eval/hypervolume": (4 * rise).tolist(),
         "train/loss": [None, *(0.69 - 0.4 * rise[1:]).tolist()],
-        "rollout/desired_R": (16 * rise + 0.5).tolist(),
-        "rollout/reached_R": (15 * rise).tolist(),
+        "pcn/desired_R": (16 * rise + 0.5).tolist(),
+        "pcn/reached_R": (15 * rise).tolist(),
     }

@@ -109,8 +109,8 @@ def test_ten_representatives_have_colours_and_the_others_none(front):
 
 def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
     drawn = {chart["title"]: chart["series"] for chart in charts(curves)}
-    assert list(drawn) == ["Hypervolume", "Loss", "Asked and reached: R"]
-    assert [line["name"] for line in drawn["Asked and reached: R"]] == ["asked", "reached"]
+    assert list(drawn) == ["Hypervolume", "Loss", "Return of R"]
+    assert [line["name"] for line in drawn["Return of R"]] == ["asked", "reached"]
     assert len(drawn["Loss"][0]["x"]) == len(curves["train/loss"]) - 1
     assert charts({}) == [] and charts({"train/loss": [1.0]}) == []
 

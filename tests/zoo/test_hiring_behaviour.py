@@ -10,7 +10,9 @@ import pytest
 from sb3_fair.zoo.envs.hiring import HiringWorld
 
 SMALL, PAPER = (20, 100, 300), (100, 1000, 30)  # team, applicants, episodes played here
-TOLERANCE = {SMALL: (2.0, 0.8, 0.02, 0.015), PAPER: (12.0, 5.0, 0.05, 0.02)}  # length, return, shares, goodness
+# Length, return, shares, goodness: about three standard errors of the known figures, which rest on 60 (small team,
+# some 1200 applicants per gender) and 6 episodes.
+TOLERANCE = {SMALL: (2.0, 0.8, 0.045, 0.015), PAPER: (12.0, 5.0, 0.05, 0.02)}
 
 FIGURES = [
     ("level", SMALL, "random", 39.4, 0.2, (0.599, 0.580, 0.617), (0.557, 0.229)),
@@ -40,7 +42,8 @@ def play(rule, episodes, **settings):
     going, lengths, returns, seen = np.ones(episodes, dtype=bool), np.zeros(episodes), np.zeros(episodes), []
     space = world.observation_space
     while going.any():
-        obs, reward, terminated, truncated, record = world.step((world.rules[rule](world)[:, 1] > rng.random(episodes)).astype(int))
+        hire = rng.random(episodes) < world.rules[rule](world)[:, 1]
+        obs, reward, terminated, truncated, record = world.step(hire.astype(int))
         assert ((obs >= space.low) & (obs <= space.high)).all()
         lengths += going
         returns += reward * going

@@ -64,7 +64,8 @@ class World:
         """
         if rngs is not None:
             seeded = [(index, rng) for index, rng in zip(which.tolist(), rngs, strict=True) if rng is not None]
-            self.seed(seeded)
+            if seeded:
+                self.seed(seeded)
         if None in self.reset_streams:
             unseeded = [index for index, stream in enumerate(self.reset_streams) if stream is None]
             self.seed([(index, np.random.default_rng()) for index in unseeded])

@@ -1,0 +1,87 @@
+"""Against which point is hypervolume measured, so that runs on a scenario can be compared?
+
+Per registered ID, way of emission and kind of probabilities: the worst mean return, over the policies "uniformly
+random", "always action 0" and "always action 1" (20 episodes each), less 10 % of the range of the three, for every
+objective by itself. ``python -m sb3_fair.zoo.reference`` computes the table that ships with the package anew.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from typing import Any
+
+import numpy as np
+import yaml
+
+from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.pareto import reference_point
+from sb3_fair.fairness import NOTIONS
+from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.vector_reward import PERFORMANCE
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.names import PREFIX
+from sb3_fair.zoo.registration import WORLDS
+
+OBJECTIVES = (PERFORMANCE, *NOTIONS)
+EPISODES, SEED = 20, 0
+DEFAULTS = {"emit": "level", "probabilities": "policy"}
+COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
+"""Settings that may differ from an ID's own without making its table useless."""
+
+
+class Fixed:
+    """A policy that ignores what it sees.
+
+    :param probabilities: of its actions
+    """
+
+    def __init__(self, probabilities: Any, seed: int = SEED) -> None:
+        self.probabilities = np.asarray(probabilities, dtype=np.float64)
+        self.rng = np.random.default_rng(seed)
+
+    def predict(self, observation: Any, **kwargs: Any) -> tuple[Choices, None]:
+        """Actions for a batch of observations."""
+        n = len(observation)
+        actions = self.rng.choice(len(self.probabilities), size=n, p=self.probabilities)
+        return Choices(actions, np.tile(self.probabilities, (n, 1))), None
+
+
+def worst_returns(env_id: str, **settings: Any) -> dict[str, float]:
+    """The reference point of an ID by objective, computed now."""
+    venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=OBJECTIVES, **settings)
+    n = int(venv.action_space.n)  # type: ignore[attr-defined]
+    policies = (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])
+    means = [evaluate_vector(Fixed(policy), venv, EPISODES, seed=SEED).mean for policy in policies]
+    return dict(zip(OBJECTIVES, reference_point(means).tolist(), strict=True))
+
+
+@cache
+def _table() -> dict[str, Any]:
+    shipped: dict[str, Any] = yaml.safe_load(files("sb3_fair.zoo").joinpath("reference_points.yml").read_text())
+    return shipped
+
+
+def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, float] | None:
+    """The reference point of an ID by objective; None where its settings are not those of the table."""
+    env_id = env_id.removeprefix(PREFIX)
+    settings = {**DEFAULTS, **env_kwargs}
+    if env_id not in _table() or not settings.keys() <= COMPATIBLE:
+        return None
+    entry: dict[str, float] = _table()[env_id][settings["emit"]][settings["probabilities"]]
+    objectives = settings.get("objectives") or ()
+    return {name: entry[name] for name in objectives} if entry.keys() >= set(objectives) else None
+
+
+def compute_table() -> dict[str, Any]:
+    """What ``reference_points.yml`` holds."""
+    table: dict[str, Any] = {}
+    for env_id, emit, probabilities in product(WORLDS, ("level", "difference", "terminal"), ("policy", "executed")):
+        figures = worst_returns(env_id, emit=emit, probabilities=probabilities)
+        rounded = {name: round(value, 4) for name, value in figures.items()}
+        table.setdefault(env_id, {}).setdefault(emit, {})[probabilities] = rounded
+    return table
+
+
+if __name__ == "__main__":
+    print(yaml.safe_dump(compute_table(), sort_keys=False, default_flow_style=None, width=200), end="")
