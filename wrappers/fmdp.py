@@ -126,12 +126,18 @@ class FairnessRecorder:
             return self.one_hot[actions - self.first_action]
         return probabilities
 
-    def restart(self, which: Sequence[int] | NDArray[Any], anew: bool = False) -> None:
-        """New episodes begin in the copies ``which``; ``anew``: everything begins anew with a seed, ids included."""
-        if self.tracker is not None and anew:
+    def restart(self, which: Sequence[int] | NDArray[Any], seeded: bool = False) -> None:
+        """New episodes begin in the copies ``which``; with a seed, so that ids begin at 0 again."""
+        if self.tracker is not None and self.forget:
+            if seeded:
+                self.begin_anew()
+            else:
+                self.tracker.reset(which)
+
+    def begin_anew(self) -> None:
+        """All copies have an empty history, and ids begin at 0."""
+        if self.tracker is not None:
             self.tracker = self._fresh()
-        elif self.tracker is not None and self.forget:
-            self.tracker.reset(which)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Late feedback for individual ``id`` of a copy."""
@@ -168,8 +174,8 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
     :param probabilities: ``"policy"``: notions that compare distributions see the probabilities that travel with the
         action (:mod:`sb3_fair.wrappers.choices`); ``"executed"``: they see the executed action as a one-hot row
     :param reset_on_episode: whether each episode begins with an empty history. False carries the history over; the
-        figures then depend on earlier episodes, so that a reward made of them is not Markov. ``reset(seed=...)``
-        begins everything anew, ids included
+        figures then depend on earlier episodes, so that a reward made of them is not Markov, until
+        :meth:`forget_history`
     :raises ValueError: if ``env`` already is a fairness MDP, or ``spec`` asks for notions the env cannot have
 
     Example:
@@ -206,7 +212,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._recorder.names
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._recorder.restart([0], anew=seed is not None)
+        self._recorder.restart([0], seeded=seed is not None)
         self._obs, info = self.env.reset(seed=seed, options=options)
         return self._obs, info
 
@@ -218,6 +224,10 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self._recorder.step([info], [self._obs], np.array([action]), probabilities)
         self._obs = obs
         return obs, reward, terminated, truncated, info
+
+    def forget_history(self) -> None:
+        """Empties the history, also one that is carried over."""
+        self._recorder.begin_anew()
 
     def update_feedback(self, id: int, value: float) -> bool:
         """Feedback that came late: the action that would have been right for individual ``id``.
@@ -257,7 +267,7 @@ class VecFairMDP(VecLayer):
         return self.venv.seed(seed)
 
     def reset(self) -> VecEnvObs:
-        self._recorder.restart(np.arange(self.num_envs), anew=self._seeded)
+        self._recorder.restart(np.arange(self.num_envs), seeded=self._seeded)
         self._seeded = False
         self._obs = self.venv.reset()
         return self._obs
@@ -275,6 +285,10 @@ class VecFairMDP(VecLayer):
             self._recorder.restart(which)
         self._obs = obs
         return obs, rewards, dones, infos
+
+    def forget_history(self) -> None:
+        """Empties the histories of all copies, also those that are carried over."""
+        self._recorder.begin_anew()
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`."""

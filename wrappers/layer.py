@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from stable_baselines3.common.vec_env import VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 
@@ -21,3 +21,14 @@ class VecLayer(VecEnvWrapper):
 
     def has_attr(self, attr_name: str) -> bool:
         return attr_name in self.published or super().has_attr(attr_name)
+
+
+def forget_history(venv: VecEnv) -> None:
+    """Empties the fairness histories below, also those that are carried over from episode to episode."""
+    while isinstance(venv, VecEnvWrapper):
+        if hasattr(type(venv), "forget_history"):
+            venv.forget_history()
+            return
+        venv = venv.venv
+    if venv.has_attr("forget_history"):
+        venv.env_method("forget_history")

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.wrappers.layer import VecLayer, forget_history
 
 Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
@@ -73,10 +73,14 @@ class RewardVector:
         low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else find_notion(name.split("@")[0]).bounds
         return min(low, self.undefined), max(high, self.undefined)
 
-    def restart(self, which: Any, anew: bool = False) -> None:
+    def restart(self, which: Any) -> None:
         """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
-        if self.forget or anew:
+        if self.forget:
             self.previous[which] = 0.0
+
+    def begin_anew(self) -> None:
+        """All histories are empty, also those that were carried over."""
+        self.previous[:] = 0.0
 
     def rewards(
         self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
@@ -156,7 +160,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
             self.unwrapped.reward_dim = self.reward_dim  # type: ignore[attr-defined]
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._rewards.restart(0, anew=seed is not None)
+        self._rewards.restart(0)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -165,6 +169,12 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
         vectors = self._rewards.rewards(np.array([reward]), fairness, np.array([terminated or truncated]))
         publish([info], "vector_reward", vectors)
         return obs, vectors[0].copy() if self.vector else reward, terminated, truncated, info
+
+    def forget_history(self) -> None:
+        """Empties the history, also one that is carried over."""
+        self._rewards.begin_anew()
+        if self.env.has_wrapper_attr("forget_history"):
+            self.env.get_wrapper_attr("forget_history")()
 
 
 def _attribute(env: gym.Env, name: str, default: Any) -> Any:
@@ -180,7 +190,6 @@ class VecVectorReward(VecLayer):
         self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0
     ) -> None:
         super().__init__(venv)
-        self._seeded = False
         self._rewards = RewardVector(
             venv.num_envs,
             objectives,
@@ -195,13 +204,8 @@ class VecVectorReward(VecLayer):
         self.reward_dim = len(self.objective_names)
         self.max_return = self._rewards.max_return
 
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        self._seeded = True
-        return self.venv.seed(seed)
-
     def reset(self) -> VecEnvObs:
-        self._rewards.restart(slice(None), anew=self._seeded)
-        self._seeded = False
+        self._rewards.restart(slice(None))
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -210,6 +214,11 @@ class VecVectorReward(VecLayer):
         publish(infos, "vector_reward", self._rewards.rewards(rewards, fairness, dones))
         self._rewards.restart(dones)
         return obs, rewards, dones, infos
+
+    def forget_history(self) -> None:
+        """Empties the histories of all copies, also those that are carried over."""
+        self._rewards.begin_anew()
+        forget_history(self.venv)
 
 
 def _vec_attribute(venv: VecEnv, name: str, default: Any) -> Any:

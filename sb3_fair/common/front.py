@@ -37,6 +37,7 @@ class EvaluatedPolicy:
     :param returns: (m, k) float64, undiscounted vector return of each evaluation episode
     :param lengths: (m,) steps of each episode
     :param command: what a conditioned policy was asked for, None for other policies
+    :param aim: return (k,) of the training episode that the command was taken from, None for other policies
     :param deterministic: whether actions were arg max (True) or sampled (False)
     :param final: fairness figures after each episode's last step, name -> (m,) float64, NaN where undefined
     :param chance: name -> expected absolute value of that figure for a policy blind to the groups
@@ -47,6 +48,7 @@ class EvaluatedPolicy:
     returns: Array
     lengths: Array
     command: Command | None = None
+    aim: Array | None = None
     deterministic: bool = True
     final: Mapping[str, Array] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
@@ -85,6 +87,7 @@ class EvaluatedPolicy:
             "returns": self.returns.tolist(),
             "lengths": self.lengths.tolist(),
             "command": command,
+            "aim": None if self.aim is None else self.aim.tolist(),
             "deterministic": self.deterministic,
             "final": {
                 key: [None if np.isnan(value) else float(value) for value in values]
@@ -95,13 +98,14 @@ class EvaluatedPolicy:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":
-        command = content["command"]
+        command, aim = content["command"], content["aim"]
         return cls(
             name=content["name"],
             objectives=tuple(content["objectives"]),
             returns=np.asarray(content["returns"], dtype=np.float64),
             lengths=np.asarray(content["lengths"], dtype=np.float64),
             command=Command(**command) if command else None,
+            aim=None if aim is None else np.asarray(aim, dtype=np.float64),
             deterministic=content["deterministic"],
             final={key: np.array(values, dtype=np.float64) for key, values in content["final"].items()},
             chance=content["chance"],

@@ -94,26 +94,38 @@ def sparsity(points: ArrayLike) -> float:
     return float((np.diff(np.sort(front, axis=0), axis=0) ** 2).sum() / (len(front) - 1))
 
 
-def epsilon_metric(
-    desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0, nearest: bool = False
-) -> tuple[float, float]:
-    """How far commands were missed: largest shortfall or excess over the objectives; mean and maximum over commands.
+def misses(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0) -> Array:
+    """By how much each command was missed, (m, k), in units of the range of the commands per objective.
 
-    :param desired: (m, k) returns asked for; their range per objective is the unit
+    :param desired: (m, k) returns asked for
     :param reached: (m, k) mean returns reached under these commands
     :param floor: smallest unit per objective, for objectives in which the commands hardly differ
-    :param nearest: measure each command against the closest of all reached points (Reymond et al., 2022)
     """
     desired, reached = _finite("desired", desired), _finite("reached", reached)
     if desired.shape != reached.shape or not len(desired):
         raise ValueError(f"desired and reached must have one row per command, got {desired.shape} and {reached.shape}")
+    return np.abs(reached - desired) / _unit(desired, floor)
+
+
+def _unit(desired: Array, floor: ArrayLike) -> Array:
     unit = np.maximum(desired.max(axis=0) - desired.min(axis=0), floor)
-    unit = np.where(unit > 0, unit, 1.0)
+    return np.where(unit > 0, unit, 1.0)
+
+
+def epsilon_metric(
+    desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0, nearest: bool = False
+) -> tuple[float, float]:
+    """The largest of a command's :func:`misses` over the objectives; mean and maximum over the commands.
+
+    :param nearest: measure each command against the closest of all reached points (Reymond et al., 2022)
+    """
+    missed = misses(desired, reached, floor=floor)
     if nearest:
-        misses = (np.abs(reached[None] - desired[:, None]) / unit).max(axis=2).min(axis=1)
+        desired, reached = np.asarray(desired, dtype=np.float64), np.asarray(reached, dtype=np.float64)
+        worst = (np.abs(reached[None] - desired[:, None]) / _unit(desired, floor)).max(axis=2).min(axis=1)
     else:
-        misses = (np.abs(reached - desired) / unit).max(axis=1)
-    return float(misses.mean()), float(misses.max())
+        worst = missed.max(axis=1)
+    return float(worst.mean()), float(worst.max())
 
 
 def reference_point(returns: ArrayLike) -> Array:

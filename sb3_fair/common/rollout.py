@@ -98,17 +98,6 @@ def twin(venv: VecEnv) -> VecEnv:
     return outside
 
 
-def forget_history(venv: VecEnv) -> None:
-    """Empties the fairness histories, also those that outlive episodes."""
-    while isinstance(venv, VecEnvWrapper):
-        if hasattr(type(venv), "forget_history"):
-            venv.forget_history()
-            return
-        venv = venv.venv
-    if venv.has_attr("forget_history"):
-        venv.env_method("forget_history")
-
-
 def seed_copies(venv: VecEnv, seeds: Sequence[int]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
     venv.seed(seeds[0])

@@ -172,9 +172,10 @@ class Metric:
             crowd = people[row if len(people) > 1 else 0].T
             who = slice(None) if absent is None else absent[row if len(absent) > 1 else 0] == 0
             those = crowd[who]
-            distances[row, who] = (
-                function(newcomer, those) if self._takes_rows else [float(function(newcomer, one)) for one in those]
-            )
+            if self._takes_rows and len(those):
+                distances[row, who] = function(newcomer, those)
+            else:
+                distances[row, who] = [float(function(newcomer, one)) for one in those]
         return distances
 
 

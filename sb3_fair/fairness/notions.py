@@ -158,11 +158,10 @@ NOTIONS: dict[str, Notion] = {
 
 
 def nearest_names(name: object, names: Iterable[str]) -> str:
-    """ "the closest are 'SP', 'EO'", or all names if none is close; for error messages."""
-    names = list(names)
-    close = difflib.get_close_matches(str(name).upper(), [known.upper() for known in names], n=3, cutoff=0.5)
-    closest = [known for known in names if known.upper() in close]
-    return f"the closest are {closest}" if closest else f"allowed are {names}"
+    """ "the closest are ['SP', 'EO']", or all names if none is close; for error messages."""
+    known = {each.upper(): each for each in names}
+    close = difflib.get_close_matches(str(name).upper(), known, n=3, cutoff=0.5)
+    return f"the closest are {[known[each] for each in close]}" if close else f"allowed are {list(known.values())}"
 
 
 def find_notion(name: str) -> Notion:

@@ -5,6 +5,7 @@ import pathlib
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -83,7 +84,9 @@ class PCN(BaseAlgorithm):
     :param eval_freq: evaluate whenever this many steps have passed; a float below 1 is a share of ``total_timesteps``;
         0: never
     :param n_eval_episodes: episodes per command in these evaluations
-    :param eval_deterministic: whether evaluation takes the most probable action
+    :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
+        command is evaluated both ways, as two policies. In long episodes the most probable action of a command that
+        seldom acts may be never to act, while sampling blurs commands that should be sharp: neither dominates
     :param n_eval_commands: commands per evaluation at most
     :param eval_env: where these evaluations take place; None: on a copy of ``env``
     :param updates_per_step: gradient steps per step collected in the iteration before, instead of ``n_updates``: keeps
@@ -132,7 +135,7 @@ class PCN(BaseAlgorithm):
         ref_point: PerObjective | None = None,
         eval_freq: int | float = 0.1,
         n_eval_episodes: int = 10,
-        eval_deterministic: bool = True,
+        eval_deterministic: bool | Literal["both"] = True,
         n_eval_commands: int = 10,
         eval_env: GymEnv | None = None,
         updates_per_step: float | None = None,
@@ -478,7 +481,7 @@ class PCN(BaseAlgorithm):
     def coverage_set(
         self,
         n_eval_episodes: int = 10,
-        deterministic: bool | None = None,
+        deterministic: bool | Literal["both"] | None = None,
         n_commands: int | None = 25,
         eval_env: GymEnv | None = None,
         seed: int = 0,
@@ -486,7 +489,7 @@ class PCN(BaseAlgorithm):
         """Evaluates the network under the commands of its best episodes and keeps what is not dominated.
 
         :param n_eval_episodes: episodes per command
-        :param deterministic: whether to take the most probable action; None: ``eval_deterministic``
+        :param deterministic: True, False or ``"both"``; None: ``eval_deterministic``
         :param n_commands: at most so many commands, the least crowded ones; None: all non-dominated ones
         :param eval_env: where to evaluate; None: on a copy of the training environment, with fairness histories of
             its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once
@@ -494,33 +497,35 @@ class PCN(BaseAlgorithm):
         :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
         :raises ValueError: if there is nothing to evaluate yet, or the training environment cannot be copied
         """
-        return front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed)[0])
+        return front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed))
 
     def _evaluated(
         self,
         n_eval_episodes: int,
-        deterministic: bool | None,
+        deterministic: bool | Literal["both"] | None,
         n_commands: int | None,
         eval_env: GymEnv | None,
         seed: int = 0,
-    ) -> tuple[list[EvaluatedPolicy], NDArray[np.float64]]:
-        """One policy per command, and the returns (m, k) of the episodes that the commands come from."""
+    ) -> list[EvaluatedPolicy]:
+        """One policy per command and way of acting."""
         if not len(self.buffer):
             raise ValueError("there are no episodes to take commands from: call learn() first")
         points = self.buffer.points
         slots = np.flatnonzero(nondominated(points))
         least_crowded = np.argsort(-crowding_distance(points[slots]), kind="stable")[:n_commands]
         slots = slots[np.sort(least_crowded)]
-        policies = evaluate_commands(
-            self,
-            self._evaluation_env(eval_env),
-            [Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])) for slot in slots],
-            self._chosen,
-            n_eval_episodes,
-            self.eval_deterministic if deterministic is None else deterministic,
-            seed,
-        )
-        return policies, points[slots]
+        commands = [Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])) for slot in slots]
+        venv = self._evaluation_env(eval_env)
+        mode = self.eval_deterministic if deterministic is None else deterministic
+        return [
+            replace(policy, aim=point)
+            for way in ((True, False) if mode == "both" else (bool(mode),))
+            for policy, point in zip(
+                evaluate_commands(self, venv, commands, self._chosen, n_eval_episodes, way, seed),
+                points[slots],
+                strict=True,
+            )
+        ]
 
     def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
         if eval_env is not None:
@@ -552,13 +557,12 @@ class PCN(BaseAlgorithm):
         return np.arange(self._num_timesteps_at_start + every, total_timesteps + every, every)
 
     def _evaluate(self) -> None:
-        policies, desired = self._evaluated(
-            self.n_eval_episodes, self.eval_deterministic, self.n_eval_commands, self.eval_env
-        )
+        policies = self._evaluated(self.n_eval_episodes, None, self.n_eval_commands, self.eval_env)
         front = front_of(policies)
         self.evaluations.append((self.num_timesteps, front))
         reached = np.array([policy.mean for policy in policies])
-        mean_miss, max_miss = epsilon_metric(desired, reached, floor=self.scaling_floor)
+        aims = np.array([policy.aim for policy in policies])
+        mean_miss, max_miss = epsilon_metric(aims, reached, floor=self.scaling_floor)
         for name, best in zip(self.optimised, reached.max(axis=0), strict=True):
             self.logger.record(f"eval/best_{name}", float(best))
         self.logger.record("eval/hypervolume", hypervolume(front.means, self.ref_point))

@@ -168,6 +168,25 @@ def test_executed_actions_stand_in_for_probabilities():
     assert env.step(1)[4]["fairness"]["IF"] == 0.0
 
 
+def test_a_carried_over_history_survives_seeds_but_not_forgetting():
+    carried = {"spec": FROZENLAKE, "reset_on_episode": False}
+    env = FairMDP(gym.make("FrozenLake-v1", is_slippery=False), **carried)
+    venv = VecFairMDP(DummyVecEnv([lambda: gym.make("FrozenLake-v1", is_slippery=False)]), **carried)
+    env.reset(seed=0)
+    venv.seed(0)
+    venv.reset()
+    for action in (1, 1, 2):
+        env.step(action)
+        venv.step([action])
+    env.reset(seed=0)
+    venv.seed(0)
+    venv.reset()
+    assert env.step(1)[4]["fairness"]["SP"] == venv.step([1])[3][0]["fairness"]["SP"] == 0.0
+    env.forget_history()
+    venv.forget_history()
+    assert env.step(1)[4]["fairness"]["SP"] is venv.step([1])[3][0]["fairness"]["SP"] is None
+
+
 @pytest.mark.parametrize("row", [[np.nan, 1.0], [-0.1, 1.1], [0.5, 0.6], [0.2, 0.3, 0.5], [-1.2, -0.3]])
 def test_rows_that_are_no_probabilities_are_refused(row):
     env = FairMDP(gym.make("CartPole-v1"), CARTPOLE)

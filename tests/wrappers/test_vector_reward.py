@@ -81,6 +81,18 @@ def test_a_carried_over_history_continues_from_its_last_value():
     np.testing.assert_allclose(vectors[:2, 0], [0.5, -1.0])
 
 
+def test_a_carried_over_history_can_be_forgotten():
+    env = VectorReward(Told(reset_on_episode=False), ("SP",), emit="difference")
+    venv = VecVectorReward(DummyVecEnv([lambda: Told(reset_on_episode=False)]), ("SP",), emit="difference")
+    venv.reset()
+    for _ in LEVELS:
+        venv.step([0])
+    for one in (env, venv):
+        one.forget_history()
+    assert episode(env)[0][0] == 0
+    assert venv.step([0])[3][0]["vector_reward"] == 0
+
+
 def test_undefined_is_replaced_and_disparities_are_negated():
     vectors, _ = episode(VectorReward(Told(), ("SP", "d_s"), undefined=-1.0))
     np.testing.assert_allclose(vectors[0], [-1.0, -0.25])

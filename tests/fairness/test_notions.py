@@ -1,0 +1,181 @@
+"""Does every row of the table keep the law of the notions, and do the functions agree with fairlearn?"""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sb3_fair.fairness import (
+    NOTIONS,
+    FairnessTracker,
+    GroupNotion,
+    consistency,
+    find_notion,
+    group_notion,
+    individual_fairness,
+    lipschitz_violation,
+)
+from tests.fairness.formulas import (
+    GROUP_NOTIONS,
+    Person,
+    consistency_value,
+    group_value,
+    pair_value,
+)
+
+
+def people(size=30, n_groups=3, n_actions=3):
+    return st.lists(
+        st.builds(
+            lambda x, y, group, action, p, feedback: Person((x, y), group, action, (p, 1 - p), feedback),
+            st.sampled_from([0.0, 0.25, 1.0]),
+            st.sampled_from([0.0, 0.5]),
+            st.integers(0, n_groups - 1),
+            st.integers(0, n_actions - 1),
+            st.sampled_from([0.0, 0.3, 1.0]),
+            st.none() | st.integers(0, n_actions - 1),
+        ),
+        min_size=1,
+        max_size=size,
+    )
+
+
+def columns(history):
+    return (
+        np.array([p.action for p in history]),
+        np.array([np.nan if p.feedback is None else p.feedback for p in history]),
+        np.array([p.group for p in history]),
+    )
+
+
+def same(value, expected):
+    assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+weights_of = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=30, max_size=30)
+
+
+@settings(max_examples=50, deadline=None)
+@given(people(), weights_of, st.sampled_from(GROUP_NOTIONS), st.sampled_from([(1,), (0, 2)]))
+def test_group_notion_is_the_formula(history, weights, notion, favourable):
+    same(group_notion(notion, *columns(history), favourable=favourable), group_value(notion, history, None, None, favourable))
+    weights = weights[: len(history)]
+    same(group_notion(notion, *columns(history), weights=weights), group_value(notion, history, weights))
+    same(group_notion(notion, *columns(history), compared=(0, 2)), group_value(notion, history, compared=(0, 2)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(people(15), st.sampled_from(["heom", "hmom", "braycurtis"]), st.integers(1, 4))
+def test_individual_notions_are_the_formulas(history, name, k):
+    features, probabilities = [p.features for p in history], [p.probabilities for p in history]
+    metric = {"distance": name, "nominal": [1]}
+    weights = [0.9 ** (len(history) - i) for i in range(len(history))]
+    for notion, function in (("IF", individual_fairness), ("LIP", lipschitz_violation)):
+        same(function(features, probabilities, **metric), pair_value(notion, history, name=name, nominal=[1]))
+        weighted = pair_value(notion, history, weights, name=name, nominal=[1])
+        same(function(features, probabilities, weights=weights, **metric), weighted)
+    actions = columns(history)[0]
+    same(consistency(features, actions, k=k, **metric), consistency_value(history, k, name=name, nominal=[1]))
+    weighted = consistency_value(history, k, weights, name=name, nominal=[1])
+    same(consistency(features, actions, k=k, weights=weights, **metric), weighted)
+
+
+@pytest.mark.parametrize("notion", GROUP_NOTIONS)
+def test_order_of_people_and_names_of_groups_do_not_matter(notion):
+    rng = np.random.default_rng(1)
+    actions, feedback, groups = rng.integers(0, 2, 80), rng.integers(0, 2, 80).astype(float), rng.integers(0, 4, 80)
+    value = group_notion(notion, actions, feedback, groups)
+    order = rng.permutation(80)
+    same(group_notion(notion, actions[order], feedback[order], groups[order]), value)
+    names = np.array(["north", "east", "south", "west"])
+    same(group_notion(notion, actions, feedback, names[groups]), value)
+    same(group_notion(notion, actions, feedback, [("a", name) for name in names[groups]]), value)
+
+
+@pytest.mark.parametrize("notion", NOTIONS.values(), ids=list(NOTIONS))
+def test_values_stay_within_the_bounds_and_rows_tell_what_they_need(notion):
+    rng = np.random.default_rng(2)
+    tracker = FairnessTracker(notions=[notion.name])
+    for _ in range(60):
+        p = rng.dirichlet([0.3, 0.3])
+        from sb3_fair.fairness import Interaction
+
+        needed = {
+            "group": int(rng.integers(2)) if notion.needs_groups else None,
+            "features": rng.random(3) if notion.needs_features else None,
+            "probabilities": p if notion.needs_probabilities else None,
+            "feedback": int(rng.integers(2)) if notion.needs_feedback else None,
+        }
+        tracker.add(Interaction(action=int(rng.integers(2)), **needed))
+        value = tracker.values()[notion.name]
+        assert math.isnan(value) or notion.bounds[0] <= value <= notion.bounds[1]
+    assert not math.isnan(value)
+    assert notion.title and notion.source
+
+
+def test_which_notions_need_feedback():
+    assert [name for name, notion in NOTIONS.items() if not notion.needs_feedback] == ["SP", "IF", "LIP", "CSC"]
+    assert [name for name, notion in NOTIONS.items() if notion.needs_probabilities] == ["IF", "LIP"]
+    assert [name for name, notion in NOTIONS.items() if notion.needs_features] == ["IF", "LIP", "CSC"]
+    assert all(isinstance(NOTIONS[name], GroupNotion) for name in GROUP_NOTIONS)
+    pickle.loads(pickle.dumps(NOTIONS))
+
+
+def test_fairlearn_agrees():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        truth, chosen, groups = rng.integers(0, 2, 200), rng.integers(0, 2, 200), rng.integers(0, 3, 200)
+        parity = demographic_parity_difference(truth, chosen, sensitive_features=groups)
+        odds = equalized_odds_difference(truth, chosen, sensitive_features=groups)
+        same(group_notion("SP", chosen, None, groups), -parity)
+        same(group_notion("EqOdds", chosen, truth, groups), -odds)
+
+
+def test_unknown_notions_name_the_closest():
+    with pytest.raises(ValueError, match=r"unknown notion 'eqods': the closest are \['EqOdds'"):
+        find_notion("eqods")
+    with pytest.raises(ValueError, match=r"unknown notion 'xyzzy': allowed are \['SP', 'EO'"):
+        FairnessTracker(notions=["xyzzy"])
+    with pytest.raises(ValueError, match=r"'IF' is not a group notion"):
+        group_notion("IF", [1], None, [0])
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (([1, 0], [1], [0, 1]), r"feedback must have one entry per action \(2\), got shape \(1,\)"),
+        (([1, 0], None, [0]), r"groups must have one entry per action \(2\), got shape \(1,\)"),
+        (([0.5, 0], None, [0, 1]), r"actions must be a sequence of integers"),
+    ],
+)
+def test_lengths_and_kinds_are_checked(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        group_notion("SP", *arguments)
+
+
+def test_further_arguments_are_checked():
+    with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
+        group_notion("SP", [1, 0], None, [0, 1], weights=[1])
+    with pytest.raises(ValueError, match="favourable must hold at least one action number"):
+        group_notion("SP", [1, 0], None, [0, 1], favourable=())
+    with pytest.raises(ValueError, match="k must be a positive integer, got 0"):
+        consistency([[0.0], [1.0]], [0, 1], k=0)
+    with pytest.raises(ValueError, match="probabilities must have one row per individual"):
+        individual_fairness([[0.0], [1.0]], [[1.0, 0.0]])
+    with pytest.raises(ValueError, match="features must be finite, got nan in row 1, column 0"):
+        consistency([[0.0], [np.nan]], [0, 1])
+    with pytest.raises(ValueError, match="actions must have one entry per individual"):
+        consistency([[0.0], [1.0]], [0])
+
+
+def test_empty_and_tiny_histories():
+    assert math.isnan(group_notion("SP", [], None, []))
+    assert individual_fairness(np.zeros((2, 1)), [[1, 0], [0, 1]]) == 0
+    assert lipschitz_violation(np.zeros((1, 1)), [[1, 0]]) == 0
+    assert lipschitz_violation(np.zeros((2, 1)), [[1, 0], [0, 1]]) == -1
+    assert consistency(np.zeros((1, 1)), [1]) == 0
+    assert individual_fairness(np.zeros((0, 1)), np.zeros((0, 2))) == 0
