@@ -74,7 +74,7 @@ def evaluate_run(
         again = evaluate_vector(
             model, model.follow(venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
         )
-        found.append(replace(with_chance(again), command=learned.command))
+        found.append(replace(with_chance(again), command=learned.command, aim=learned.aim))
     return found
 
 

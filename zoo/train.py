@@ -16,6 +16,8 @@ from sb3_fair.zoo.names import input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.reference import shipped_reference
 
+EVALUATION_COPIES = 100
+
 
 def train(
     plan: Plan,
@@ -59,8 +61,9 @@ def training_env(plan: Plan) -> VecEnv:
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
     hyperparams = dict(plan.hyperparams)
-    if "ref_point" in plan.algorithm.settings:
+    if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
+        hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)
     model = plan.algorithm.cls(plan.policy, venv, seed=plan.seed, device=device, verbose=0, **hyperparams)
     if isinstance(venv, VecChoices):
         venv.follow(model)

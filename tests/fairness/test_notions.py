@@ -13,6 +13,7 @@ from sb3_fair.fairness import (
     NOTIONS,
     FairnessTracker,
     GroupNotion,
+    Interaction,
     consistency,
     find_notion,
     group_notion,
@@ -102,8 +103,6 @@ def test_values_stay_within_the_bounds_and_rows_tell_what_they_need(notion):
     tracker = FairnessTracker(notions=[notion.name])
     for _ in range(60):
         p = rng.dirichlet([0.3, 0.3])
-        from sb3_fair.fairness import Interaction
-
         needed = {
             "group": int(rng.integers(2)) if notion.needs_groups else None,
             "features": rng.random(3) if notion.needs_features else None,

@@ -1,0 +1,115 @@
+"""How good are PCN's trade-offs on a scenario, over several seeds and on episodes nobody has seen?"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from scipy import stats
+
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.pareto import misses
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
+from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.train import train
+
+FRESH = 90_000
+"""Seed of the final episodes, far from those of training and of choosing policies."""
+GOOD_ENOUGH = 0.7
+"""Share of the best performance that a fairer policy should keep."""
+FLOORS = {"large": {"R": 60.0, "SP": 0.1, "IF": 0.25}, "small": {"R": 10.0, "SP": 0.15, "IF": 0.25}}
+"""Smallest range, per objective, in which missing a command is measured: for objectives that commands hardly vary."""
+
+Figures = dict[str, float]
+
+
+def study(
+    env: str, seeds: Sequence[int], *, n_eval_episodes: int = 50, log_dir: str | Path = "logs/study", **wishes: Any
+) -> dict[str, Any]:
+    """Trains one PCN per seed (finished runs in ``log_dir`` are taken as they are), evaluates, prints and saves.
+
+    :param wishes: further arguments of :func:`~sb3_fair.zoo.plan.make_plan`
+    :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
+    """
+    rows = {}
+    for seed in seeds:
+        plan = make_plan("pcn", env, seed=seed, **wishes)
+        run = _finished(plan, log_dir) or train(plan, log_dir=log_dir, command=f"sb3-fair benchmark hiring --env {env}")
+        rows[seed] = _cached(run, plan, n_eval_episodes)
+    summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
+    result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
+    (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1))
+    show(_table(rows, summary))
+    return result
+
+
+def _finished(plan: Plan, log_dir: str | Path) -> RunFolder | None:
+    runs = (RunFolder(path.parent) for path in sorted(Path(log_dir).glob("*/*/front.json")))
+    return next((run for run in runs if run.config == plan.config), None)
+
+
+def _cached(run: RunFolder, plan: Plan, n_eval_episodes: int) -> Figures:
+    file = run.path / f"fresh_{n_eval_episodes}.json"
+    if not file.is_file():
+        policies = evaluate_run(run, n_eval_episodes=n_eval_episodes, seed=FRESH)
+        rules = {rule.name: rule for rule in evaluate_rules(plan, n_eval_episodes, FRESH)}
+        floors = FLOORS["large" if policies[0].lengths.max() > 100 else "small"]
+        file.write_text(json.dumps(claims(policies, rules, floors), indent=1))
+    figures: Figures = json.loads(file.read_text())
+    return figures
+
+
+def claims(
+    policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy], floors: dict[str, float]
+) -> Figures:
+    """What can be said of one front.
+
+    :param policies: a front's policies, best performance (in the episodes that chose them) first, on fresh episodes
+    :param rules: rules of thumb by name, on the same episodes
+    :param floors: see :data:`FLOORS`
+    """
+    objectives = policies[0].objectives
+    means = np.array([policy.mean for policy in policies])
+    performance = means[:, objectives.index("R")]
+    fairness = means[:, objectives.index("IF")]
+    good = performance >= GOOD_ENOUGH * performance[0]
+    aims = np.array([policy.aim for policy in policies])
+    missed = misses(aims, means, floor=[floors.get(name, 0.0) for name in objectives]).mean(axis=0)
+    sizes = [float(np.nanmean(np.abs(policy.final["SP"]))) for policy in policies]
+    chances = [policy.chance["SP"] for policy in policies]
+    return {
+        "policies": float(len(policies)),
+        "best R": float(performance[0]),
+        **{f"R of {name}": float(rule.mean[rule.objectives.index("R")]) for name, rule in rules.items()},
+        "share of the patient oracle": float(performance[0] / rules["patient oracle"].mean[objectives.index("R")]),
+        "IF of the best R": float(fairness[0]),
+        f"IF gained at {GOOD_ENOUGH:.0%} of the best R": float(fairness[good].max() - fairness[0]),
+        "|SP| at the end": float(np.mean(sizes)),
+        "|SP| by chance": float(np.mean(chances)),
+        **{f"{name} missed, share of range": float(miss) for name, miss in zip(objectives, missed, strict=True)},
+        "mean missed, share of range": float(missed.mean()),
+    }
+
+
+def mean_and_interval(values: Sequence[float]) -> list[float]:
+    """Mean, and the ends of its 95 % confidence interval (Student t)."""
+    array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    if len(array) == 1:
+        return [float(array[0])] * 3
+    half = stats.t.ppf(0.975, len(array) - 1) * stats.sem(array)
+    return [float(array.mean()), float(array.mean() - half), float(array.mean() + half)]
+
+
+def _table(rows: dict[int, Figures], summary: dict[str, list[float]]) -> Table:
+    table = Table(box=None, header_style="bold")
+    for column in ("", *(f"seed {seed}" for seed in rows), "mean", "95 % interval"):
+        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
+    for name, (mean, low, high) in summary.items():
+        each = (f"{row[name]:.3f}" for row in rows.values())
+        table.add_row(name, *each, f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
+    return table
