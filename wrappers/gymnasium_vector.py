@@ -1,7 +1,7 @@
 """How does an SB3 VecEnv look to those who use Gymnasium's vector API?"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -21,7 +21,7 @@ class GymnasiumVector(VectorEnv):
     :param venv: a stack of VecEnv wrappers on a ``WorldVecEnv``
     """
 
-    metadata: ClassVar[dict[str, Any]] = {
+    metadata = {  # noqa: RUF012 (Gymnasium's way)
         "render_modes": ["rgb_array"],
         "render_fps": 4,
         "autoreset_mode": AutoresetMode.SAME_STEP,
@@ -68,7 +68,7 @@ class GymnasiumVector(VectorEnv):
         """What all copies published when ``copy`` restarted, the last time."""
         return record_of(self.venv.unwrapped.reset_infos[copy:]) or {}
 
-    def render(self) -> tuple[NDArray[np.uint8], ...] | None:
+    def render(self) -> tuple[Any, ...] | None:
         return None if self.render_mode is None else tuple(self.venv.get_images())
 
     def close_extras(self, **kwargs: Any) -> None:

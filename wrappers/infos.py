@@ -32,7 +32,9 @@ def cut(value: Any, index: int) -> Any:
 def _without_nan(entry: Any) -> Any:
     if isinstance(entry, np.ndarray):
         if entry.ndim and entry.dtype.kind == "f" and np.isnan(entry).any():
-            return np.where(np.isnan(entry), None, entry.astype(object))
+            known = entry.astype(object)
+            known[np.isnan(entry)] = None
+            return known
         return entry.copy() if entry.ndim else _without_nan(entry[()])
     if isinstance(entry, np.generic):
         entry = entry.item()

@@ -34,7 +34,7 @@ def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
     seed = plan.seed + SEED
     if plan.algorithm.vector:
         front = model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed)
-        return [replace(with_chance(policy), name=f"PCN {index}") for index, policy in enumerate(front)]
+        return [with_chance(policy) for policy in front]
     return [_scalar(plan, model, venv, plan.n_eval_episodes, seed)]
 
 

@@ -64,9 +64,7 @@ def _cached(run: RunFolder, plan: Plan, n_eval_episodes: int) -> Figures:
     return figures
 
 
-def claims(
-    policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy], floors: dict[str, float]
-) -> Figures:
+def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy], floors: dict[str, float]) -> Figures:
     """What can be said of one front.
 
     :param policies: a front's policies, best performance (in the episodes that chose them) first, on fresh episodes
@@ -78,8 +76,9 @@ def claims(
     performance = means[:, objectives.index("R")]
     fairness = means[:, objectives.index("IF")]
     good = performance >= GOOD_ENOUGH * performance[0]
-    aims = np.array([policy.aim for policy in policies])
-    missed = misses(aims, means, floor=[floors.get(name, 0.0) for name in objectives]).mean(axis=0)
+    aimed = np.array([policy.aim is not None for policy in policies])
+    aims = np.array([policy.aim for policy in policies if policy.aim is not None])
+    missed = misses(aims, means[aimed], floor=[floors.get(name, 0.0) for name in objectives]).mean(axis=0)
     sizes = [float(np.nanmean(np.abs(policy.final["SP"]))) for policy in policies]
     chances = [policy.chance["SP"] for policy in policies]
     return {

@@ -37,7 +37,7 @@ class EvaluatedPolicy:
     :param returns: (m, k) float64, undiscounted vector return of each evaluation episode
     :param lengths: (m,) steps of each episode
     :param command: what a conditioned policy was asked for, None for other policies
-    :param aim: return (k,) of the training episode that the command was taken from, None for other policies
+    :param aim: return (k,) of the training episode that the command was taken from, None if it has none
     :param deterministic: whether actions were arg max (True) or sampled (False)
     :param final: fairness figures after each episode's last step, name -> (m,) float64, NaN where undefined
     :param chance: name -> expected absolute value of that figure for a policy blind to the groups

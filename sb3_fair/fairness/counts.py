@@ -29,13 +29,13 @@ class GroupCounts:
         self._forgets = history.forgets
         self._n = n
         self._codes = np.zeros(n * history.decisions, dtype=np.int64)
+        self.counts = np.zeros((n, 0, CELLS))
         self._shape(max(3, partition.size))
 
     def _shape(self, columns: int) -> None:
         """Room for ``columns`` groups in ``counts`` (n, columns, CELLS); what was counted stays."""
         counts = np.zeros((self._n, columns, CELLS))
-        if hasattr(self, "counts"):
-            counts[:, : self.counts.shape[1]] = self.counts
+        counts[:, : self.counts.shape[1]] = self.counts
         self.counts = counts
         self._flat = counts.reshape(-1)
         self._copies = np.arange(self._n) * (columns * CELLS)
@@ -45,9 +45,7 @@ class GroupCounts:
         """Counts (n, groups, CELLS) without column 0."""
         return self.counts[:, 1:]
 
-    def add(
-        self, rows: Rows, slots: NDArray[np.intp], cells: NDArray[np.uint8], columns: NDArray[np.intp]
-    ) -> None:
+    def add(self, rows: Rows, slots: NDArray[np.intp], cells: NDArray[np.uint8], columns: NDArray[np.intp]) -> None:
         """One decision for each of the copies ``rows``.
 
         :param slots: (m,) their places in the rings of all copies, end to end
@@ -83,13 +81,13 @@ class DiscountedCounts(GroupCounts):
 
     def __init__(self, n: int, history: History, partition: Partition) -> None:
         self._factor = history.factor
+        self.members = np.zeros((n, 0, CELLS), dtype=np.int64)
         super().__init__(n, history, partition)
 
     def _shape(self, columns: int) -> None:
         super()._shape(columns)
         members = np.zeros(self.counts.shape, dtype=np.int64)
-        if hasattr(self, "members"):
-            members[:, : self.members.shape[1]] = self.members
+        members[:, : self.members.shape[1]] = self.members
         self.members = members
 
     def _count(self, rows: Rows, copies: NDArray[Any], codes: NDArray[Any], gone: NDArray[Any]) -> None:

@@ -18,6 +18,7 @@ a callable     f(u, V) -> one number per row of V,         divided by ``scale``,
 Features in [0, 1] give normalised distances in [0, 1].
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -144,7 +145,7 @@ class Metric:
             return 1.0 / self.distance.scale
         if not self.distance.normalise or self._function not in ("heom", "hmom"):
             return 1.0
-        return float(n_features) ** (-0.5 if self._rooted else -1.0)
+        return 1.0 / (math.sqrt(n_features) if self._rooted else n_features)
 
     def _probe(self, function: Callable[..., Any], person: Array) -> bool:
         """Does a callable take all people at once? Asked once, with more copies of one person than it has features."""
@@ -164,9 +165,7 @@ class Metric:
             ) from error
         return False
 
-    def _called(
-        self, function: Callable[..., Any], newcomers: Array, people: Array, absent: Array | None
-    ) -> Array:
+    def _called(self, function: Callable[..., Any], newcomers: Array, people: Array, absent: Array | None) -> Array:
         distances = np.zeros((len(newcomers), people.shape[2]))
         for row, newcomer in enumerate(newcomers):
             crowd = people[row if len(people) > 1 else 0].T

@@ -79,7 +79,7 @@ class FairnessTracker:
         return ids[0] if single else ids
 
     def _add(self, interaction: Interaction) -> int:
-        group = interaction.group
+        group: Any = interaction.group
         if isinstance(group, Mapping):
             if self._open and len(group) > 1:
                 self._tracker = Tracker(1, attributes=tuple(group), **self._settings)

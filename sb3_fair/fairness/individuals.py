@@ -90,14 +90,14 @@ class Individuals:
                 ids, features, accepted = ids[chosen], features[chosen], accepted[chosen]
                 roots = None if roots is None else roots[chosen]
         own = copies * self._capacity + slots
-        vacant = self._absent.take(own) > 0
+        vacant = self._absent.take(own)  # inf or 0
         new = np.count_nonzero(vacant)
         if new < len(own):
-            leaving = own[~vacant] if new else own
+            leaving = own[vacant == 0] if new else own
             self._forget(leaving)
             self._absent.put(leaving, np.inf)
         if new or self.history.factor != 1:
-            self.size[rows] += vacant
+            self.size[rows] += vacant > 0
             self.weight[rows] *= self.history.factor
             self.weight.put(own, 1.0)
         self._ids.put(own, ids)
@@ -142,7 +142,7 @@ class Individuals:
         def distances_of(copy: int, slots: Index) -> Array:
             absent = self._absent[copy : copy + 1]
             people = self._features[copy : copy + 1]
-            distances = in_units(view.metric.raw(people[0, :, slots], people, absent)) + absent
+            distances: Array = in_units(view.metric.raw(people[0, :, slots], people, absent)) + absent
             distances[np.arange(len(slots)), slots] = np.inf
             return distances
 
@@ -277,7 +277,8 @@ def _hellinger(roots: Array, others: Array) -> Array:
     differences = others - roots[:, :, None]
     np.square(differences, out=differences)
     squares = np.add.reduce(differences, axis=1)
-    return np.sqrt(squares, out=squares)
+    distances: Array = np.sqrt(squares, out=squares)
+    return distances
 
 
 def dot(weights: Array, values: Array) -> Array:

@@ -34,8 +34,8 @@ def in_units(raw: Array) -> Array:
 class Neighbours:
     """The lists of the people of n copies, and each person's term of the consistency score.
 
-    People are known by their row, copy * capacity + slot. In a list a person is one number: twice (row + 1), plus 1
-    if its action was favourable; 0 is nobody.
+    People are known by their row, copy * capacity + slot. In a list a person is one number: row + 1 if its action was
+    favourable, -(row + 1) if not; 0 is nobody.
 
     :param k: number of neighbours in the score
     :param capacity: slots for people in each copy
@@ -45,11 +45,12 @@ class Neighbours:
         self._n, self._k, self._capacity = n, k, capacity
         self._length = min(_SPARE * k, capacity - 1)
         people = n * capacity
-        self._kinds = 2 * people + 2
         self._terms = np.zeros(people)
         self._bounds = np.full(people, np.inf)
         self._persons = np.zeros(people)
-        self._tags = np.zeros((n, capacity))  # id * kinds + person: orders by age, and tells who it is; 0: nobody
+        # id * kinds + person + nobody: orders by age, and tells who it is
+        self._kinds, self._nobody = 2 * people + 1, people
+        self._tags = np.full((n, capacity), float(people))
         # the distances and the persons; a place before and one behind each list spare its ends a case of their own
         self._lists = np.zeros((2, people, self._length + 2))
         self._lists[0] = np.inf
@@ -62,7 +63,8 @@ class Neighbours:
     @property
     def terms(self) -> Array:
         """|A_i - mean of the A of i's neighbours| (n, capacity); without meaning for empty slots."""
-        return self._terms.reshape(self._n, self._capacity)
+        terms: Array = self._terms.reshape(self._n, self._capacity)
+        return terms
 
     def insert(
         self, copies: Index, own: Index, ids: NDArray[np.int64], accepted: NDArray[np.bool_], distances: Array
@@ -72,9 +74,9 @@ class Neighbours:
         :param ids: (m,), larger than those before
         :param distances: (m, capacity), in units of 1e-12, inf for empty slots and itself
         """
-        persons = own * 2.0 + (2 + accepted)
+        persons = np.where(accepted, own + 1.0, -1.0 - own)
         self._persons[own] = persons
-        self._tags.reshape(-1)[own] = ids * self._kinds + persons
+        self._tags.reshape(-1)[own] = ids * self._kinds + (persons + self._nobody)
         self._build(copies, own, distances)
         reached = np.flatnonzero(distances < self._bounds.reshape(self._n, -1).take(copies, axis=0))
         which = reached // self._capacity
@@ -111,7 +113,7 @@ class Neighbours:
         self._lists[0, own, 1:] = np.inf
         self._lists[1, own] = 0.0
         self._persons[own] = 0.0
-        self._tags.reshape(-1)[own] = 0.0
+        self._tags.reshape(-1)[own] = self._nobody
         self._bounds[own] = np.inf
 
     def settle(self, distances_of: Callable[[int, Index], Array]) -> None:
@@ -127,9 +129,9 @@ class Neighbours:
             short = rows[nearest[:, -1] == 0]
             self._rebuild(np.unique(short[self._bounds[short] < np.inf]), distances_of)
             nearest = self._lists[1].take(rows, axis=0)[:, 1 : self._k + 1]
-            number = np.maximum(np.add.reduce(nearest > 0, axis=1), 1)
-        mean = np.add.reduce(nearest % 2, axis=1) / number
-        self._terms[rows] = np.abs(self._persons.take(rows) % 2 - mean)
+            number = np.maximum(np.add.reduce(nearest != 0, axis=1), 1)
+        mean = np.add.reduce(nearest > 0, axis=1) / number
+        self._terms[rows] = np.abs((self._persons.take(rows) > 0) - mean)
 
     def _rebuild(self, rows: Index, distances_of: Callable[[int, Index], Array]) -> None:
         copies = rows // self._capacity
@@ -149,7 +151,7 @@ class Neighbours:
         nearest.sort(axis=1)
         self._bounds[rows] = nearest.real[:, length]
         self._lists[0, rows, 1:-1] = nearest.real[:, :length]
-        self._lists[1, rows, 1:-1] = nearest.imag[:, :length] % self._kinds
+        self._lists[1, rows, 1:-1] = nearest.imag[:, :length] % self._kinds - self._nobody
 
     def rearrange(self, order: Index, capacity: int) -> None:
         """The person in slot ``order[copy, new]`` moves to slot ``new``; from now on there are ``capacity`` slots."""
@@ -159,8 +161,7 @@ class Neighbours:
         new_rows[1 + rows] = (1 + np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
 
         def renumbered(persons: Array) -> Array:
-            numbers = persons.astype(np.intp)
-            return 2 * new_rows[numbers >> 1] + (numbers & 1)
+            return np.sign(persons) * new_rows[np.abs(persons).astype(np.intp)]
 
         ids = self._tags.reshape(-1)[rows] // self._kinds
         lists, bounds, terms = self._lists[:, rows, 1:-1], self._bounds[rows], self._terms[rows]
@@ -170,7 +171,7 @@ class Neighbours:
         at = (np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
         self._lists[:, at, 1 : 1 + length] = lists
         self._bounds[at], self._terms[at], self._persons[at] = bounds, terms, persons
-        self._tags.reshape(-1)[at] = (ids * self._kinds + persons) * (persons > 0)
+        self._tags.reshape(-1)[at] = np.where(persons == 0, 0, ids) * self._kinds + persons + self._nobody
 
     def reset(self, copies: Index) -> None:
         """Nobody is left in these copies."""

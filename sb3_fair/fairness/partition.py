@@ -31,7 +31,7 @@ class Partition:
             for label in check_groups(groups):
                 self._meet(label)
             codes = [label for label in self._column if isinstance(label, (int, np.integer))]
-            self._extend_table(max(codes, default=-1))
+            self._extend_table(int(max(codes, default=-1)))
 
     @property
     def size(self) -> int:
@@ -54,7 +54,8 @@ class Partition:
                 except IndexError:
                     if labels.max() < _LARGEST_TABLE:
                         self._extend_table(int(labels.max()))
-                        return self._table[labels]
+                        found = self._table[labels]
+                        return found
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"group must have one label per individual, got {labels!r}")
         return np.array([self._look_up(label) for label in _listed(labels)], dtype=np.intp)

@@ -14,9 +14,7 @@ class Reservoir:
         self._size = history.people
         self._generators = [np.random.default_rng((seed, copy)) for copy in range(n)]
 
-    def choose(
-        self, copies: NDArray[np.intp], seen: NDArray[np.int64]
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def choose(self, copies: NDArray[np.intp], seen: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Which of the newcomers are kept, and in which slot: indices and slots, both (number kept,).
 
         :param seen: (m,) how many people each of the ``copies`` (m,) has seen before

@@ -108,7 +108,9 @@ class FairnessSpec:
         try:
             low, high = np.broadcast_arrays(np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float))
         except ValueError as error:
-            raise ValueError(f"low and high must have one number per feature, got {self.low!r}, {self.high!r}") from error
+            raise ValueError(
+                f"low and high must have one number per feature, got {self.low!r}, {self.high!r}"
+            ) from error
         if low.ndim > 1 or not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
             raise ValueError(f"low must be finite and below high, got low={self.low!r}, high={self.high!r}")
         self._set("low", low.tolist() if low.ndim == 0 else tuple(low.tolist()))
@@ -181,7 +183,8 @@ class FairnessSpec:
                 f"features must be within [low, high] = [{low[column]}, {high[column]}] in column {column}{name}, "
                 f"got {values[place]}"
             )
-        return np.clip(scaled, 0.0, 1.0)
+        inside: NDArray[np.float64] = np.clip(scaled, 0.0, 1.0)
+        return inside
 
     def _group(self, obs: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
         labels = {name: self._label(source, obs, info, record) for name, source in self._parts.items()}

@@ -56,9 +56,7 @@ class Track:
         self.individuals = self._people(n, requests, metrics, k)
         self._warned = False
 
-    def _people(
-        self, n: int, requests: Sequence[Request], metrics: Mapping[str, Metric], k: int
-    ) -> Individuals | None:
+    def _people(self, n: int, requests: Sequence[Request], metrics: Mapping[str, Metric], k: int) -> Individuals | None:
         views: list[tuple[Metric, list[PairNotion], int | None]] = []
         for label, metric in metrics.items():
             mine = {r.notion: r.name for r in requests if r.notion.needs_features and r.of == label}
@@ -136,7 +134,12 @@ class Track:
             dropped = before - self.individuals.size
             copies = np.repeat(np.arange(len(dropped)), dropped)
             # ages before - 1, before - 2, ... of each copy
-            ages = np.repeat(before, dropped) - 1 - np.arange(len(copies)) + np.repeat(np.cumsum(dropped) - dropped, dropped)
+            ages = (
+                np.repeat(before, dropped)
+                - 1
+                - np.arange(len(copies))
+                + np.repeat(np.cumsum(dropped) - dropped, dropped)
+            )
             slots = self._rings[copies] + (seen[copies] - 1 - ages) % self._size
             for counts in self._counts.values():
                 if isinstance(counts, DiscountedCounts):

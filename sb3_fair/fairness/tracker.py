@@ -5,7 +5,7 @@ settings and nothing else: each restarts when it likes.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,9 +61,19 @@ class Tracker:
         self._requests = find_requests(notions, list(self._attributes), list(metrics), history)
         self.names = tuple(request.name for request in self._requests)
         partitions = self._partition(groups)
-        self._partitions = {name: partitions[name] for name in {r.of: 0 for r in self._requests if r.notion.needs_groups}}
+        self._partitions = {
+            name: partitions[name] for name in {r.of: 0 for r in self._requests if r.notion.needs_groups}
+        }
         self._tracks = [
-            Track(n, each, [r for r in self._requests if r.history == each], self._partitions, metrics, self._favourable, k)
+            Track(
+                n,
+                each,
+                [r for r in self._requests if r.history == each],
+                self._partitions,
+                metrics,
+                self._favourable,
+                k,
+            )
             for each in dict.fromkeys(request.history for request in self._requests)
         ]
         people = [track.individuals for track in self._tracks if track.individuals is not None]
@@ -81,7 +91,9 @@ class Tracker:
         if isinstance(groups, Mapping):
             unknown = [name for name in groups if name not in self._attributes]
             if unknown:
-                raise ValueError(f"groups has {unknown[0]!r}, which is not among the attributes {list(self._attributes)}")
+                raise ValueError(
+                    f"groups has {unknown[0]!r}, which is not among the attributes {list(self._attributes)}"
+                )
         elif groups is not None and len(self._attributes) > 1:
             raise ValueError(
                 f"groups must be a dict attribute -> labels with several attributes {list(self._attributes)}, "
@@ -123,7 +135,7 @@ class Tracker:
             rows = np.asarray(which, dtype=np.intp)
             if len(set(rows.tolist())) < len(rows):
                 raise ValueError(f"which must not repeat a copy, got {rows.tolist()}")
-        ids = self._next[rows]
+        ids: NDArray[np.int64] = self._next[rows]
         m = len(ids)
         if not m:
             return ids
@@ -210,7 +222,8 @@ class Tracker:
         """
         seen = self._next - self._first
         order = int(id - self._first[copy])
-        return any([track.update_feedback(copy, order, value, seen) for track in self._tracks])
+        held = [track.update_feedback(copy, order, value, seen) for track in self._tracks]
+        return any(held)
 
     def values(self) -> dict[str, NDArray[np.float64]]:
         """Each requested notion: (n,) float64, NaN where undefined. Ends the step."""

@@ -160,7 +160,7 @@ def consistency(
     favourable: Iterable[int] = (1,),
     weights: ArrayLike | None = None,
 ) -> float:
-    """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of ``|A_i - mean of A over i's k nearest others|``, in [-1, 0].
+    """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of ``|A_i - mean A of i's k nearest|``, in [-1, 0].
 
     Nearest by raw distance, rounded to 12 decimals; of equals the older first. With fewer than k others all are
     neighbours. 0 for fewer than 2 people.

@@ -88,6 +88,9 @@ class PCN(BaseAlgorithm):
         command is evaluated both ways, as two policies. In long episodes the most probable action of a command that
         seldom acts may be never to act, while sampling blurs commands that should be sharp: neither dominates
     :param n_eval_commands: commands per evaluation at most
+    :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the command that brought
+        most of an objective is raised in it by these multiples of the commands' standard deviation. An answer to a
+        command nobody ever reached stays in the front only if it is better than the others
     :param eval_env: where these evaluations take place; None: on a copy of ``env``
     :param updates_per_step: gradient steps per step collected in the iteration before, instead of ``n_updates``: keeps
         their ratio where episodes differ much in length
@@ -137,6 +140,7 @@ class PCN(BaseAlgorithm):
         n_eval_episodes: int = 10,
         eval_deterministic: bool | Literal["both"] = True,
         n_eval_commands: int = 10,
+        eval_optimism: Sequence[float] = (),
         eval_env: GymEnv | None = None,
         updates_per_step: float | None = None,
         standardise: bool = False,
@@ -181,6 +185,7 @@ class PCN(BaseAlgorithm):
         self.n_eval_episodes = n_eval_episodes
         self.eval_deterministic = eval_deterministic
         self.n_eval_commands = n_eval_commands
+        self.eval_optimism = tuple(eval_optimism)
         self.eval_env = eval_env
         self.updates_per_step = updates_per_step
         self.standardise = standardise
@@ -497,7 +502,8 @@ class PCN(BaseAlgorithm):
         :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
         :raises ValueError: if there is nothing to evaluate yet, or the training environment cannot be copied
         """
-        return front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed))
+        front = front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed))
+        return Front(tuple(replace(policy, name=f"PCN {index}") for index, policy in enumerate(front)))
 
     def _evaluated(
         self,
@@ -517,14 +523,30 @@ class PCN(BaseAlgorithm):
         commands = [Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])) for slot in slots]
         venv = self._evaluation_env(eval_env)
         mode = self.eval_deterministic if deterministic is None else deterministic
+
+        def evaluated(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
+            return [
+                replace(policy, aim=aim)
+                for way in ((True, False) if mode == "both" else (bool(mode),))
+                for policy, aim in zip(
+                    evaluate_commands(self, venv, commands, self._chosen, n_eval_episodes, way, seed), aims, strict=True
+                )
+            ]
+
+        policies = evaluated(commands, points[slots])
+        raised = self._raised(policies)
+        return policies + (evaluated(raised, [None] * len(raised)) if raised else [])
+
+    def _raised(self, policies: Sequence[EvaluatedPolicy]) -> list[Command]:
+        """Commands that ask for more of each objective than the one that brought most of it."""
+        asked = np.array([policy.command.desired_return for policy in policies if policy.command])
+        best = np.array([policy.mean for policy in policies]).argmax(axis=0)
+        steps = np.diag(asked.std(axis=0))
+        horizons = [policy.command.desired_horizon for policy in policies if policy.command]
         return [
-            replace(policy, aim=point)
-            for way in ((True, False) if mode == "both" else (bool(mode),))
-            for policy, point in zip(
-                evaluate_commands(self, venv, commands, self._chosen, n_eval_episodes, way, seed),
-                points[slots],
-                strict=True,
-            )
+            Command(np.minimum(asked[index] + times * step, self.max_return), horizons[index])
+            for index, step in zip(best, steps, strict=True)
+            for times in self.eval_optimism
         ]
 
     def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
@@ -561,8 +583,9 @@ class PCN(BaseAlgorithm):
         front = front_of(policies)
         self.evaluations.append((self.num_timesteps, front))
         reached = np.array([policy.mean for policy in policies])
-        aims = np.array([policy.aim for policy in policies])
-        mean_miss, max_miss = epsilon_metric(aims, reached, floor=self.scaling_floor)
+        aimed = [policy.aim is not None for policy in policies]
+        aims = np.array([policy.aim for policy in policies if policy.aim is not None])
+        mean_miss, max_miss = epsilon_metric(aims, reached[aimed], floor=self.scaling_floor)
         for name, best in zip(self.optimised, reached.max(axis=0), strict=True):
             self.logger.record(f"eval/best_{name}", float(best))
         self.logger.record("eval/hypervolume", hypervolume(front.means, self.ref_point))

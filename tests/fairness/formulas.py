@@ -18,17 +18,24 @@ NAN = float("nan")
 
 
 def rate(people, weights, among, hit):
-    total = sum(w for p, w in zip(people, weights) if among(p))
-    hits = sum(w for p, w in zip(people, weights) if among(p) and hit(p))
+    total = sum(w for p, w in zip(people, weights, strict=True) if among(p))
+    hits = sum(w for p, w in zip(people, weights, strict=True) if among(p) and hit(p))
     return hits / total if total > 0 else None
 
 
 def group_value(notion, people, weights=None, compared=None, favourable=(1,)):
     """Minus the largest gap between two groups with a defined rate."""
     weights = weights or [1] * len(people)
-    a = lambda p: p.action in favourable
-    known = lambda p: p.feedback is not None
-    f = lambda p: p.feedback in favourable
+
+    def a(p):
+        return p.action in favourable
+
+    def known(p):
+        return p.feedback is not None
+
+    def f(p):
+        return p.feedback in favourable
+
     rates = {
         "SP": [(lambda p: True, a)],
         "EO": [(lambda p: known(p) and f(p), a)],
@@ -44,7 +51,7 @@ def group_value(notion, people, weights=None, compared=None, favourable=(1,)):
     for among, hit in rates:
         defined = []
         for label in labels:
-            mine = [(p, w) for p, w in zip(people, weights) if p.group == label]
+            mine = [(p, w) for p, w in zip(people, weights, strict=True) if p.group == label]
             x = rate([p for p, _ in mine], [w for _, w in mine], among, hit)
             if x is not None:
                 defined.append(x)
@@ -53,14 +60,14 @@ def group_value(notion, people, weights=None, compared=None, favourable=(1,)):
 
 
 def raw_distance(name, u, v, nominal=(), root=True):
-    squares = sum((x != y) if c in nominal else (x - y) ** 2 for c, (x, y) in enumerate(zip(u, v)))
+    squares = sum((x != y) if c in nominal else (x - y) ** 2 for c, (x, y) in enumerate(zip(u, v, strict=True)))
     if name == "heom":
         return math.sqrt(squares) if root else squares
     if name == "hmom":
-        return sum((x != y) if c in nominal else abs(x - y) for c, (x, y) in enumerate(zip(u, v)))
+        return sum((x != y) if c in nominal else abs(x - y) for c, (x, y) in enumerate(zip(u, v, strict=True)))
     if name == "braycurtis":
-        together = sum(abs(x + y) for x, y in zip(u, v))
-        return sum(abs(x - y) for x, y in zip(u, v)) / together if together else 0.0
+        together = sum(abs(x + y) for x, y in zip(u, v, strict=True))
+        return sum(abs(x - y) for x, y in zip(u, v, strict=True)) / together if together else 0.0
     return name(u, v)
 
 
@@ -73,7 +80,7 @@ def distance(name, u, v, nominal=(), kernel=None):
 
 
 def hellinger(p, q):
-    return math.sqrt(sum((math.sqrt(x) - math.sqrt(y)) ** 2 for x, y in zip(p, q)) / 2)
+    return math.sqrt(sum((math.sqrt(x) - math.sqrt(y)) ** 2 for x, y in zip(p, q, strict=True)) / 2)
 
 
 def pair_value(notion, people, weights=None, **metric):

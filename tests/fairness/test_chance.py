@@ -24,7 +24,9 @@ def test_the_labels_are_permuted_not_the_decisions():
     """The most unfair history has the same level as a fair one."""
     unfair = chance_level("SP", [0, 1] * 100, ["m", "w"] * 100, n_permutations=500)
     assert group_notion("SP", [0, 1] * 100, None, ["m", "w"] * 100) == -1
-    assert unfair == pytest.approx(chance_level("SP", [0, 0, 1, 1] * 50, ["m", "w"] * 100, n_permutations=500), abs=0.01)
+    assert unfair == pytest.approx(
+        chance_level("SP", [0, 0, 1, 1] * 50, ["m", "w"] * 100, n_permutations=500), abs=0.01
+    )
 
 
 def test_short_windows_are_noisier():

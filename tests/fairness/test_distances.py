@@ -64,7 +64,9 @@ def euclid_rows(u, crowd):
 @pytest.mark.parametrize("function", [euclid, euclid_rows])
 def test_callables_may_take_one_or_all(function):
     people = np.random.default_rng(0).random((6, 2))
-    np.testing.assert_allclose(distance_matrix(people, distance=function), distance_matrix(people, distance="heom", normalise=False))
+    np.testing.assert_allclose(
+        distance_matrix(people, distance=function), distance_matrix(people, distance="heom", normalise=False)
+    )
     scaled = Distance(function, scale=math.sqrt(2))
     np.testing.assert_allclose(distance_matrix(people, distance=scaled), distance_matrix(people, distance="heom"))
 

@@ -63,7 +63,10 @@ weights_of = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=30, max_si
 @settings(max_examples=50, deadline=None)
 @given(people(), weights_of, st.sampled_from(GROUP_NOTIONS), st.sampled_from([(1,), (0, 2)]))
 def test_group_notion_is_the_formula(history, weights, notion, favourable):
-    same(group_notion(notion, *columns(history), favourable=favourable), group_value(notion, history, None, None, favourable))
+    same(
+        group_notion(notion, *columns(history), favourable=favourable),
+        group_value(notion, history, None, None, favourable),
+    )
     weights = weights[: len(history)]
     same(group_notion(notion, *columns(history), weights=weights), group_value(notion, history, weights))
     same(group_notion(notion, *columns(history), compared=(0, 2)), group_value(notion, history, compared=(0, 2)))

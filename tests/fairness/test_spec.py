@@ -79,7 +79,12 @@ def test_a_key_may_be_an_attribute_of_the_published_individual():
             ("SP@gender", "SP@country", "SP@gender+country"),
             {"gender": 1, "country": "b"},
         ),
-        ({"sex": lambda obs, info: 7, "land": "country"}, ("sex", "land"), ("SP@sex", "SP@land"), {"sex": 7, "land": "b"}),
+        (
+            {"sex": lambda obs, info: 7, "land": "country"},
+            ("sex", "land"),
+            ("SP@sex", "SP@land"),
+            {"sex": 7, "land": "b"},
+        ),
     ],
 )
 def test_attributes(group, attributes, names, labels):
@@ -126,7 +131,7 @@ def test_a_callable_that_raises_is_named():
         assert isinstance(caught.value.__cause__, KeyError)
     with pytest.raises(ValueError, match=r"FairnessSpec.group asks for 'gendr', but info has only \['gender'\]"):
         FairnessSpec(group="gendr").individual(OBS, 0, {"gender": 1})
-    with pytest.raises(ValueError, match="FairnessSpec.features raised IndexError"):
+    with pytest.raises(ValueError, match=r"FairnessSpec.features raised IndexError"):
         FairnessSpec(features=[9]).individual(OBS, 0, {})
 
 

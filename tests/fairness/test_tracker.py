@@ -249,7 +249,10 @@ def test_probabilities_are_renormalised():
         ({"notions": "SP"}, "notions must be a sequence of names, got 'SP'"),
         ({"notions": ("SP", "SP")}, "notions must not repeat 'SP'"),
         ({"notions": ("SQ",)}, "unknown notion 'SQ'"),
-        ({"notions": ("SP@gendr",), "attributes": ("gender", "age")}, r"unknown notion 'SP@gendr': the closest are \['SP@gender'"),
+        (
+            {"notions": ("SP@gendr",), "attributes": ("gender", "age")},
+            r"unknown notion 'SP@gendr': the closest are \['SP@gender'",
+        ),
         ({"k": 0}, "k must be a positive integer, got 0"),
         ({"favourable": ()}, "favourable must hold at least one action number"),
         ({"groups": ("m",)}, r"groups must hold at least two different labels, got \('m',\)"),

@@ -59,7 +59,7 @@ def stories(draw):
     late = st.tuples(st.just("late"), st.integers(0, n - 1), st.integers(0, 15), st.integers(0, n_actions - 1))
     restart = st.tuples(st.just("reset"), some)
     events = draw(st.lists(st.one_of(arrival, arrival, arrival, arrival, partial, late, restart), max_size=40))
-    return n, n_actions, events
+    return n, events
 
 
 def play(tracker, n, events, history, check):
@@ -84,7 +84,7 @@ def play(tracker, n, events, history, check):
         elif event[0] == "late":
             _, copy, age, value = event
             index = len(people[copy]) - 1 - age
-            held = 0 <= index and (people[copy][index] in history(people[copy])) and age < len(history(people[copy]))
+            held = index >= 0 and (people[copy][index] in history(people[copy])) and age < len(history(people[copy]))
             assert tracker.update_feedback(copy, first[copy] + index, value) == held
             if held:
                 people[copy][index] = people[copy][index]._replace(feedback=value)
@@ -105,7 +105,7 @@ def same(value, formula):
 @EXAMPLES
 @given(stories(), st.integers(1, 12), st.integers(1, 3), st.sampled_from(["heom", "hmom", "braycurtis"]))
 def test_sliding_window(story, window, k, name):
-    n, n_actions, events = story
+    n, events = story
     tracker = Tracker(n, notions=ALL, history=SlidingWindow(window), distance=name, nominal=[2], k=k)
 
     def check(copy, people, values):
@@ -122,7 +122,7 @@ def test_sliding_window(story, window, k, name):
 @EXAMPLES
 @given(stories(), st.integers(1, 3))
 def test_full_history_is_exact_while_the_sample_holds_everyone(story, k):
-    n, n_actions, events = story
+    n, events = story
     distances = ["heom", Distance("hmom", kernel="exp"), manhattan, manhattan_rows]
     tracker = Tracker(
         n,
@@ -170,7 +170,7 @@ def manhattan_rows(u, crowd):
     st.sampled_from([6, 15, 50]),
 )
 def test_discounted_history(story, factor, threshold, delay, k, max_size):
-    n, n_actions, events = story
+    n, events = story
     min_window = delay + 2
     tracker = Tracker(
         n, notions=ALL, history=DiscountedHistory(factor, threshold, delay, min_window, max_size), distance="heom", k=k

@@ -69,9 +69,18 @@ DISTANCES = {
     "hmom exp": Distance("hmom", kernel="exp"),
 }
 INDIVIDUAL_VALUES = {  # IF for A, B, C, D, E, then LIP
-    "heom": ((-1.112336, -0.803379, -0.803379, -0.740948, -1.170696), (-0.356168, -0.047799, -0.047799, -0.022030, -0.386660)),
-    "hmom": ((-1.173333, -0.854573, -0.854573, -0.825017, -1.255556), (-0.386667, -0.060912, -0.060912, -0.045317, -0.444444)),
-    "braycurtis": ((-1.182531, -0.813929, -0.813929, -0.819512, -1.263550), (-0.391266, -0.045643, -0.045643, -0.048858, -0.447024)),
+    "heom": (
+        (-1.112336, -0.803379, -0.803379, -0.740948, -1.170696),
+        (-0.356168, -0.047799, -0.047799, -0.022030, -0.386660),
+    ),
+    "hmom": (
+        (-1.173333, -0.854573, -0.854573, -0.825017, -1.255556),
+        (-0.386667, -0.060912, -0.060912, -0.045317, -0.444444),
+    ),
+    "braycurtis": (
+        (-1.182531, -0.813929, -0.813929, -0.819512, -1.263550),
+        (-0.391266, -0.045643, -0.045643, -0.048858, -0.447024),
+    ),
     "heom exp": ((-0.686976, -0.363112, -0.363112, -0.403512, -0.751190), (-0.043488, 0, 0, 0, -0.045067)),
     "hmom exp": ((-0.717643, -0.395869, -0.395869, -0.434317, -0.780585), (-0.058822, 0, 0, 0, -0.061820)),
 }
@@ -187,8 +196,15 @@ def test_people_of_other_groups_are_left_out():
 
 
 def test_intersections_are_the_product_partition():
-    tracker = FairnessTracker(notions=("SP", "EO", "OAE"), attributes=("gender", "nationality", ("gender", "nationality")))
-    for gender, nationality, action, feedback in [("m", "b", 1, 1), ("m", "f", 0, 0), ("w", "b", 0, 1), ("w", "f", 1, 0)]:
+    tracker = FairnessTracker(
+        notions=("SP", "EO", "OAE"), attributes=("gender", "nationality", ("gender", "nationality"))
+    )
+    for gender, nationality, action, feedback in [
+        ("m", "b", 1, 1),
+        ("m", "f", 0, 0),
+        ("w", "b", 0, 1),
+        ("w", "f", 1, 0),
+    ]:
         tracker.add(Interaction(group={"gender": gender, "nationality": nationality}, action=action, feedback=feedback))
     assert tracker.values() == approx(
         {
@@ -233,7 +249,19 @@ def discounted(history, **settings):
     return filled("B", notions=(*GROUP, "IF", "LIP", "CSC"), distance="heom", history=history, k=2, **settings).values()
 
 
-DISCOUNTED = (-0.031185, -0.111111, -0.480249, -0.636364, -0.111111, -0.111111, -1, -0.2, -0.780115, -0.033561, -0.547619)
+DISCOUNTED = (
+    -0.031185,
+    -0.111111,
+    -0.480249,
+    -0.636364,
+    -0.111111,
+    -0.111111,
+    -1,
+    -0.2,
+    -0.780115,
+    -0.033561,
+    -0.547619,
+)
 
 
 @pytest.mark.parametrize(

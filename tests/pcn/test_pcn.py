@@ -460,3 +460,30 @@ def test_minecart_trains():
     env = gym.wrappers.TimeLimit(mo_gymnasium.make("minecart-v0"), 50)
     model = model_on(env, n_fill_episodes=3, n_episodes=1).learn(300)
     assert model.buffer_points().shape[1] == 3
+
+
+def test_commands_are_evaluated_both_ways():
+    model = model_on(chains(2, noise=0.1, early=0.1)).learn(200)
+    policies = model._evaluated(3, "both", None, None)
+    ways = [policy.deterministic for policy in policies]
+    assert sum(ways) == len(ways) / 2
+    asked = [policy.command.desired_return.tolist() for policy in policies]
+    assert asked[: len(ways) // 2] == asked[len(ways) // 2 :]
+    assert all(policy.aim is not None for policy in policies)
+    front = model.coverage_set(3, deterministic="both")
+    assert [policy.name for policy in front] == [f"PCN {index}" for index in range(len(front))]
+
+
+def test_optimistic_evaluation_asks_for_more_than_was_reached():
+    model = model_on(chains(2, noise=0.1, early=0.1), eval_optimism=(1, 2)).learn(200)
+    policies = model._evaluated(3, True, None, None)
+    plain = [policy for policy in policies if policy.aim is not None]
+    raised = [policy for policy in policies if policy.aim is None]
+    k = len(model.optimised)
+    assert len(raised) == 2 * k
+    spread = np.std([policy.command.desired_return for policy in plain], axis=0)
+    best = np.argmax([policy.mean for policy in plain], axis=0)
+    for objective in range(k):
+        for times in (1, 2):
+            more = raised.pop(0).command.desired_return - plain[best[objective]].command.desired_return
+            np.testing.assert_allclose(more, times * spread * np.eye(k)[objective])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.hiring_applicants import (
     ATTRIBUTES,
@@ -25,7 +26,7 @@ from sb3_fair.zoo.envs.hiring_applicants import (
 )
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Record, Rule, Step, World
+from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
 REJECT, HIRE = 0, 1
 

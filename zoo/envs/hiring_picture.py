@@ -1,6 +1,6 @@
 """What does a company look like, and who has applied?"""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -28,7 +28,7 @@ def picture(world: "HiringWorld", index: int) -> NDArray[np.uint8]:
     words.set_axis_off()
     words.set_title("applicant")
     words.text(0, 0.95, _in_words(world.applicants.features[index]), va="top", linespacing=1.6)
-    canvas = FigureCanvasAgg(figure)
+    canvas: Any = FigureCanvasAgg(figure)
     canvas.draw()
     return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
 
