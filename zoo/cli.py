@@ -147,6 +147,21 @@ def speed(
     speed(json, quick=quick)
 
 
+@benchmark.command()
+def hiring(
+    env: Annotated[str, typer.Option(help="A hiring environment.")] = "sb3_fair/JobHiring-v0",
+    seeds: Annotated[int, typer.Option(min=1, help="Train with the seeds 0, 1, ...")] = 3,
+    n_timesteps: Steps = None,
+    n_eval_episodes: Annotated[int, typer.Option(min=1, help="Fresh episodes per policy.")] = 50,
+    log_dir: LogDir = Path("logs/study"),
+) -> None:
+    """Trains PCN over seeds and measures its trade-offs on fresh episodes; goes on where it was interrupted."""
+    from sb3_fair.zoo.study import study
+
+    _threads(1)
+    study(env, range(seeds), n_timesteps=n_timesteps, n_eval_episodes=n_eval_episodes, log_dir=log_dir)
+
+
 def main() -> None:
     """The console script: wrong input is one line on stderr and exit code 2."""
     try:

@@ -38,7 +38,7 @@ def study(
     """
     rows = {}
     for seed in seeds:
-        plan = make_plan("pcn", env, seed=seed, **wishes)
+        plan = make_plan("pcn", env, seed=seed, audit=("SP",), **wishes)
         run = _finished(plan, log_dir) or train(plan, log_dir=log_dir, command=f"sb3-fair benchmark hiring --env {env}")
         rows[seed] = _cached(run, plan, n_eval_episodes)
     summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
@@ -75,7 +75,7 @@ def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy
     means = np.array([policy.mean for policy in policies])
     performance = means[:, objectives.index("R")]
     fairness = means[:, objectives.index("IF")]
-    good = performance >= GOOD_ENOUGH * performance[0]
+    good = performance >= performance[0] - (1 - GOOD_ENOUGH) * abs(performance[0])
     aimed = np.array([policy.aim is not None for policy in policies])
     aims = np.array([policy.aim for policy in policies if policy.aim is not None])
     missed = misses(aims, means[aimed], floor=[floors.get(name, 0.0) for name in objectives]).mean(axis=0)

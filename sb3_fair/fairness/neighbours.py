@@ -48,14 +48,14 @@ class Neighbours:
         self._terms = np.zeros(people)
         self._bounds = np.full(people, np.inf)
         self._persons = np.zeros(people)
-        # id * kinds + person + nobody: orders by age, and tells who it is
+        # (id + 1) * kinds + person + nobody: orders by age, empty slots first, and tells who it is
         self._kinds, self._nobody = 2 * people + 1, people
         self._tags = np.full((n, capacity), float(people))
         # the distances and the persons; a place before and one behind each list spare its ends a case of their own
         self._lists = np.zeros((2, people, self._length + 2))
         self._lists[0] = np.inf
         self._lists[0, :, 0] = -np.inf
-        self._leavers = np.full((n, 1), -1.0)
+        self._leavers = np.full((n, 1), np.nan)  # equals nobody
         # row p: from place p on
         self._after = np.arange(self._length + 1) >= np.arange(self._length + 2)[:, None]
         self._changed: list[Index] = []
@@ -76,7 +76,7 @@ class Neighbours:
         """
         persons = np.where(accepted, own + 1.0, -1.0 - own)
         self._persons[own] = persons
-        self._tags.reshape(-1)[own] = ids * self._kinds + (persons + self._nobody)
+        self._tags.reshape(-1)[own] = ids * self._kinds + (persons + (self._kinds + self._nobody))
         self._build(copies, own, distances)
         reached = np.flatnonzero(distances < self._bounds.reshape(self._n, -1).take(copies, axis=0))
         which = reached // self._capacity
@@ -100,7 +100,7 @@ class Neighbours:
         copies = own // self._capacity
         self._leavers[copies, 0] = self._persons.take(own)
         found = np.flatnonzero(self._lists[1].reshape(self._n, -1) == self._leavers)
-        self._leavers[copies] = -1.0
+        self._leavers[copies] = np.nan
         rows = found // (self._length + 2)
         old = self._lists.take(rows, axis=1)
         new = old[:, :, :-1].copy()
@@ -163,7 +163,7 @@ class Neighbours:
         def renumbered(persons: Array) -> Array:
             return np.sign(persons) * new_rows[np.abs(persons).astype(np.intp)]
 
-        ids = self._tags.reshape(-1)[rows] // self._kinds
+        ages = self._tags.reshape(-1)[rows] // self._kinds
         lists, bounds, terms = self._lists[:, rows, 1:-1], self._bounds[rows], self._terms[rows]
         lists[1], persons = renumbered(lists[1]), renumbered(self._persons[rows])
         length = self._length
@@ -171,7 +171,7 @@ class Neighbours:
         at = (np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
         self._lists[:, at, 1 : 1 + length] = lists
         self._bounds[at], self._terms[at], self._persons[at] = bounds, terms, persons
-        self._tags.reshape(-1)[at] = np.where(persons == 0, 0, ids) * self._kinds + persons + self._nobody
+        self._tags.reshape(-1)[at] = ages * self._kinds + persons + self._nobody
 
     def reset(self, copies: Index) -> None:
         """Nobody is left in these copies."""

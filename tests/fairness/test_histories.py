@@ -236,3 +236,47 @@ def test_memory_at_window_1000_is_far_below_20_megabytes():
     tracker = Tracker(1, notions=ALL, history=SlidingWindow(1000))
     feed([tracker], 1100, size=7)
     assert numbers_held(tracker, set()) * 8 < 5e6
+
+
+@pytest.mark.parametrize("threshold, longest", [(-1, 300), (3e-4, 299)])
+def test_long_discounted_histories_equal_the_whole_history_functions(threshold, longest):
+    """The store grows, turns around and is shortened while each copy goes its own way."""
+    rng = np.random.default_rng(0)
+    history = DiscountedHistory(0.99, threshold, delay=3, min_window=20, max_size=300)
+    tracker = Tracker(2, notions=ALL, history=history, k=2)
+    seen: list[list[dict]] = [[], []]
+    lengths = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for t in range(420):
+            which = np.array([0, 1] if t % 5 else [t % 2])
+            if t == 61:
+                tracker.reset([1])
+                seen[1].clear()
+            people = {
+                "group": rng.integers(0, 3, len(which)),
+                "action": rng.integers(0, 2, len(which)),
+                "features": rng.integers(0, 4, (len(which), 3)) / 3,
+                "probabilities": rng.dirichlet([1, 1], len(which)),
+                "feedback": rng.integers(0, 2, len(which)).astype(float),
+            }
+            tracker.add(**people, which=which)
+            for index, copy in enumerate(which):
+                seen[copy].append({name: column[index] for name, column in people.items()})
+            values = tracker.values()
+            if t % 20 and t < 415:
+                continue
+            for copy in (0, 1):
+                size = int(tracker._tracks[0].individuals.size[copy])
+                lengths.add(size)
+                kept = {name: np.array([person[name] for person in seen[copy][-size:]]) for name in people}
+                weights = 0.99 ** np.arange(size)[::-1].astype(float)
+                for notion in ("SP", "EO", "OAE", "PP", "PE"):
+                    expected = group_notion(notion, kept["action"], kept["feedback"], kept["group"], weights=weights)
+                    assert values[notion][copy] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+                pairs = kept["features"], kept["probabilities"]
+                assert values["IF"][copy] == pytest.approx(individual_fairness(*pairs, weights=weights), abs=1e-9)
+                assert values["LIP"][copy] == pytest.approx(lipschitz_violation(*pairs, weights=weights), abs=1e-9)
+                expected = consistency(kept["features"], kept["action"], k=2, weights=weights)
+                assert values["CSC"][copy] == pytest.approx(expected, abs=1e-9)
+    assert len(lengths) > 5 and max(lengths) <= longest

@@ -1,0 +1,59 @@
+"""Does the study say of a front what is true of it, and go on where it stopped?"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.zoo import study
+
+
+def policy(name, r, fair, aim=None, sp=-0.02):
+    returns = np.array([[r - 1, sp, fair], [r + 1, sp, fair]])
+    aim = None if aim is None else np.array(aim)
+    final = {"SP": np.array([sp, sp])}
+    return EvaluatedPolicy(
+        name, ("R", "SP", "IF"), returns, np.full(2, 1000.0), aim=aim, final=final, chance={"SP": 0.015}
+    )
+
+
+def test_claims_of_a_front():
+    front = [
+        policy("best", 100, -0.9, aim=(110, 0, -0.9)),
+        policy("raised", 90, -0.85),
+        policy("fairer", 70, -0.7, aim=(80, 0, -0.7)),
+        policy("useless", 60, -0.6, aim=(50, 0, -0.6)),
+    ]
+    rules = {"patient oracle": policy("patient oracle", 125, -0.8)}
+    figures = study.claims(front, rules, {"R": 0.0, "SP": 0.1, "IF": 0.0})
+    assert figures["best R"] == 100 and figures["R of patient oracle"] == 125
+    assert figures["share of the patient oracle"] == pytest.approx(0.8)
+    assert figures["IF gained at 70% of the best R"] == pytest.approx(0.2)
+    assert figures["|SP| at the end"] == pytest.approx(0.02)
+    assert figures["R missed, share of range"] == pytest.approx(10 / 60)
+    assert figures["SP missed, share of range"] == pytest.approx(0.2)
+    assert figures["mean missed, share of range"] == pytest.approx((10 / 60 + 0.2 + 0) / 3)
+
+
+def test_mean_and_interval():
+    values = [1.0, 2.0, 4.0]
+    mean, low, high = study.mean_and_interval(values)
+    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert mean == pytest.approx(7 / 3) and (low, high) == pytest.approx(expected)
+    assert study.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
+
+
+def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
+    wishes = {
+        "n_timesteps": 400,
+        "hyperparams": {"n_fill_episodes": 5, "n_updates": 2, "eval_freq": 0, "n_eval_episodes": 2},
+        "log_dir": tmp_path,
+    }
+    first = study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    monkeypatch.setattr(study, "train", None)
+    again = study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    assert again == first and (tmp_path / "study.json").is_file()
+    monkeypatch.undo()
+    longer = {**wishes, "n_timesteps": 500}
+    study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **longer)
+    assert len(list(tmp_path.glob("pcn/*/front.json"))) == 2
