@@ -533,7 +533,7 @@ class PCN(BaseAlgorithm):
                 )
             ]
 
-        policies = evaluated(commands, points[slots])
+        policies = evaluated(commands, list(points[slots]))
         raised = self._raised(policies)
         return policies + (evaluated(raised, [None] * len(raised)) if raised else [])
 
