@@ -73,7 +73,8 @@ class FairnessRecorder:
             published: People = stack(infos, "individual")
             told = published if self.tracker.needs_features else {**published, "features": None}
             person = self.spec.individual(None, None, {"individual": told})
-            return published, {**published, **person._asdict()}
+            people = {"group": person.group, "features": person.features, "feedback": person.feedback}
+            return published, {**published, **people}
         seen = zip(obs, actions, infos, strict=True)
         people = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [
@@ -123,7 +124,7 @@ class FairnessRecorder:
         if not self.tracker.needs_probabilities:
             return None
         if probabilities is None or self.executed:
-            return self.one_hot[actions - self.first_action]
+            return self.one_hot.take(actions - self.first_action, axis=0)
         return probabilities
 
     def restart(self, which: Sequence[int] | NDArray[Any], seeded: bool = False) -> None:

@@ -56,10 +56,8 @@ class RewardVector:
         self.undefined = float(undefined)
         self.forget = forget
         self.is_fair = np.array([name != PERFORMANCE for name in self.names])
-        self.sources = [
-            (name, -1.0 if name.startswith(DISPARITY) else 1.0) for name in self.names if name != PERFORMANCE
-        ]
-        self.previous = np.zeros((n, len(self.sources)))
+        self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
+        self.previous = np.zeros((n, len(self.names)))  # always 0 for performance
         ranges = np.array([self._range(name) for name in self.names])
         width = ranges[:, 1] - ranges[:, 0]
         if emit == "difference":
@@ -86,21 +84,17 @@ class RewardVector:
         self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """The vectors (n, k) of one step from performance (n,) and the figures after the step."""
-        vector = np.empty((len(performance), len(self.names)))
-        vector[:, ~self.is_fair] = np.asarray(performance)[:, None]
-        if self.sources:
-            vector[:, self.is_fair] = self._fair(fairness, done)
-        return vector
-
-    def _fair(self, fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]) -> NDArray[np.float64]:
-        level = np.stack([sign * fairness[name] for name, sign in self.sources], axis=1)
-        level[np.isnan(level)] = self.undefined
+        columns = [performance if name == PERFORMANCE else fairness[name] for name in self.names]
+        level: NDArray[np.float64] = np.array(columns, dtype=np.float64).T * self.signs
+        undefined = np.isnan(level) & self.is_fair
+        if np.count_nonzero(undefined):
+            level[undefined] = self.undefined
         if self.emit == "level":
             return level
         if self.emit == "terminal":
-            return np.where(done[:, None], level, 0.0)
+            return np.where(done[:, None] | ~self.is_fair, level, 0.0)
         difference = level - self.previous
-        self.previous = level
+        self.previous = level * self.is_fair
         return difference
 
 
@@ -165,7 +159,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        fairness = stack([info], "fairness") if self._rewards.sources else {}
+        fairness = stack([info], "fairness") if self._rewards.is_fair.any() else {}
         vectors = self._rewards.rewards(np.array([reward]), fairness, np.array([terminated or truncated]))
         publish([info], "vector_reward", vectors)
         return obs, vectors[0].copy() if self.vector else reward, terminated, truncated, info
@@ -210,7 +204,7 @@ class VecVectorReward(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        fairness = stack(infos, "fairness") if self._rewards.sources else {}
+        fairness = stack(infos, "fairness") if self._rewards.is_fair.any() else {}
         publish(infos, "vector_reward", self._rewards.rewards(rewards, fairness, dones))
         self._rewards.restart(dones)
         return obs, rewards, dones, infos

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -162,10 +163,7 @@ class FairnessSpec:
             values = self._scaled(values)
         if not (self.sensitive and self.exclude_sensitive):
             return values
-        missing = [column for column in self.sensitive if column >= values.shape[-1]]
-        if missing:
-            raise ValueError(f"sensitive has column {missing[0]}, but features have {values.shape[-1]} columns")
-        kept: NDArray[np.float64] = values[..., [c for c in range(values.shape[-1]) if c not in self.sensitive]]
+        kept: NDArray[np.float64] = values.take(_kept(self.sensitive, values.shape[-1]), axis=-1)
         return kept
 
     def _scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -216,6 +214,15 @@ class FairnessSpec:
         else:
             value = info.get(self.feedback)
         return np.asarray(value, dtype=np.float64) if np.ndim(value) else value
+
+
+@cache
+def _kept(sensitive: tuple[int, ...], width: int) -> NDArray[np.intp]:
+    """The columns that are left of ``width``."""
+    missing = [column for column in sensitive if column >= width]
+    if missing:
+        raise ValueError(f"sensitive has column {missing[0]}, but features have {width} columns")
+    return np.array([column for column in range(width) if column not in sensitive], dtype=np.intp)
 
 
 def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
