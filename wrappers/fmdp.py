@@ -76,12 +76,12 @@ class FairnessRecorder:
             people = {"group": person.group, "features": person.features, "feedback": person.feedback}
             return published, {**published, **people}
         seen = zip(obs, actions, infos, strict=True)
-        people = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
+        told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [
             {"action": int(action), **person, **info.get("individual", {})}
-            for action, person, info in zip(actions, people, infos, strict=True)
+            for action, person, info in zip(actions, told_of, infos, strict=True)
         ]
-        return stacked(described), {**stacked(described), **stacked(people)}
+        return stacked(described), {**stacked(described), **stacked(told_of)}
 
     def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.

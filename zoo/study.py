@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 from scipy import stats
 
-from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import misses
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
@@ -54,14 +54,13 @@ def _finished(plan: Plan, log_dir: str | Path) -> RunFolder | None:
 
 
 def _cached(run: RunFolder, plan: Plan, n_eval_episodes: int) -> Figures:
-    file = run.path / f"fresh_{n_eval_episodes}.json"
-    if not file.is_file():
-        policies = evaluate_run(run, n_eval_episodes=n_eval_episodes, seed=FRESH)
-        rules = {rule.name: rule for rule in evaluate_rules(plan, n_eval_episodes, FRESH)}
-        floors = FLOORS["large" if policies[0].lengths.max() > 100 else "small"]
-        file.write_text(json.dumps(claims(policies, rules, floors), indent=1))
-    figures: Figures = json.loads(file.read_text())
-    return figures
+    files = [run.path / f"fresh_{kind}_{n_eval_episodes}.json" for kind in ("policies", "rules")]
+    if not all(file.is_file() for file in files):
+        Front(tuple(evaluate_run(run, n_eval_episodes=n_eval_episodes, seed=FRESH))).save(files[0])
+        Front(tuple(evaluate_rules(plan, n_eval_episodes, FRESH))).save(files[1])
+    policies, rules = (Front.load(file) for file in files)
+    floors = FLOORS["large" if policies[0].lengths.max() > 100 else "small"]
+    return claims(policies, {rule.name: rule for rule in rules}, floors)
 
 
 def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy], floors: dict[str, float]) -> Figures:
@@ -76,9 +75,6 @@ def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy
     performance = means[:, objectives.index("R")]
     fairness = means[:, objectives.index("IF")]
     good = performance >= performance[0] - (1 - GOOD_ENOUGH) * abs(performance[0])
-    aimed = np.array([policy.aim is not None for policy in policies])
-    aims = np.array([policy.aim for policy in policies if policy.aim is not None])
-    missed = misses(aims, means[aimed], floor=[floors.get(name, 0.0) for name in objectives]).mean(axis=0)
     sizes = [float(np.nanmean(np.abs(policy.final["SP"]))) for policy in policies]
     chances = [policy.chance["SP"] for policy in policies]
     return {
@@ -90,9 +86,21 @@ def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy
         f"IF gained at {GOOD_ENOUGH:.0%} of the best R": float(fairness[good].max() - fairness[0]),
         "|SP| at the end": float(np.mean(sizes)),
         "|SP| by chance": float(np.mean(chances)),
-        **{f"{name} missed, share of range": float(miss) for name, miss in zip(objectives, missed, strict=True)},
-        "mean missed, share of range": float(missed.mean()),
+        **_missed(policies, [floors.get(name, 0.0) for name in objectives]),
     }
+
+
+def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Figures:
+    """By how much commands were missed, in shares of their range: acting as in training, and most probably."""
+    aimed = [policy for policy in policies if policy.aim is not None]
+    missed = misses([policy.aim for policy in aimed], [policy.mean for policy in aimed], floor=floors)
+    figures: Figures = {}
+    for way, deterministic in (("sampling", False), ("arg max", True)):
+        rows = missed[[policy.deterministic == deterministic for policy in aimed]]
+        for name, column in zip(aimed[0].objectives, rows.T, strict=True):
+            figures[f"{name} missed, {way}"] = float(column.mean()) if len(rows) else np.nan
+        figures[f"mean missed, {way}"] = float(rows.mean()) if len(rows) else np.nan
+    return figures
 
 
 def mean_and_interval(values: Sequence[float]) -> list[float]:
