@@ -86,7 +86,7 @@ def train(
     )
     _threads(num_threads)
     run = train(plan, log_dir=log_dir, command=_command(), device=device, progress=progress)
-    show(policy_table(run.front, run.baselines))
+    show(policy_table(run.front, run.baselines, most=12))
     typer.echo(f"\n{run.report}")
 
 

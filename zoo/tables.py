@@ -7,6 +7,7 @@ from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.content import Measure, measures
+from sb3_fair.report.selection import representative_set
 
 
 def show(table: Table) -> None:
@@ -14,10 +15,18 @@ def show(table: Table) -> None:
     Console(width=max(Console().width, 200)).print(table)
 
 
-def policy_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:
-    """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives."""
+def policy_table(
+    policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = (), most: int | None = None
+) -> Table:
+    """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives.
+
+    :param most: show at most so many policies, those that represent the trade-off best
+    """
     shown = [measure for measure in measures(Front(tuple(policies))) if measure.optimised and not measure.final]
     chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
+    if most is not None and len(policies) > most:
+        chosen = representative_set([policy.mean for policy in policies], most)
+        policies = [policies[index] for index in sorted(chosen)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for measure in shown:
@@ -25,8 +34,9 @@ def policy_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedP
     for name in chances:
         table.add_column(f"|{name}| (chance)", justify="right", no_wrap=True)
     table.add_column("steps", justify="right")
+    table.add_column("actions", no_wrap=True)
     for policy in policies:
-        table.add_row(*_row(policy, shown, chances))
+        table.add_row(*_row(policy, shown, chances), "most probable" if policy.deterministic else "sampled")
     if rules:
         table.add_section()
     for rule in rules:

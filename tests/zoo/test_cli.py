@@ -198,3 +198,19 @@ def test_the_benchmark_measures_everything():
     assert all(np.isfinite(value) for value in figures.values())
     assert figures["hiring env, 1024 copies"] > figures["hiring env, single"]
     assert figures["memory of seven notions, window 1000"] < 20
+
+
+def test_a_long_table_shows_policies_that_represent_the_trade_off():
+    from sb3_fair.common.front import EvaluatedPolicy
+    from sb3_fair.zoo.tables import policy_table
+
+    policies = [
+        EvaluatedPolicy(
+            f"PCN {i}", ("R", "SP"), np.array([[30.0 - i, -1 / (i + 1)]] * 2), np.ones(2), deterministic=i > 9
+        )
+        for i in range(20)
+    ]
+    names = list(policy_table(policies, most=5).columns[0].cells)
+    assert len(names) == 5 and names[0] == "PCN 0" and names[-1] == "PCN 19"
+    assert next(iter(policy_table(policies, most=5).columns[-1].cells)) == "sampled"
+    assert len(policy_table(policies).rows) == 20
