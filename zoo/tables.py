@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.content import Measure, measures
-from sb3_fair.report.selection import representative_set
 
 
 def show(table: Table) -> None:
@@ -20,13 +20,12 @@ def policy_table(
 ) -> Table:
     """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives.
 
-    :param most: show at most so many policies, those that represent the trade-off best
+    :param most: show at most so many policies, evenly spread over their order
     """
     shown = [measure for measure in measures(Front(tuple(policies))) if measure.optimised and not measure.final]
     chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
     if most is not None and len(policies) > most:
-        chosen = representative_set([policy.mean for policy in policies], most)
-        policies = [policies[index] for index in sorted(chosen)]
+        policies = [policies[index] for index in np.linspace(0, len(policies) - 1, most).round().astype(int)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for measure in shown:

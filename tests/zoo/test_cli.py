@@ -200,7 +200,7 @@ def test_the_benchmark_measures_everything():
     assert figures["memory of seven notions, window 1000"] < 20
 
 
-def test_a_long_table_shows_policies_that_represent_the_trade_off():
+def test_a_long_table_shows_policies_from_end_to_end():
     from sb3_fair.common.front import EvaluatedPolicy
     from sb3_fair.zoo.tables import policy_table
 
