@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
+from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.wrappers.infos import publish, stack, stacked
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -42,12 +43,12 @@ class FairnessRecorder:
                 raise ValueError(
                     f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
                 )
-            self.first_action, self.one_hot = int(action_space.start), np.eye(int(action_space.n))
+            self.first_action, self.executed_roots = int(action_space.start), half_roots(np.eye(int(action_space.n)))
             self.tracker = self._fresh()
             self.names = self.tracker.names
 
     def _fresh(self) -> Tracker:
-        return self.spec.tracker(self.n, len(self.one_hot))
+        return self.spec.tracker(self.n, len(self.executed_roots))
 
     def step(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any], rows: Any) -> None:
         """Records the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos.
@@ -71,6 +72,8 @@ class FairnessRecorder:
         assert self.tracker is not None
         if self.in_info and "individual" in infos[0]:
             published: People = stack(infos, "individual")
+            if self.spec.group is None and not self.tracker.needs_features:
+                return published, published
             told = published if self.tracker.needs_features else {**published, "features": None}
             person = self.spec.individual(None, None, {"individual": told})
             people = {"group": person.group, "features": person.features, "feedback": person.feedback}
@@ -95,10 +98,12 @@ class FairnessRecorder:
         assert self.tracker is not None
         own = people.get("action")
         if own is None or np.ndim(own) < 2:
-            rows = self._distributions(actions, probabilities)
-            features = people.get("features")
             return self.tracker.add(
-                people["group"], actions, features=features, probabilities=rows, feedback=people["feedback"]
+                people.get("group"),
+                actions,
+                features=people.get("features"),
+                feedback=people.get("feedback"),
+                **self._distributions(actions, probabilities),
             )
         own = np.asarray(own)
         present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
@@ -107,25 +112,24 @@ class FairnessRecorder:
             which = np.flatnonzero(present[:, place])
             if len(which):
                 person = {key: _at(value, which, place) for key, value in people.items()}
-                rows = self._distributions(person["action"], person.get("probabilities"))
                 ids[which, place] = self.tracker.add(
-                    person["group"],
+                    person.get("group"),
                     person["action"],
                     features=person.get("features"),
-                    probabilities=rows,
-                    feedback=person["feedback"],
+                    feedback=person.get("feedback"),
                     which=which,
+                    **self._distributions(person["action"], person.get("probabilities")),
                 )
         return ids
 
-    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> Any:
-        """The policy's rows (n, n_actions), else the executed actions as one-hot rows."""
+    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
+        """For the tracker: the policy's rows (n, n_actions), else the executed actions as one-hot rows."""
         assert self.tracker is not None
         if not self.tracker.needs_probabilities:
-            return None
+            return {}
         if probabilities is None or self.executed:
-            return self.one_hot.take(actions - self.first_action, axis=0)
-        return probabilities
+            return {"roots": self.executed_roots.take(actions - self.first_action, axis=0)}
+        return {"probabilities": probabilities}
 
     def restart(self, which: Sequence[int] | NDArray[Any], seeded: bool = False) -> None:
         """New episodes begin in the copies ``which``; with a seed, so that ids begin at 0 again."""

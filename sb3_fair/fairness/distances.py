@@ -127,7 +127,7 @@ class Metric:
         differences = people - newcomers[:, :, None]
         np.abs(differences, out=differences)
         if self._nominal:
-            differences[:, self._nominal_columns] = differences[:, self._nominal_columns] != 0
+            differences[:, self._nominal_columns] = np.sign(differences[:, self._nominal_columns])
         if self._function == "heom":
             np.square(differences, out=differences)
         distances: Array = np.add.reduce(differences, axis=1)

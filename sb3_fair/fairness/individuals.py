@@ -281,7 +281,15 @@ def _hellinger(roots: Array, others: Array) -> Array:
     return distances
 
 
+def _matmul(weights: Array, values: Array) -> Array:
+    products: Array = np.matmul(weights[:, None, :], values[:, :, None])[:, 0, 0]
+    return products
+
+
+_products: Any = getattr(np, "vecdot", _matmul)  # twice as fast, from numpy 2 on
+
+
 def dot(weights: Array, values: Array) -> Array:
     """Row by row: sum of weights * values, (n, w) -> (n,)."""
-    products: Array = np.matmul(weights[:, None, :], values[:, :, None])[:, 0, 0]
+    products: Array = _products(weights, values)
     return products

@@ -18,11 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
+Lists: TypeAlias = NDArray[np.complex128]
 Index: TypeAlias = NDArray[np.intp]
 
 _UNITS = 1e12  # distances are compared in units of 1e-12
-_SPARE = 4  # length of the lists, in units of k
+_SPARE = 3  # length of the lists, in units of k
 _BLOCK = 64  # lists that are built anew at once
+_NOBODY = complex(np.inf, 0.0)  # in a place of a list that is empty
+_NUMBER = np.array([1.0, 1.5])  # of the person with id 0, by action
 
 
 def in_units(raw: Array) -> Array:
@@ -34,8 +37,8 @@ def in_units(raw: Array) -> Array:
 class Neighbours:
     """The lists of the people of n copies, and each person's term of the consistency score.
 
-    People are known by their row, copy * capacity + slot. In a list a person is one number: row + 1 if its action was
-    favourable, -(row + 1) if not; 0 is nobody.
+    People are known by their row, copy * capacity + slot. In a list a person is one complex number, distance + i *
+    (id + 1, and a half more if its action was favourable): numpy sorts these by distance, then by age.
 
     :param k: number of neighbours in the score
     :param capacity: slots for people in each copy
@@ -47,17 +50,13 @@ class Neighbours:
         people = n * capacity
         self._terms = np.zeros(people)
         self._bounds = np.full(people, np.inf)
-        self._persons = np.zeros(people)
-        # (id + 1) * kinds + person + nobody: orders by age, empty slots first, and tells who it is
-        self._kinds, self._nobody = 2 * people + 1, people
-        self._tags = np.full((n, capacity), float(people))
-        # the distances and the persons; a place before and one behind each list spare its ends a case of their own
-        self._lists = np.zeros((2, people, self._length + 2))
-        self._lists[0] = np.inf
-        self._lists[0, :, 0] = -np.inf
+        self._numbers = np.zeros(people)
+        # one place more than a list is long: there a newcomer steps in, and after sorting whoever is pushed out
+        self._lists = np.full((people, self._length + 1), _NOBODY)
+        self._members = np.zeros(self._lists.shape)  # the imaginary parts once more, where a leaver is looked for
         self._leavers = np.full((n, 1), np.nan)  # equals nobody
-        # row p: from place p on
-        self._after = np.arange(self._length + 1) >= np.arange(self._length + 2)[:, None]
+        self._last = min(k, self._length + 1) - 1  # the place of the k-th neighbour, if there are so many
+        self._first = (np.arange(self._length + 1) < k).astype(float)
         self._changed: list[Index] = []
 
     @property
@@ -74,46 +73,43 @@ class Neighbours:
         :param ids: (m,), larger than those before
         :param distances: (m, capacity), in units of 1e-12, inf for empty slots and itself
         """
-        persons = np.where(accepted, own + 1.0, -1.0 - own)
-        self._persons[own] = persons
-        self._tags.reshape(-1)[own] = ids * self._kinds + (persons + (self._kinds + self._nobody))
+        numbers = ids + _NUMBER.take(accepted)
+        self._numbers.put(own, numbers)
         self._build(copies, own, distances)
-        reached = np.flatnonzero(distances < self._bounds.reshape(self._n, -1).take(copies, axis=0))
-        which = reached // self._capacity
-        rows = reached + ((copies - np.arange(len(copies))) * self._capacity).take(which)
-        self._enter(rows, np.array([distances.take(reached), persons.take(which)])[:, :, None])
+        reached = (distances < self._bounds.reshape(self._n, -1).take(copies, axis=0)).ravel().nonzero()[0]
+        which, slots = np.divmod(reached, self._capacity)
+        rows = (copies * self._capacity).take(which) + slots
+        lists = self._lists.take(rows, axis=0)
+        lists.real[:, -1], lists.imag[:, -1] = distances.take(reached), numbers.take(which)
+        lists.sort(axis=1)
+        self._bounds.put(rows, np.minimum(self._bounds.take(rows), lists.real[:, -1]))
+        self._store(rows, lists)
         self._changed += [own, rows]
 
-    def _enter(self, rows: Index, newcomers: Array) -> None:
-        """Puts one person into each of the lists ``rows``, behind its equals; ``newcomers``: (2, m, 1) as in lists."""
-        old = self._lists.take(rows, axis=1)
-        distances = newcomers[0]
-        self._bounds[rows] = np.minimum(self._bounds.take(rows), np.maximum(old[0, :, -2], distances[:, 0]))
-        nearer = old[0] <= distances
-        new = old[:, :, :-2].copy()
-        np.copyto(new, newcomers, where=nearer[:, :-2])
-        np.copyto(new, old[:, :, 1:-1], where=nearer[:, 1:-1])
-        self._lists[:, rows, 1:-1] = new
+    def _store(self, rows: Index, lists: Lists) -> None:
+        """Sorted ``lists`` of the people in ``rows``; nobody stays in the last place."""
+        lists[:, -1] = _NOBODY
+        self._lists[rows] = lists
+        self._members[rows] = lists.imag
 
     def remove(self, own: Index) -> None:
         """The people in rows ``own``, at most one of each copy, leave the lists of others."""
         copies = own // self._capacity
-        self._leavers[copies, 0] = self._persons.take(own)
-        found = np.flatnonzero(self._lists[1].reshape(self._n, -1) == self._leavers)
-        self._leavers[copies] = np.nan
-        rows = found // (self._length + 2)
-        old = self._lists.take(rows, axis=1)
-        new = old[:, :, :-1].copy()
-        np.copyto(new, old[:, :, 1:], where=self._after.take(found - rows * (self._length + 2), axis=0))
-        self._lists[:, rows, :-1] = new
+        self._leavers.put(copies, self._numbers.take(own))
+        found = (self._members.reshape(self._n, -1) == self._leavers).ravel().nonzero()[0]
+        self._leavers.put(copies, np.nan)
+        rows = found // (self._length + 1)
+        self._lists.put(found, _NOBODY)
+        lists = self._lists.take(rows, axis=0)
+        lists.sort(axis=1)
+        self._store(rows, lists)
         self._changed.append(rows)
 
     def clear(self, own: Index) -> None:
         """Nobody is in the rows ``own`` any more."""
-        self._lists[0, own, 1:] = np.inf
-        self._lists[1, own] = 0.0
-        self._persons[own] = 0.0
-        self._tags.reshape(-1)[own] = self._nobody
+        self._lists[own] = _NOBODY
+        self._members[own] = 0.0
+        self._numbers[own] = 0.0
         self._bounds[own] = np.inf
 
     def settle(self, distances_of: Callable[[int, Index], Array]) -> None:
@@ -123,15 +119,15 @@ class Neighbours:
         """
         rows = np.concatenate(self._changed)
         self._changed.clear()
-        nearest = self._lists[1].take(rows, axis=0)[:, 1 : self._k + 1]
+        nearest = self._members.take(rows, axis=0)
         number: Any = self._k
-        if np.count_nonzero(nearest[:, -1]) < len(rows):
-            short = rows[nearest[:, -1] == 0]
+        if np.count_nonzero(nearest[:, self._last]) < len(rows):
+            short = rows[nearest[:, self._last] == 0]
             self._rebuild(np.unique(short[self._bounds[short] < np.inf]), distances_of)
-            nearest = self._lists[1].take(rows, axis=0)[:, 1 : self._k + 1]
-            number = np.maximum(np.add.reduce(nearest != 0, axis=1), 1)
-        mean = np.add.reduce(nearest > 0, axis=1) / number
-        self._terms[rows] = np.abs((self._persons.take(rows) > 0) - mean)
+            nearest = self._members.take(rows, axis=0)
+            number = np.maximum(np.dot(nearest != 0, self._first), 1)
+        mean = np.dot(_favourable(nearest), self._first) / number
+        self._terms.put(rows, np.abs(_favourable(self._numbers.take(rows)) - mean))
 
     def _rebuild(self, rows: Index, distances_of: Callable[[int, Index], Array]) -> None:
         copies = rows // self._capacity
@@ -144,35 +140,31 @@ class Neighbours:
 
     def _build(self, copies: Index, rows: Index, distances: Array) -> None:
         """Fills the lists ``rows`` of people of ``copies`` with the nearest by (distance, id)."""
-        length = self._length
-        nearest = np.empty(distances.shape, dtype=np.complex128)  # ordered by real, then by imaginary part
-        nearest.real, nearest.imag = distances, self._tags.take(copies, axis=0)
-        nearest = np.partition(nearest, length, axis=1)[:, : length + 1]
-        nearest.sort(axis=1)
-        self._bounds[rows] = nearest.real[:, length]
-        self._lists[0, rows, 1:-1] = nearest.real[:, :length]
-        self._lists[1, rows, 1:-1] = nearest.imag[:, :length] % self._kinds - self._nobody
+        lists = np.empty(distances.shape, dtype=np.complex128)
+        lists.real, lists.imag = distances, self._numbers.reshape(self._n, -1).take(copies, axis=0)
+        lists.partition(self._length, axis=1)
+        lists = lists[:, : self._length + 1]
+        lists.sort(axis=1)
+        self._bounds.put(rows, lists.real[:, -1])
+        self._store(rows, lists)
 
     def rearrange(self, order: Index, capacity: int) -> None:
         """The person in slot ``order[copy, new]`` moves to slot ``new``; from now on there are ``capacity`` slots."""
         n, old = order.shape
         rows = (np.arange(n)[:, None] * old + order).ravel()  # the old row of each person
-        new_rows = np.zeros(1 + n * old)
-        new_rows[1 + rows] = (1 + np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
-
-        def renumbered(persons: Array) -> Array:
-            return np.sign(persons) * new_rows[np.abs(persons).astype(np.intp)]
-
-        ages = self._tags.reshape(-1)[rows] // self._kinds
-        lists, bounds, terms = self._lists[:, rows, 1:-1], self._bounds[rows], self._terms[rows]
-        lists[1], persons = renumbered(lists[1]), renumbered(self._persons[rows])
-        length = self._length
+        lists, bounds, terms, numbers = self._lists[rows], self._bounds[rows], self._terms[rows], self._numbers[rows]
         self.__init__(n, self._k, capacity)  # type: ignore[misc]
         at = (np.arange(n)[:, None] * capacity + np.arange(old)).ravel()
-        self._lists[:, at, 1 : 1 + length] = lists
-        self._bounds[at], self._terms[at], self._persons[at] = bounds, terms, persons
-        self._tags.reshape(-1)[at] = ages * self._kinds + persons + self._nobody
+        self._lists[at, : lists.shape[1]], self._members[at, : lists.shape[1]] = lists, lists.imag
+        self._bounds[at], self._terms[at], self._numbers[at] = bounds, terms, numbers
 
     def reset(self, copies: Index) -> None:
         """Nobody is left in these copies."""
         self.clear((copies[:, None] * self._capacity + np.arange(self._capacity)).ravel())
+
+
+def _favourable(numbers: Array) -> Array:
+    """1 for people whose action was favourable, 0 for others and nobody."""
+    halves: Array = numbers - np.floor(numbers)
+    halves += halves
+    return halves

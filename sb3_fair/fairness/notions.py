@@ -43,11 +43,7 @@ def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: S
     accepted = among(actions, favourable)
     if feedback is None:
         return accepted.view(np.uint8)
-    bits = np.empty((4, len(accepted)), dtype=np.bool_)
-    bits[0] = accepted
-    np.equal(feedback, feedback, out=bits[1])
-    np.equal(feedback, actions, out=bits[2])
-    bits[3] = among(feedback, favourable)
+    bits = np.array((accepted, feedback == feedback, feedback == actions, among(feedback, favourable)))
     cells: NDArray[np.uint8] = np.packbits(bits, axis=0, bitorder="little")[0]
     return cells
 
@@ -195,10 +191,20 @@ class GapTable:
         :param counts: (n, groups, CELLS), at least two groups; sums of weights
         """
         sums = counts @ self._masks
-        with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, which sorts last
-            rates = sums[..., self._rates :] / sums[..., : self._rates]
-            rates.sort(axis=1)
-            gaps: NDArray[np.float64] = rates[:, 0] - np.fmax.reduce(rates[:, 1:], axis=1)
+        gaps = _gaps(sums[..., self._rates :], sums[..., : self._rates])
         if len(self._starts) < self._rates:
             gaps = np.fmin.reduceat(gaps, self._starts, axis=1)
         return gaps
+
+
+def _gaps(hits: NDArray[np.float64], people: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Lowest minus highest of the rates hits / people (n, groups, rates), NaN with fewer than two."""
+    if np.minimum.reduce(people, axis=None) > 0:  # the usual case, without a thought of NaN
+        rates = hits / people
+        gaps: NDArray[np.float64] = np.minimum.reduce(rates, axis=1) - np.maximum.reduce(rates, axis=1)
+        return gaps
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, which sorts last
+        rates = hits / people
+        rates.sort(axis=1)
+        gaps = rates[:, 0] - np.fmax.reduce(rates[:, 1:], axis=1)
+    return gaps

@@ -113,6 +113,7 @@ class Tracker:
         *,
         features: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
+        roots: NDArray[np.float64] | None = None,
         feedback: ArrayLike | None = None,
         which: ArrayLike | None = None,
     ) -> NDArray[np.int64]:
@@ -125,6 +126,7 @@ class Tracker:
         :param action: (m,) int, executed
         :param features: (m, d), for IF, LIP, CSC
         :param probabilities: (m, n_actions), for IF, LIP
+        :param roots: their :func:`half_roots`, in place of probabilities that need no check
         :param feedback: (m,) the right actions, NaN or None where unknown
         :param which: (m,) different copies; None: all
         :return: ids (m,), running numbers within each copy that a reset does not restart
@@ -150,7 +152,8 @@ class Tracker:
         cells = cells_of(actions, known, self._favourable)
         columns = self._columns(group, m)
         people = self._people(features, m) if self.needs_features else None
-        roots = self._roots(probabilities, m) if self.needs_probabilities else None
+        if roots is None and self.needs_probabilities:
+            roots = self._roots(probabilities, m)
         order = ids - self._first[rows]
         for track in self._tracks:
             track.add(rows, ids, order, actions, cells, columns, people, roots)
