@@ -93,7 +93,8 @@ def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy
 def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Figures:
     """By how much commands were missed, in shares of their range: acting as in training, and most probably."""
     aimed = [policy for policy in policies if policy.aim is not None]
-    missed = misses([policy.aim for policy in aimed], [policy.mean for policy in aimed], floor=floors)
+    aims = np.array([policy.aim for policy in aimed])
+    missed = misses(aims, np.array([policy.mean for policy in aimed]), floor=floors)
     figures: Figures = {}
     for way, deterministic in (("sampling", False), ("arg max", True)):
         rows = missed[[policy.deterministic == deterministic for policy in aimed]]
