@@ -72,12 +72,12 @@ class FairnessRecorder:
         assert self.tracker is not None
         if self.in_info and "individual" in infos[0]:
             published: People = stack(infos, "individual")
-            if self.spec.group is None and not self.tracker.needs_features:
+            if self.spec.group is not None:
+                person = self.spec.individual(None, None, {"individual": published})
+                return published, {**published, **person._asdict()}
+            if not self.tracker.needs_features or "features" not in published:
                 return published, published
-            told = published if self.tracker.needs_features else {**published, "features": None}
-            person = self.spec.individual(None, None, {"individual": told})
-            people = {"group": person.group, "features": person.features, "feedback": person.feedback}
-            return published, {**published, **people}
+            return published, {**published, "features": self.spec.select(published["features"])}
         seen = zip(obs, actions, infos, strict=True)
         told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [

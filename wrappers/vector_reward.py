@@ -56,6 +56,7 @@ class RewardVector:
         self.undefined = float(undefined)
         self.forget = forget
         self.is_fair = np.array([name != PERFORMANCE for name in self.names])
+        self.needs_fairness = bool(self.is_fair.any())
         self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
         self.previous = np.zeros((n, len(self.names)))  # always 0 for performance
         ranges = np.array([self._range(name) for name in self.names])
@@ -86,9 +87,8 @@ class RewardVector:
         """The vectors (n, k) of one step from performance (n,) and the figures after the step."""
         columns = [performance if name == PERFORMANCE else fairness[name] for name in self.names]
         level: NDArray[np.float64] = np.array(columns, dtype=np.float64).T * self.signs
-        undefined = np.isnan(level) & self.is_fair
-        if np.count_nonzero(undefined):
-            level[undefined] = self.undefined
+        if np.isnan(np.add.reduce(level, axis=None)):
+            level[np.isnan(level) & self.is_fair] = self.undefined
         if self.emit == "level":
             return level
         if self.emit == "terminal":
@@ -159,7 +159,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
-        fairness = stack([info], "fairness") if self._rewards.is_fair.any() else {}
+        fairness = stack([info], "fairness") if self._rewards.needs_fairness else {}
         vectors = self._rewards.rewards(np.array([reward]), fairness, np.array([terminated or truncated]))
         publish([info], "vector_reward", vectors)
         return obs, vectors[0].copy() if self.vector else reward, terminated, truncated, info
@@ -204,7 +204,7 @@ class VecVectorReward(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        fairness = stack(infos, "fairness") if self._rewards.is_fair.any() else {}
+        fairness = stack(infos, "fairness") if self._rewards.needs_fairness else {}
         publish(infos, "vector_reward", self._rewards.rewards(rewards, fairness, dones))
         self._rewards.restart(dones)
         return obs, rewards, dones, infos

@@ -81,6 +81,7 @@ def measured(scale: float) -> Iterator[Figure]:
     """
     rate = "steps/s"
     yield Figure("hiring env, single", _single_env({}, scale, bare=True), rate, 10_000)
+    yield Figure("hiring env, single, its SP and EO tracked", _single_env({}, scale), rate, 10_000)
     yield Figure("hiring env, 1024 copies", _batched_env(1024, {}, scale, bare=True), rate, 300_000)
     for window in WINDOWS:
         for notion in NOTIONS:
