@@ -84,7 +84,8 @@ class FairnessRecorder:
             {"action": int(action), **person, **info.get("individual", {})}
             for action, person, info in zip(actions, told_of, infos, strict=True)
         ]
-        return stacked(described), {**stacked(described), **stacked(told_of)}
+        known: People = stacked(described)
+        return known, {**known, **stacked(told_of)}
 
     def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.wrappers.infos import record_of
+from sb3_fair.wrappers.layer import seed_copies
 
 
 class GymnasiumVector(VectorEnv):
@@ -47,7 +48,7 @@ class GymnasiumVector(VectorEnv):
         if isinstance(seed, int):
             self.venv.seed(seed)
         elif seed is not None:
-            self.venv.unwrapped._seeds = list(seed)
+            seed_copies(self.venv, seed)
         return self.venv.reset(), _masked(self._restarted(0), np.ones(self.num_envs, dtype=bool))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

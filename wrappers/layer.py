@@ -1,5 +1,6 @@
-"""How does a VecEnv wrapper answer for attributes that a single env's wrapper would have?"""
+"""How does one speak to all the layers of a VecEnv: attributes, seeds, histories?"""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -32,3 +33,14 @@ def forget_history(venv: VecEnv) -> None:
         venv = venv.venv
     if venv.has_attr("forget_history"):
         venv.env_method("forget_history")
+
+
+def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
+    """What the first copy has under ``name``."""
+    return venv.get_attr(name)[0] if venv.has_attr(name) else default
+
+
+def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
+    """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
+    venv.seed(seeds[0])
+    venv.unwrapped._seeds = list(seeds)

@@ -1,7 +1,6 @@
 """How do performance and fairness become the vector of objectives that a step is rewarded with?"""
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
@@ -12,8 +11,9 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import find_notion
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import VecLayer, forget_history
+from sb3_fair.wrappers.layer import VecLayer, attribute, forget_history
 
 Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
@@ -43,9 +43,7 @@ class RewardVector:
         self.names = tuple(full for name in objectives for full in _variants(name, allowed))
         for name in self.names:
             if name not in allowed and not name.startswith(DISPARITY):
-                near = get_close_matches(name, allowed, 1)
-                hint = f" (did you mean {near[0]!r}?)" if near else ""
-                raise ValueError(f"objectives must be among {allowed}, got {name!r}{hint}")
+                raise ValueError(f"objectives must be among {allowed}, got {name!r}{did_you_mean(name, allowed)}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"objectives must name at least one objective, none of them twice, got {self.names!r}")
         if emit not in get_args(Emit):
@@ -187,11 +185,11 @@ class VecVectorReward(VecLayer):
         self._rewards = RewardVector(
             venv.num_envs,
             objectives,
-            _vec_attribute(venv, "fairness_names", ()),
+            attribute(venv, "fairness_names", ()),
             emit=emit,
             undefined=undefined,
-            forget=_vec_attribute(venv, "reset_on_episode", True),
-            max_performance=_vec_attribute(venv, "max_return", np.inf),
+            forget=attribute(venv, "reset_on_episode", True),
+            max_performance=attribute(venv, "max_return", np.inf),
         )
         self.objective_names = self._rewards.names
         self.reward_space = self._rewards.space
@@ -213,7 +211,3 @@ class VecVectorReward(VecLayer):
         """Empties the histories of all copies, also those that are carried over."""
         self._rewards.begin_anew()
         forget_history(self.venv)
-
-
-def _vec_attribute(venv: VecEnv, name: str, default: Any) -> Any:
-    return venv.get_attr(name)[0] if venv.has_attr(name) else default

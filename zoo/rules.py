@@ -1,11 +1,11 @@
 """How does a scenario's rule of thumb, which may look into the simulator, act like an SB3 model?"""
 
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.zoo.envs.world import World
 
@@ -30,9 +30,7 @@ class RuleAgent:
         self.worlds = [worlds[0]] if all(world is worlds[0] for world in worlds) else worlds
         rules = worlds[0].rules
         if self.rule not in rules:
-            near = get_close_matches(self.rule, rules, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise ValueError(f"rule must be one of {tuple(rules)}, got {self.rule!r}{hint}")
+            raise ValueError(f"rule must be one of {tuple(rules)}, got {self.rule!r}{did_you_mean(self.rule, rules)}")
         return self
 
     def predict(

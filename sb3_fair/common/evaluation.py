@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.rollout import attribute, play, seed_copies, seeded, shares
-from sb3_fair.wrappers.layer import forget_history
+from sb3_fair.common.rollout import play, seeded, shares
+from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
 
 Array = NDArray[np.float64]
 

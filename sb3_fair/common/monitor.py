@@ -9,8 +9,8 @@ from stable_baselines3.common.monitor import ResultsWriter
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.rollout import attribute, vector_rewards
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.common.rollout import vector_rewards
+from sb3_fair.wrappers.layer import VecLayer, attribute
 
 
 class EpisodeFile:

@@ -6,7 +6,7 @@ first would prefer short ones. A copy that is done goes on until all are; what i
 
 import copy
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -73,11 +73,6 @@ def vector_rewards(infos: list[dict[str, Any]]) -> NDArray[np.float64]:
         ) from error
 
 
-def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
-    """What the first copy has under ``name``."""
-    return venv.get_attr(name)[0] if venv.has_attr(name) else default
-
-
 def twin(venv: VecEnv) -> VecEnv:
     """A deep copy of a VecEnv with all its wrappers, that writes no monitor files and learns no normalisation.
 
@@ -96,12 +91,6 @@ def twin(venv: VecEnv) -> VecEnv:
     if isinstance(outside, VecNormalize):
         outside.training = False
     return outside
-
-
-def seed_copies(venv: VecEnv, seeds: Sequence[int]) -> None:
-    """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
-    venv.seed(seeds[0])
-    venv.unwrapped._seeds = list(seeds)
 
 
 @contextmanager

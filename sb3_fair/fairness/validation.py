@@ -3,6 +3,7 @@
 import math
 import numbers
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -48,3 +49,9 @@ def actions(name: str, value: Any) -> tuple[int, ...]:
     if not given or any(isinstance(a, bool) or not isinstance(a, numbers.Integral) for a in given):
         raise ValueError(f"{name} must hold at least one action number, got {value!r}")
     return tuple(sorted({int(action) for action in given}))
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """ " (did you mean 'SP'?)", or nothing if no known name is close; the end of an error message."""
+    nearest = get_close_matches(name, list(known), 1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""

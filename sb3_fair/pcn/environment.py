@@ -9,8 +9,9 @@ from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.evaluation import objective_names
-from sb3_fair.common.rollout import attribute, vector_rewards
+from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.pcn.objectives import Array, Objectives, PerObjective
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.scalarise import Scalarise
 
 

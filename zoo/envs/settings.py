@@ -1,10 +1,11 @@
 """How does a scenario state its parameters and check what the user sets?"""
 
 from dataclasses import field, fields
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import numpy as np
+
+from sb3_fair.fairness.validation import did_you_mean
 
 Config = TypeVar("Config")
 
@@ -19,9 +20,7 @@ def configure(config: type[Config], settings: dict[str, Any]) -> Config:
     known = [entry.name for entry in fields(config)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise TypeError(f"unknown setting {name!r}{hint}; known are {', '.join(known)}")
+            raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}")
     return config(**settings)
 
 
