@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.wrappers.infos import publish, stack, stacked
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.wrappers.layer import Observations, VecLayer
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
@@ -285,7 +285,7 @@ class VecFairMDP(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        self._recorder.step(infos, _Observations(self._obs, self.num_envs), self._actions, self._probabilities)
+        self._recorder.step(infos, Observations(self._obs, self.num_envs), self._actions, self._probabilities)
         which = np.flatnonzero(dones)
         if len(which):
             self._recorder.restart(which)
@@ -299,18 +299,3 @@ class VecFairMDP(VecLayer):
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`."""
         return self._recorder.update_feedback(copy, id, value)
-
-
-class _Observations(Sequence[Any]):
-    """The observations of a VecEnv copy by copy."""
-
-    def __init__(self, obs: VecEnvObs, n: int) -> None:
-        self.obs, self.n = obs, n
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(self.obs, dict):
-            return {key: value[index] for key, value in self.obs.items()}
-        return self.obs[index]

@@ -17,9 +17,11 @@ Record: TypeAlias = dict[str, Any]
 def cut(value: Any, index: int) -> Any:
     """Entry of copy ``index``: plain Python numbers, None instead of NaN, arrays where a copy has several numbers.
 
-    :param value: an array with the copies as first axis, or a (nested) dict of such arrays. A boolean array
-        ``present`` (n, m) in a dict selects which of the m rows of its neighbours exist.
+    :param value: an array with the copies as first axis, or a (nested) dict or named tuple of such arrays. A boolean
+        array ``present`` (n, m) in a dict selects which of the m rows of its neighbours exist.
     """
+    if _is_named(value):
+        return value._make([cut(entry, index) for entry in value])
     if isinstance(value, dict):
         present = value.get("present")
         if present is None:
@@ -116,7 +118,7 @@ def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
 
 
 def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
-    """What all copies published under ``key``, copies as first axis, NaN for None; a dict of arrays for a dict.
+    """What all copies published under ``key``, copies as first axis, NaN for None; dicts and named tuples of arrays.
 
     :raises KeyError: if a copy did not publish it
     """
@@ -134,6 +136,8 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 def stacked(values: Sequence[Any]) -> Any:
     """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, objects for names."""
     first = values[0]
+    if _is_named(first):
+        return first._make([stacked(column) for column in zip(*values, strict=True)])
     if isinstance(first, dict):
         return {key: stacked([value[key] for value in values]) for key in first}
     if isinstance(first, (str, tuple)):
@@ -142,6 +146,10 @@ def stacked(values: Sequence[Any]) -> Any:
         return names
     array = np.stack([np.asarray(np.nan if value is None else value) for value in values])
     return array.astype(float) if array.dtype == object else array
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, tuple) and hasattr(value, "_make")
 
 
 def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:

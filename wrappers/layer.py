@@ -1,10 +1,11 @@
-"""How does one speak to all the layers of a VecEnv: attributes, seeds, histories?"""
+"""How does one speak to all the layers of an environment: attributes, seeds, histories?"""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs
 
 
 class VecLayer(VecEnvWrapper):
@@ -44,3 +45,23 @@ def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
     venv.seed(seeds[0])
     venv.unwrapped._seeds = list(seeds)
+
+
+def attribute_of(env: gym.Env, name: str, default: Any = None) -> Any:
+    """What the outermost layer of ``env`` that knows ``name`` has under it."""
+    return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
+
+
+class Observations(Sequence[Any]):
+    """The observations of a VecEnv copy by copy."""
+
+    def __init__(self, obs: VecEnvObs, n: int) -> None:
+        self.obs, self.n = obs, n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.obs, dict):
+            return {key: value[index] for key, value in self.obs.items()}
+        return self.obs[index]

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import VecLayer, attribute, forget_history
+from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_history
 
 Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
@@ -136,11 +136,11 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self._rewards = RewardVector(
             1,
             objectives,
-            _attribute(env, "fairness_names", ()),
+            attribute_of(env, "fairness_names", ()),
             emit=emit,
             undefined=undefined,
-            forget=_attribute(env, "reset_on_episode", True),
-            max_performance=_attribute(env, "max_return", np.inf),
+            forget=attribute_of(env, "reset_on_episode", True),
+            max_performance=attribute_of(env, "max_return", np.inf),
         )
         self.vector = vector
         self.objective_names = self._rewards.names
@@ -167,10 +167,6 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self._rewards.begin_anew()
         if self.env.has_wrapper_attr("forget_history"):
             self.env.get_wrapper_attr("forget_history")()
-
-
-def _attribute(env: gym.Env, name: str, default: Any) -> Any:
-    return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
 
 
 class VecVectorReward(VecLayer):

@@ -8,11 +8,14 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness import FairnessSpec, Scheme, SlidingWindow
 from sb3_fair.fairness.history import History
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
+from sb3_fair.wrappers.memories import MemoryLike
+from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
+from sb3_fair.wrappers.scheme import FairnessScheme, VecFairnessScheme
 from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 
@@ -33,6 +36,10 @@ class Measurement:
     :param probabilities: ``"policy"`` or ``"executed"``: see ``FairMDP``
     :param reset_on_episode: whether every episode begins with an empty history
     :param spec: replaces the scenario's own fairness spec
+    :param scheme: replaces the scenario's own reward: see ``FairnessScheme``
+    :param memory: what observations remember of the past: see ``MemoryAugmentation``; None: nothing is added
+    :param encoder: how networks are shown the memory
+    :param flatten: whether observations with a memory are vectors
     """
 
     objectives: Sequence[str] | None = None
@@ -47,6 +54,10 @@ class Measurement:
     probabilities: Probabilities = "policy"
     reset_on_episode: bool = True
     spec: FairnessSpec | None = None
+    scheme: Scheme | None = None
+    memory: MemoryLike | None = None
+    encoder: str = "log"
+    flatten: bool = False
 
     def __post_init__(self) -> None:
         if self.window is not None and self.history is not None:
@@ -91,6 +102,8 @@ def make(world: str, render_mode: str | None = None, **settings: Any) -> gym.Env
     """
     measurement, config = _split(settings)
     env: gym.Env = WorldEnv(_world_class(world), render_mode=render_mode, **config)
+    if measurement.scheme is not None:
+        env = FairnessScheme(env, measurement.scheme)
     env = FairMDP(
         env,
         measurement.applied_to(env.unwrapped.fairness_spec),  # type: ignore[attr-defined]
@@ -107,6 +120,8 @@ def make(world: str, render_mode: str | None = None, **settings: Any) -> gym.Env
         )
     if measurement.scalarise is not None:
         env = Scalarise(env, measurement.scalarise)
+    if measurement.memory is not None:
+        env = MemoryAugmentation(env, measurement.memory, encoder=measurement.encoder, flatten=measurement.flatten)
     return env
 
 
@@ -116,6 +131,8 @@ def make_batch(world: str, n_envs: int, render_mode: str | None = None, **settin
     if measurement.vector:
         raise ValueError("vector must be False for a VecEnv, whose rewards are scalar: read info['vector_reward']")
     venv: VecEnv = WorldVecEnv(_world_class(world), n_envs, render_mode=render_mode, **config)
+    if measurement.scheme is not None:
+        venv = VecFairnessScheme(venv, measurement.scheme)
     venv = VecFairMDP(
         venv,
         measurement.applied_to(venv.get_attr("fairness_spec")[0]),
@@ -126,6 +143,8 @@ def make_batch(world: str, n_envs: int, render_mode: str | None = None, **settin
         venv = VecVectorReward(venv, measurement.objectives, emit=measurement.emit, undefined=measurement.undefined)
     if measurement.scalarise is not None:
         venv = VecScalarise(venv, measurement.scalarise)
+    if measurement.memory is not None:
+        venv = VecMemoryAugmentation(venv, measurement.memory, encoder=measurement.encoder, flatten=measurement.flatten)
     return venv
 
 

@@ -55,3 +55,15 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """ " (did you mean 'SP'?)", or nothing if no known name is close; the end of an error message."""
     nearest = get_close_matches(name, list(known), 1)
     return f" (did you mean {nearest[0]!r}?)" if nearest else ""
+
+
+def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> None:
+    """Nothing.
+
+    :param otherwise: what else is allowed, as in "a callable"
+    :raises ValueError: if ``value`` is not one of the ``known`` names; hints at a near miss
+    """
+    names = list(known)
+    if not isinstance(value, str) or value not in names:
+        allowed = f"{otherwise} or one of" if otherwise else "one of"
+        raise ValueError(f"{name} must be {allowed} {names}, got {value!r}{did_you_mean(str(value), names)}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
-from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Info, Record, cut, infos_of
 from sb3_fair.zoo.envs.settings import require_one_of
@@ -43,11 +43,21 @@ class World:
     action_space: spaces.Space
     fairness_spec: FairnessSpec
     max_steps: int
-    """Steps after which an episode is truncated."""
+    """Steps after which an episode ends, if it did not before."""
     max_return: float = np.inf
     """Upper bound of an episode's return."""
     n_agents: int | None = None
     """None, or N: actions, observations, rewards and records have one more axis, the agents."""
+    scheme: Scheme | None = None
+    """The fairness scheme that the reward follows, if it follows one."""
+    stakeholders: tuple[int, ...] | None = None
+    """Whom each action serves, -1 if nobody; None if actions are not for stakeholders."""
+    default_memory: str | None = None
+    """The memory with which the reward is Markov, None if it is without."""
+    end: str = "truncated"
+    """How an episode ends after :attr:`max_steps`: ``"truncated"`` or ``"terminated"``."""
+    clock: bool = False
+    """Whether observations show the time."""
     rules: ClassVar[Mapping[str, Rule]] = {}
     """Baselines ``rule(world) -> action probabilities (n, n_actions)``, which may look into the hidden state."""
     render_mode: str | None = None
@@ -151,12 +161,15 @@ class WorldEnv(gym.Env):
         self.render_mode = self.world.render_mode = _checked(render_mode)
         self.observation_space = self.world.observation_space
         self.action_space = self.world.action_space
-        self.fairness_spec = self.world.fairness_spec
-        self.max_steps = self.world.max_steps
-        self.max_return = self.world.max_return
         self._check = ActionCheck(self.world)
         self._all = np.arange(1)
         self._seeded = False
+
+    def __getattr__(self, name: str) -> Any:
+        """What the scenario says of itself, as ``WorldVecEnv.get_attr`` tells it."""
+        if name.startswith("_") or name == "world":  # not there yet: copies and pickles are made without __init__
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.world, name)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         super().reset(seed=seed)

@@ -1,0 +1,38 @@
+"""Whom does a whole episode favour?
+
+Unlike the score of a scheme, what is summed here compares the stakeholders at every step: audits only.
+
+Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sb3_fair.fairness.statuses import Array, status_array, within
+
+
+def unfairness(status: ArrayLike) -> Array:
+    """U_i - mean(U) after each step, (..., T, n): negative is unfair to i, positive in favour of i.
+
+    :param status: (..., T, n)
+    """
+    array = status_array(status)
+    return array - array.mean(axis=-1, keepdims=True)
+
+
+def overall_unfairness(status: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+    """Unfairness, summed over the steps of each episode: (..., n).
+
+    :param status: (..., T, n)
+    :param lengths: (...) number of steps of each episode, the rest is padding; None: T
+    """
+    each = unfairness(status)
+    return np.where(within(lengths, each.shape[:-1])[..., None], each, 0.0).sum(axis=-2)
+
+
+def balance(status: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+    """Minus the sum of the squares of the overall unfairness: (...), 0 is fair, negative is unfair.
+
+    Arguments as for :func:`overall_unfairness`.
+    """
+    return -np.square(overall_unfairness(status, lengths)).sum(axis=-1)

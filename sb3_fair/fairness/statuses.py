@@ -1,0 +1,72 @@
+"""How did each stakeholder fare after each step of logged episodes?"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+def status_array(status: ArrayLike) -> Array:
+    """``status`` as (..., T, n), float64.
+
+    :raises ValueError: if it has another shape
+    """
+    array = np.asarray(status, dtype=np.float64)
+    if array.ndim < 2 or not array.shape[-1]:
+        raise ValueError(f"status must have the shape (..., T, n) with n > 0, got {array.shape}")
+    return array
+
+
+def within(lengths: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Which steps (..., T) = ``shape`` belong to their episodes.
+
+    :param lengths: (...) number of steps of each episode, the rest is padding; None: T
+    :raises ValueError: if the shapes differ, or a length is not in 0..T
+    """
+    if lengths is None:
+        return np.ones(shape, dtype=bool)
+    array = np.asarray(lengths)
+    if array.shape != shape[:-1] or (array.size and array.dtype.kind not in "iu"):
+        raise ValueError(f"lengths must be integers of shape {shape[:-1]}, got {lengths!r}")
+    if array.size and not 0 <= array.min() <= array.max() <= shape[-1]:
+        raise ValueError(f"lengths must be in 0..{shape[-1]}, got {lengths!r}")
+    return np.arange(shape[-1]) < array[..., None]
+
+
+def count_status(
+    actions: ArrayLike,
+    granted: ArrayLike | None = None,
+    *,
+    stakeholders: Sequence[int],
+    lengths: ArrayLike | None = None,
+) -> Array:
+    """How often each stakeholder was served up to and including each step, (..., T, n).
+
+    :param actions: (..., T) logged actions, int
+    :param granted: (..., T) whether each took effect (bool, or 0 and 1); None: all did
+    :param stakeholders: whom each action serves: a number from 0 on, -1 is nobody; n is one more than the largest
+    :param lengths: (...) number of steps of each episode; later ones count nothing, whatever they hold
+    :raises ValueError: if shapes differ or an action has no entry in ``stakeholders``
+    """
+    serves = np.asarray(stakeholders)
+    if serves.ndim != 1 or (serves.size and (serves.dtype.kind not in "iu" or serves.min() < -1)):
+        raise ValueError(f"stakeholders must be one integer of at least -1 per action, got {stakeholders!r}")
+    if not len(serves) or serves.max() < 0:
+        raise ValueError(f"stakeholders must serve somebody, got {stakeholders!r}")
+    taken = np.asarray(actions)
+    if not taken.ndim or (taken.size and taken.dtype.kind not in "iu"):
+        raise ValueError(f"actions must be integers of shape (..., T), got {actions!r}")
+    counted = within(lengths, taken.shape)
+    taken = np.where(counted, taken, 0).astype(int)
+    if taken.size and not 0 <= taken.min() <= taken.max() < len(serves):
+        raise ValueError(f"actions must be in 0..{len(serves) - 1}, got {taken.min()}..{taken.max()}")
+    if granted is not None:
+        effective = np.asarray(granted)
+        if effective.shape != taken.shape:
+            raise ValueError(f"granted must have the shape of actions {taken.shape}, got {effective.shape}")
+        counted = counted & (effective != 0)
+    served = (serves[taken][..., None] == np.arange(serves.max() + 1)) & counted[..., None]
+    return np.cumsum(served, axis=-2, dtype=np.float64)

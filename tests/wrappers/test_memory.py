@@ -1,0 +1,181 @@
+"""Do observations hold the memory of what was done, in every form of environment?"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3 import DQN
+from stable_baselines3.common import env_checker as sb3
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+from sb3_fair.fairness import Scheme
+from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation, augment, make_memory
+from tests.wrappers.town import LENGTH, Town
+
+
+class Tally:
+    """A memory of one's own: how many actions took effect."""
+
+    name, dim = "tally", 1
+    low, high = np.zeros(1, np.float32), np.full(1, 8, np.float32)
+
+    def initial(self, batch):
+        return np.zeros((*batch, 1), np.float32)
+
+    def update(self, memory, action, event):
+        return memory + event[..., :1].astype(np.float32)
+
+    def encode(self, memory):
+        return (memory / 8).astype(np.float32)
+
+    def status(self, memory):
+        return None
+
+    def sample_counterfactuals(self, memory, rng):
+        return memory
+
+
+def play(env, seed=0):
+    """Observations, actions and events of one random episode."""
+    rng = np.random.default_rng(seed)
+    obs, _ = env.reset(seed=seed)
+    observations, actions, events, over = [obs], [], [], False
+    while not over:
+        actions.append(int(rng.integers(3)))
+        obs, _, terminated, truncated, info = env.step(actions[-1])
+        observations.append(obs)
+        events.append(info["fair_event"])
+        over = terminated or truncated
+    return observations, np.array(actions), np.array(events, dtype=float)
+
+
+@pytest.mark.parametrize("name", ["full", "min", "reset+clock", "rounds(3)"])
+def test_the_observation_holds_the_memory_of_the_logged_decisions(name):
+    observations, actions, events = play(MemoryAugmentation(Town(), name))
+    expected = augment(actions, events, make_memory(name, (0, 1, 2), LENGTH))
+    np.testing.assert_array_equal([obs["memory"] for obs in observations], expected)
+
+
+def test_a_flat_observation_is_the_state_with_the_memory_last():
+    keys, _, _ = play(MemoryAugmentation(Town()))
+    flat, _, _ = play(MemoryAugmentation(Town(), flatten=True))
+    np.testing.assert_array_equal(flat, [np.concatenate((obs["state"], obs["memory"])) for obs in keys])
+
+
+def test_keys_of_a_dict_observation_stay():
+    env = gym.wrappers.TransformObservation(
+        Town(), lambda obs: {"present": obs}, gym.spaces.Dict(present=Town.observation_space)
+    )
+    env.max_steps = LENGTH
+    assert set(MemoryAugmentation(env).reset()[0]) == {"present", "memory"}
+    with pytest.raises(ValueError, match="flatten needs"):
+        MemoryAugmentation(env, flatten=True)
+
+
+@pytest.mark.parametrize("flatten", [False, True])
+def test_check_env_is_clean(flatten):
+    env = MemoryAugmentation(FairnessScheme(Town(), Scheme()), "full+clock", flatten=flatten)
+    check_env(env, skip_render_check=True)
+    sb3.check_env(env)
+
+
+@pytest.mark.parametrize(("vec_env", "flatten"), [(DummyVecEnv, False), (DummyVecEnv, True), (SubprocVecEnv, False)])
+def test_the_twin_shows_what_single_environments_show(vec_env, flatten):
+    single = DummyVecEnv([lambda: MemoryAugmentation(Town(), "full+clock", flatten=flatten)] * 2)
+    twin = VecMemoryAugmentation(vec_env([Town] * 2), "full+clock", flatten=flatten)
+    rng = np.random.default_rng(1)
+    for venv in (single, twin):
+        venv.seed(5)
+    assert single.observation_space == twin.observation_space
+    equal(single.reset(), twin.reset())
+    for _ in range(2 * LENGTH + 3):
+        actions = rng.integers(3, size=2)
+        (obs, _, done, infos), (other, _, _, others) = single.step(actions), twin.step(actions)
+        equal(obs, other)
+        for index in np.flatnonzero(done):
+            equal(infos[index]["terminal_observation"], others[index]["terminal_observation"])
+    assert twin.get_attr("memory")[0].name == single.get_attr("memory")[0].name == "full+clock"
+    single.close()
+    twin.close()
+
+
+def equal(first, second):
+    if isinstance(first, dict):
+        assert first.keys() == second.keys()
+        for key in first:
+            np.testing.assert_array_equal(first[key], second[key])
+    else:
+        np.testing.assert_array_equal(first, second)
+
+
+def test_any_off_policy_algorithm_trains_on_it():
+    env = FairnessScheme(Town(), Scheme())
+    DQN("MultiInputPolicy", MemoryAugmentation(env), learning_starts=10, device="cpu").learn(50)
+    DQN("MlpPolicy", MemoryAugmentation(env, flatten=True), learning_starts=10, device="cpu").learn(50)
+
+
+def test_a_memory_of_ones_own_is_shown():
+    observations, _, events = play(MemoryAugmentation(Town(), Tally()))
+    np.testing.assert_array_equal([obs["memory"][0] for obs in observations], [0, *np.cumsum(events[:, 0])])
+
+
+def test_the_limit_of_steps_of_a_registered_environment_bounds_counts():
+    env = MemoryAugmentation(gym.make("CartPole-v1"))
+    assert env.memory.high.tolist() == [500, 500]
+    with pytest.raises(ValueError, match="high must be given"):
+        MemoryAugmentation(gym.make("CartPole-v1").unwrapped)
+    assert MemoryAugmentation(gym.make("CartPole-v1").unwrapped, high=7).memory.high.tolist() == [7, 7]
+
+
+class Shrinking(Tally):
+    def update(self, memory, action, event):
+        return memory[..., 0]
+
+
+class Growing(Tally):
+    def update(self, memory, action, event):
+        return memory + 5
+
+
+class Double(Tally):
+    def encode(self, memory):
+        return memory.astype(float)
+
+
+class Wide(Tally):
+    def sample_counterfactuals(self, memory, rng):
+        return np.zeros((len(memory), 2))
+
+
+@pytest.mark.parametrize(
+    ("memory", "message"),
+    [
+        (Shrinking(), "update of the memory 'tally' must return the shape"),
+        (Double(), "rows of float32"),
+        (Wide(), "sample_counterfactuals of the memory 'tally' must return"),
+    ],
+)
+def test_a_memory_with_wrong_shapes_is_refused_at_once(memory, message):
+    with pytest.raises(ValueError, match=message):
+        MemoryAugmentation(Town(), memory)
+
+
+def test_a_memory_that_leaves_its_bounds_is_an_error():
+    env = MemoryAugmentation(Town(), Growing())
+    env.reset(seed=0)
+    env.step(0)
+    with pytest.raises(ValueError, match="memory must stay between low"):
+        env.step(0)
+
+
+def test_two_memories_are_refused():
+    with pytest.raises(ValueError, match="wrapped twice"):
+        MemoryAugmentation(MemoryAugmentation(Town()))
+
+
+def test_wrapping_does_not_move_the_generator_of_the_action_space():
+    first, second = Town(), Town()
+    for env in (first, second):
+        env.action_space = gym.spaces.Discrete(3, seed=0)
+    MemoryAugmentation(first)
+    assert [first.action_space.sample() for _ in range(9)] == [second.action_space.sample() for _ in range(9)]

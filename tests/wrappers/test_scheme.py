@@ -1,0 +1,180 @@
+"""Is the return of an episode the score of the fairness scheme?"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from stable_baselines3.common import env_checker as sb3
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+from sb3_fair.fairness import FairnessSpec, Scheme, count_status
+from sb3_fair.wrappers import FairEvent, FairMDP, FairnessScheme, VecFairnessScheme
+from tests.wrappers.town import LENGTH, Town
+
+
+def everybody_has_more(status, previous):
+    return status.min(axis=-1) > previous.min(axis=-1)
+
+
+SCHEMES = [
+    Scheme(),
+    Scheme(welfare="rawls", when=("period", 3)),
+    Scheme(welfare="rawls", when=("period", 3), restart=True),
+    Scheme(when="end"),
+    Scheme(temporal="last"),
+    Scheme(welfare="utilitarian", when=everybody_has_more),
+]
+
+
+class Generous(Town):
+    """Fairness counts in every step, also when nobody was served."""
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        info["fair_event"] = info["fair_event"]._replace(mask=1.0)
+        return obs, reward, terminated, truncated, info
+
+
+def play(env, seed):
+    rng = np.random.default_rng(seed)
+    env.reset(seed=seed)
+    actions, granted, rewards, over = [], [], [], False
+    while not over:
+        actions.append(int(rng.integers(3)))
+        _, reward, terminated, truncated, info = env.step(actions[-1])
+        granted.append(info["fair_event"].granted)
+        rewards.append(reward)
+        over = terminated or truncated
+    return np.array(actions), np.array(granted), np.array(rewards)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+def test_the_undiscounted_return_is_the_score(scheme):
+    env = FairnessScheme(Generous(), scheme)
+    for seed in range(5):
+        actions, granted, rewards = play(env, seed)
+        status = count_status(actions, granted, stakeholders=(0, 1, 2))
+        assert rewards.sum() == pytest.approx(scheme.score(status))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=str)
+def test_a_masked_step_pays_its_base_alone(scheme):
+    """The town's mask is 0 where nobody was served."""
+    _, granted, rewards = play(FairnessScheme(Town(), scheme), 3)
+    generous = play(FairnessScheme(Generous(), scheme), 3)[2]
+    np.testing.assert_array_equal(rewards, np.where(granted, generous, 0.0))
+
+
+def three_way(obs, action, info):
+    """Granted if present; one point is lost whenever the third is asked."""
+    return obs[action] == 1, -1.0 * (action == 2), 1.0
+
+
+class Silent(Town):
+    def step(self, action):
+        return *super().step(action)[:4], {}
+
+
+def test_an_environment_that_tells_nothing_gets_an_event():
+    env = FairnessScheme(Silent(), Scheme(welfare="utilitarian"), event=three_way)
+    obs, _ = env.reset(seed=1)
+    total = 0
+    for action in (0, 1, 2, 2, 1, 0, 2, 1):
+        present = obs[action]
+        obs, reward, _, _, info = env.step(action)
+        total += present
+        assert reward == total - (action == 2)
+        assert info["fair_event"] == (bool(present), -1.0 * (action == 2), 1.0)
+
+
+def test_without_events_every_action_takes_effect():
+    env = FairnessScheme(Silent(), Scheme(welfare="utilitarian", when="end"))
+    env.reset(seed=0)
+    assert [env.step(0)[1] for _ in range(LENGTH)] == [0] * (LENGTH - 1) + [LENGTH]
+
+
+def gain(info):
+    return [info["x"], 1.0]
+
+
+class Drawn(Silent):
+    """Publishes a number that is somebody's gain, and a vector reward."""
+
+    reward_dim = 2
+
+    def step(self, action):
+        return *super().step(action)[:4], {"x": float(action), "vector_reward": np.array([action, 1.0])}
+
+
+@pytest.mark.parametrize("status", [gain, "rewards"])
+def test_the_status_can_be_anything_that_adds_up(status):
+    env = FairnessScheme(Drawn(), Scheme(status=status, welfare="rawls"))
+    env.reset(seed=0)
+    assert [env.step(action)[1] for action in (0, 1, 2, 2, 0)] == [0, 1, 3, 4, 5]
+    np.testing.assert_array_equal(env.status, [5, 5])
+
+
+def test_groups_of_stakeholders_share_an_account():
+    env = FairnessScheme(Silent(), Scheme(welfare="relaxed_parity"), stakeholders=(0, 0, 1))
+    env.reset(seed=0)
+    assert [env.step(action)[1] for action in (0, 1, 2, 2, 2)] == [-1, -2, -1, 0, -1]
+
+
+def test_welfare_and_spread_join_the_figures_of_a_fairness_mdp():
+    spec = FairnessSpec(group=lambda obs, info: 0, notions=("SP",))
+    for env in (FairnessScheme(FairMDP(Town(), spec), Scheme()), FairMDP(FairnessScheme(Town(), Scheme()), spec)):
+        env.reset(seed=0)
+        assert {"SP", "welfare", "spread"} <= set(env.step(0)[4]["fairness"])
+
+
+@pytest.mark.parametrize(
+    ("vec_env", "scheme"),
+    [(DummyVecEnv, SCHEMES[0]), (DummyVecEnv, SCHEMES[2]), (DummyVecEnv, SCHEMES[3]), (SubprocVecEnv, SCHEMES[0])],
+    ids=str,
+)
+def test_the_twin_pays_what_single_environments_pay(vec_env, scheme):
+    single = DummyVecEnv([lambda: FairnessScheme(Town(), scheme)] * 2)
+    twin = VecFairnessScheme(vec_env([Town] * 2), scheme)
+    rng = np.random.default_rng(1)
+    for venv in (single, twin):
+        venv.seed(5)
+        venv.reset()
+    for _ in range(2 * LENGTH + 3):
+        actions = rng.integers(3, size=2)
+        (_, rewards, _, infos), (_, others, _, other_infos) = single.step(actions), twin.step(actions)
+        np.testing.assert_allclose(rewards, others, rtol=1e-6)
+        for info, other in zip(infos, other_infos, strict=True):
+            assert info["fair_event"] == other["fair_event"]
+            assert info["fairness"] == other["fairness"]
+    assert twin.get_attr("scheme")[0] == single.get_attr("scheme")[0]
+    single.close()
+    twin.close()
+
+
+def test_check_env_is_clean():
+    env = FairnessScheme(Town(), Scheme(when=("period", 3)))
+    check_env(env, skip_render_check=True)
+    sb3.check_env(env)
+
+
+def test_events_travel_as_arrays_and_as_numbers():
+    event = FairEvent(np.array([True, False]), np.zeros(2), np.ones(2))
+    assert event.array.tolist() == [[1, 0, 1], [0, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "message"),
+    [
+        (Scheme(temporal="min"), "temporal must be 'sum'"),
+        (Scheme(temporal="last", when=("period", 3)), "temporal must be 'sum'"),
+        (Scheme(status="rewards"), "needs a vector reward"),
+    ],
+)
+def test_schemes_that_are_no_reward_are_refused(scheme, message):
+    with pytest.raises(ValueError, match=message):
+        FairnessScheme(Town(), scheme)
+
+
+def test_counts_need_discrete_actions():
+    with pytest.raises(ValueError, match="needs Discrete actions"):
+        FairnessScheme(gym.make("Pendulum-v1"), Scheme())

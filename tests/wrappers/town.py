@@ -1,0 +1,38 @@
+"""A small town in which one of three people, each present or not, is served in every step."""
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+from sb3_fair.wrappers import FairEvent
+
+LENGTH = 8
+
+
+class Town(gym.Env):
+    """Whoever is absent cannot be served; the observation is who is present."""
+
+    observation_space = spaces.Box(0, 1, (3,), np.float32)
+    action_space = spaces.Discrete(3)
+    max_steps = LENGTH
+
+    def _present(self):
+        self.present = (self.np_random.random(3) < 0.8).astype(np.float32)
+        return self.present.copy()
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self._present(), {}
+
+    def step(self, action):
+        granted = bool(self.present[action])
+        self.t += 1
+        return self._present(), 0.0, False, self.t == LENGTH, {"fair_event": FairEvent(granted, 0.0, float(granted))}
+
+
+# Who is given the good and whether it arrives, at each of eight steps.
+ACTIONS = np.array([0, 1, 2, 0, 2, 1, 0, 2])
+GRANTED = np.array([1, 1, 0, 1, 1, 1, 0, 1])
+EVENTS = np.stack([GRANTED, np.zeros(8), GRANTED], axis=1)
+COUNTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0], [2, 1, 0], [2, 1, 1], [2, 2, 1], [2, 2, 1], [2, 2, 2]])

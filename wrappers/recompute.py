@@ -1,0 +1,68 @@
+"""What would a step have paid, had the memory of the past been another one?"""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.wrappers.memories import Memory
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Recompute:
+    """Next memories and rewards of steps, from their memories, actions and events alone.
+
+    reward = base + mask * B(m, m') * W(U(m')), with the filter of a period or of the end in the mask already.
+
+    :param memory: holds the status U, or its differences where the welfare needs no more
+    :param scheme: status, welfare and filter
+    :raises ValueError: if the reward is no function of the memory
+    """
+
+    def __init__(self, memory: Memory, scheme: Scheme) -> None:
+        self.memory, self.scheme = memory, scheme
+        start = memory.initial((1,))
+        if hasattr(memory, "differences") and scheme.status != "counts":
+            raise ValueError(
+                f"memory {memory.name!r} counts who was served, so the scheme's status must be 'counts' for its reward "
+                f"to follow from it, got {scheme.status!r}"
+            )
+        if memory.status(start) is not None:
+            self._status = memory.status
+        elif getattr(scheme.W, "shift_invariant", False) and _differences(memory, start) is not None:
+            self._status = memory.differences  # type: ignore[attr-defined]
+        else:
+            raise ValueError(
+                f"memory {memory.name!r} does not hold the status that the welfare {scheme.welfare!r} needs, so the "
+                "reward with another memory cannot be computed: use 'full', or train with n_counterfactual=0"
+            )
+        rounds = getattr(memory, "round_length", None)
+        wanted = scheme.period if scheme.restart else None
+        if hasattr(memory, "differences") and rounds != wanted:
+            allowed = f"'rounds({wanted})'" if wanted else "one that counts over the whole episode"
+            kind = "restarts" if wanted else "does not restart"
+            raise ValueError(f"memory must be {allowed} for a scheme whose status {kind}, got {memory.name!r}")
+
+    def __call__(self, memory: Array, action: Array, event: Array) -> tuple[Array, Array]:
+        """Next memories (..., dim) and rewards (...) from memories, actions (...) and events (..., 3)."""
+        following = self.memory.update(memory, action, event)
+        return following, self.reward(memory, following, event)
+
+    def reward(self, memory: Array, following: Array, event: Array) -> Array:
+        """Rewards (...) from the memories (..., dim) before and after the step and the events (..., 3)."""
+        status: Any = self._status(following)
+        counts = event[..., 2]
+        if callable(self.scheme.when):
+            previous: Any = self._status(memory)
+            counts = counts * self.scheme.holds(status, previous)
+        return event[..., 1] + np.where(counts, counts * self.scheme.W(status), 0.0)
+
+    def welfare(self, memory: Array) -> Array:
+        """W(U(m)), (...), of memories (..., dim)."""
+        return self.scheme.W(self._status(memory))
+
+
+def _differences(memory: Any, start: Array) -> Array | None:
+    return memory.differences(start) if hasattr(memory, "differences") else None
