@@ -16,13 +16,29 @@ if find_spec("sb3_fair.wrappers") is None:
 from sb3_fair.zoo import registration
 
 if TYPE_CHECKING:
+    from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
     from sb3_fair.zoo.build import make_vec
 
 __version__ = "0.1.0"
-__all__ = ["PCN", "__version__", "make_vec"]
+__all__ = [
+    "PCN",
+    "CounterfactualReplayBuffer",
+    "FairQCM",
+    "RecurrentDQN",
+    "TabularFairQCM",
+    "__version__",
+    "make_vec",
+]
 
-_HOMES = {"PCN": "sb3_fair.pcn", "make_vec": "sb3_fair.zoo.build"}
+_HOMES = {
+    "PCN": "sb3_fair.pcn",
+    "CounterfactualReplayBuffer": "sb3_fair.fair_qcm",
+    "FairQCM": "sb3_fair.fair_qcm",
+    "RecurrentDQN": "sb3_fair.fair_qcm",
+    "TabularFairQCM": "sb3_fair.fair_qcm",
+    "make_vec": "sb3_fair.zoo.build",
+}
 
 registration.register_all()
 

@@ -14,21 +14,21 @@ import numpy as np
 Record: TypeAlias = dict[str, Any]
 
 
-def cut(value: Any, index: int) -> Any:
+def cut(value: Any, index: int, rows: Any = ...) -> Any:
     """Entry of copy ``index``: plain Python numbers, None instead of NaN, arrays where a copy has several numbers.
 
     :param value: an array with the copies as first axis, or a (nested) dict or named tuple of such arrays. A boolean
         array ``present`` (n, m) in a dict selects which of the m rows of its neighbours exist.
+    :param rows: which rows of the copy's entry exist
     """
     if _is_named(value):
-        return value._make([cut(entry, index) for entry in value])
+        return value._make([cut(entry, index, rows) for entry in value])
     if isinstance(value, dict):
         present = value.get("present")
         if present is None:
-            return {key: cut(entry, index) for key, entry in value.items()}
-        rows = present[index]
-        return {key: _without_nan(entry[index][rows]) for key, entry in value.items() if key != "present"}
-    return _without_nan(value[index])
+            return {key: cut(entry, index, rows) for key, entry in value.items()}
+        return {key: cut(entry, index, present[index]) for key, entry in value.items() if key != "present"}
+    return _without_nan(value[index] if rows is ... else value[index][rows])
 
 
 def _without_nan(entry: Any) -> Any:
@@ -46,8 +46,8 @@ def _without_nan(entry: Any) -> Any:
 class Info(dict[str, Any]):
     """The info of one copy: a dict that cuts an entry out of the shared record when it is asked for.
 
-    Looking at the whole dict (iteration, ``copy``, ``repr``, ``==``) fills in every entry first; copies are linked to
-    the record still, deep copies and pickles are plain dicts.
+    Looking at the whole dict (iteration, ``repr``, ``==``) fills in every entry first; copies are linked to the record
+    too, deep copies and pickles are plain dicts.
     """
 
     __slots__ = ("index", "record")
@@ -97,7 +97,7 @@ class Info(dict[str, Any]):
 
     def copy(self) -> "Info":
         clone = Info(self.record, self.index)
-        clone.update(self)
+        dict.update(clone, dict.items(self))
         return clone
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:

@@ -22,18 +22,23 @@ Array: TypeAlias = NDArray[Any]
 
 @runtime_checkable
 class Memory(Protocol):
-    """What a user's own memory has to offer; every method takes any leading axes.
+    """What a user's own memory has to offer; every method takes any leading axes."""
 
-    :param name: what to call it
-    :param dim: how many numbers it holds
-    :param low: smallest value of each, (dim,)
-    :param high: largest value of each, (dim,)
-    """
+    @property
+    def name(self) -> str:
+        """What to call it."""
 
-    name: str
-    dim: int
-    low: Array
-    high: Array
+    @property
+    def dim(self) -> int:
+        """How many numbers it holds."""
+
+    @property
+    def low(self) -> Array:
+        """Smallest value of each, (dim,)."""
+
+    @property
+    def high(self) -> Array:
+        """Largest value of each, (dim,)."""
 
     def initial(self, batch: tuple[int, ...]) -> Array:
         """Memories at the beginning of an episode, (*batch, dim)."""
@@ -151,7 +156,7 @@ class FullMemory(_Known):
         """
         steps = np.indices((self.window,) * self.dim, dtype=np.float32).reshape(self.dim, -1).T + 1
         candidates = memory[:, None] + steps
-        return candidates, (candidates <= self.high).all(axis=-1)
+        return candidates, np.all(candidates <= self.high, axis=-1)
 
 
 class _Relative(FullMemory):
@@ -407,7 +412,7 @@ class ProductMemory(_Known):
         """All parts at their beginning."""
         return np.concatenate([part.initial(batch) for part in self.parts], axis=-1)
 
-    def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
+    def update(self, memory: Array, action: Array, event: Array) -> Array:
         """Each part by itself."""
         return self._joined(lambda part, own: part.update(own, action, event), memory)
 
@@ -470,7 +475,8 @@ def make_memory(
     """
     parts = memory.replace(" ", "").split("+") if isinstance(memory, str) else memory
     if isinstance(parts, Memory):
-        return replace(parts, window=window) if window and hasattr(parts, "window") else parts  # type: ignore[type-var]
+        own: Any = parts
+        return replace(own, window=window) if window and hasattr(own, "window") else own
     if not isinstance(parts, Sequence) or not parts:
         missing = [name for name in _PROTOCOL if not hasattr(parts, name)]
         raise TypeError(f"memory must be a name or have all a Memory has (missing: {missing}), got {memory!r}")

@@ -31,12 +31,13 @@ class Recompute:
             )
         if memory.status(start) is not None:
             self._status = memory.status
-        elif getattr(scheme.W, "shift_invariant", False) and _differences(memory, start) is not None:
+        elif needs_differences_only(scheme) and _differences(memory, start) is not None:
             self._status = memory.differences  # type: ignore[attr-defined]
         else:
             raise ValueError(
-                f"memory {memory.name!r} does not hold the status that the welfare {scheme.welfare!r} needs, so the "
-                "reward with another memory cannot be computed: use 'full', or train with n_counterfactual=0"
+                f"memory {memory.name!r} does not hold the status that the welfare {scheme.welfare!r} and the filter "
+                f"{scheme.when!r} need, so the reward with another memory cannot be computed: use 'full', or train "
+                "with n_counterfactual=0"
             )
         rounds = getattr(memory, "round_length", None)
         wanted = scheme.period if scheme.restart else None
@@ -62,6 +63,11 @@ class Recompute:
     def welfare(self, memory: Array) -> Array:
         """W(U(m)), (...), of memories (..., dim)."""
         return self.scheme.W(self._status(memory))
+
+
+def needs_differences_only(scheme: Scheme) -> bool:
+    """Whether a number added to everybody's status changes neither the welfare nor when it is assessed."""
+    return getattr(scheme.W, "shift_invariant", False) and not callable(scheme.when)
 
 
 def _differences(memory: Any, start: Array) -> Array | None:

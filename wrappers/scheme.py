@@ -16,6 +16,7 @@ from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.events import EventOf, FairEvent, checked_stakeholders, events_of, increments, served_by
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of
+from sb3_fair.wrappers.recompute import needs_differences_only
 
 
 def as_reward(scheme: Scheme) -> Scheme:
@@ -31,6 +32,20 @@ def as_reward(scheme: Scheme) -> Scheme:
             f"got {scheme.temporal!r}"
         )
     return scheme
+
+
+def memory_enough(scheme: Scheme, inside: str | None, clock: bool) -> str:
+    """The name of the memory with which the reward of ``scheme`` is Markov.
+
+    :param inside: the memory that the environment asks for
+    :param clock: whether its observations show the time
+    """
+    if scheme.restart:
+        return f"rounds({scheme.period})"
+    enough = inside if inside and needs_differences_only(scheme) else "full"
+    if clock or not scheme.time_based:
+        return enough
+    return f"{enough}+counter({scheme.period})" if scheme.period else f"{enough}+clock"
 
 
 class Assessment:
@@ -111,7 +126,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
     (Alamdari et al., "Remembering to Be Fair", Sections 5.1, 5.3) plus what the environment demands of its own: base
     and mask come from its ``info["fair_event"]``, else they are 0 and 1. ``info["fair_event"]`` tells the new ones,
     ``info["fairness"]`` has ``welfare`` and ``spread`` (largest minus smallest status). The attributes ``scheme`` and
-    ``status`` (n,) show the scheme and the present status. Batched twin: :class:`VecFairnessScheme`.
+    ``status`` (n,) show the scheme and the present status, ``default_memory`` names a memory that is enough.
+    Batched twin: :class:`VecFairnessScheme`.
 
     :param scheme: status, welfare, temporal aggregation and filter; ``temporal="last"`` is paid at the end,
         ``"discounted"`` leaves discounting to the algorithm
@@ -143,6 +159,9 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         dim = attribute_of(env, "reward_dim")
         self._assessment = Assessment(1, scheme, env.action_space, self.stakeholders, dim, event)
         self.scheme = self._assessment.scheme
+        self.default_memory = memory_enough(
+            self.scheme, attribute_of(env, "default_memory"), attribute_of(env, "clock", False)
+        )
         self._obs: Any = None
 
     @property
@@ -167,7 +186,7 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class VecFairnessScheme(VecLayer):
     """:class:`FairnessScheme` for a VecEnv; ``status`` is (n_envs, n)."""
 
-    published = ("scheme", "stakeholders")
+    published = ("scheme", "stakeholders", "default_memory")
 
     def __init__(
         self,
@@ -182,6 +201,9 @@ class VecFairnessScheme(VecLayer):
         dim = attribute(venv, "reward_dim")
         self._assessment = Assessment(venv.num_envs, scheme, venv.action_space, self.stakeholders, dim, event)
         self.scheme = self._assessment.scheme
+        self.default_memory = memory_enough(
+            self.scheme, attribute(venv, "default_memory"), attribute(venv, "clock", False)
+        )
 
     @property
     def status(self) -> NDArray[np.float64] | None:

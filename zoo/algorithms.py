@@ -14,7 +14,7 @@ class Algorithm:
 
     :param path: ``"module:Class"``, imported when it is used
     :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
-    :param policy: policy by default
+    :param policy: policy by default; None: it takes none
     :param about: what it is, in a few words
     """
 
@@ -22,7 +22,7 @@ class Algorithm:
     path: str
     about: str
     vector: bool = False
-    policy: str = "MlpPolicy"
+    policy: str | None = "MlpPolicy"
 
     @property
     def cls(self) -> Any:
@@ -42,6 +42,19 @@ ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm("pcn", "sb3_fair.pcn:PCN", "Pareto Conditioned Networks: the whole trade-off at once", vector=True),
+        Algorithm(
+            "fair_qcm",
+            "sb3_fair.fair_qcm:FairQCM",
+            "Deep Q-learning with counterfactual memories: fairness of the whole past",
+            policy="MultiInputPolicy",
+        ),
+        Algorithm(
+            "tabular_fair_qcm",
+            "sb3_fair.fair_qcm:TabularFairQCM",
+            "FairQCM with a table, for small worlds",
+            policy=None,
+        ),
+        Algorithm("recurrent_dqn", "sb3_fair.fair_qcm:RecurrentDQN", "Deep Q-learning with a GRU for a memory"),
         Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
         Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
         Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network"),

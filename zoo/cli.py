@@ -41,7 +41,12 @@ def envs() -> None:
 
 @app.command()
 def train(
-    algo: Annotated[str, typer.Option(help="pcn, ppo, a2c, dqn, trpo, qrdqn or ppo_lstm.")],
+    algo: Annotated[
+        str,
+        typer.Option(
+            help="pcn, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, trpo, qrdqn or ppo_lstm.",
+        ),
+    ],
     env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`.")],
     seed: Seed = 0,
     objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
@@ -53,6 +58,7 @@ def train(
     ] = None,
     window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
     emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
     n_timesteps: Steps = None,
     n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
     param: Annotated[
@@ -83,6 +89,7 @@ def train(
         n_envs=n_envs,
         env_kwargs={**_settings("--env-param", env_param), **chosen},
         hyperparams=_settings("--param", param),
+        preset=preset,
     )
     _threads(num_threads)
     run = train(plan, log_dir=log_dir, command=_command(), device=device, progress=progress)
@@ -156,10 +163,27 @@ def hiring(
     log_dir: LogDir = Path("logs/study"),
 ) -> None:
     """Trains PCN over seeds and measures its trade-offs on fresh episodes; goes on where it was interrupted."""
-    from sb3_fair.zoo.study import study
+    from sb3_fair.zoo.studies.hiring import study
 
     _threads(1)
     study(env, range(seeds), n_timesteps=n_timesteps, n_eval_episodes=n_eval_episodes, log_dir=log_dir)
+
+
+@benchmark.command("fair-qcm")
+def fair_qcm(
+    experiment: Annotated[
+        list[str] | None, typer.Option(help="doughnut, loans, gaussian, tabular or visits; repeatable. All by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 10,
+    quick: Annotated[bool, typer.Option(help="Two seeds and a fifth of the steps.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    log_dir: LogDir = Path("logs/fair-qcm"),
+) -> None:
+    """Compares memories and counterfactual replay over seeds; goes on where it was interrupted."""
+    from sb3_fair.zoo.studies.fair_qcm import EXPERIMENTS, study
+
+    chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
+    study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 def main() -> None:

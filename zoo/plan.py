@@ -36,7 +36,7 @@ class Plan:
     seed: int
     n_timesteps: int
     n_envs: int
-    policy: str
+    policy: str | None
     n_eval_episodes: int = 10
     weights: tuple[float, ...] | None = None
     audit: tuple[str, ...] = AUDIT
@@ -78,14 +78,16 @@ def make_plan(
     n_envs: int | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
     hyperparams: Mapping[str, Any] | None = None,
+    preset: str | None = None,
 ) -> Plan:
     """The defaults of the algorithm for this environment, with everything that is given in their place.
 
+    :param preset: other defaults than the usual ones, e.g. ``"paper"``
     :raises InputError: if a name is unknown or weights and objectives do not match
     """
     algorithm = find_algorithm(algo)
     env = names.environment(env)
-    defaults = default_settings(algorithm, env)
+    defaults = default_settings(algorithm, env, preset)
     settings = {**defaults.pop("env_kwargs", {}), **(env_kwargs or {})}
     if objectives is not None:
         settings["objectives"] = list(objectives)
@@ -110,14 +112,23 @@ def make_plan(
     )
 
 
-def default_settings(algorithm: Algorithm, env: str) -> dict[str, Any]:
+def default_settings(algorithm: Algorithm, env: str, preset: str | None = None) -> dict[str, Any]:
     """The entry of the environment in the algorithm's YAML file, or the file's ``default``.
 
-    :raises InputError: if the entry has a key that is neither ours nor an argument of the algorithm
+    :param preset: of the entry ``"<env>: <preset>"``
+    :raises InputError: if there is no such preset, or the entry has a key that is neither ours nor an argument of the
+        algorithm
     """
     text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm.name}.yml").read_text(encoding="utf-8")
     table = yaml.safe_load(text)
-    entry: dict[str, Any] = table.get(env.removeprefix(PREFIX), table["default"])
+    bare = env.removeprefix(PREFIX)
+    if preset is not None:
+        presets = [key.split(": ")[1] for key in table if key.startswith(f"{bare}: ")]
+        if preset not in presets:
+            known = f"one of {', '.join(presets)}" if presets else "left out"
+            raise InputError(f"preset must be {known} for {algorithm.name} on {bare}, got {preset!r}")
+        bare = f"{bare}: {preset}"
+    entry: dict[str, Any] = table.get(bare, table["default"])
     for key in entry:
         names.choose(f"setting in {algorithm.name}.yml", key, [*PLAN_KEYS, *algorithm.settings])
     return dict(entry)

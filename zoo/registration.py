@@ -11,6 +11,10 @@ from typing import Any
 import gymnasium as gym
 
 HIRING = "sb3_fair.zoo.envs.hiring:HiringWorld"
+DOUGHNUT = "sb3_fair.zoo.envs.doughnut:DoughnutWorld"
+LOANS = "sb3_fair.zoo.envs.loans:LoanAllocationWorld"
+VISITS = "sb3_fair.zoo.envs.visits:HomeVisitsWorld"
+VACCINES = "sb3_fair.zoo.envs.vaccines:VaccineDeliveryWorld"
 POPULATIONS = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
 BIASES = {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}
 
@@ -23,6 +27,14 @@ def _hiring() -> Iterator[tuple[str, dict[str, Any]]]:
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     **{env_id: (HIRING, settings) for env_id, settings in _hiring()},
+    "sb3_fair/Doughnut-v0": (DOUGHNUT, {}),
+    "sb3_fair/Doughnut-Small-v0": (DOUGHNUT, {"n_people": 3, "episode_length": 12}),
+    "sb3_fair/Doughnut-Clock-v0": (DOUGHNUT, {"clock": True, "end": "terminated"}),
+    "sb3_fair/LoanAllocation-v0": (LOANS, {}),
+    "sb3_fair/LoanAllocation-Code-v0": (LOANS, {"start_levels": (4, 4, 7, 7)}),
+    "sb3_fair/LoanAllocation-Gaussian-v0": (LOANS, {"credit": "gaussian"}),
+    "sb3_fair/HomeVisits-v0": (VISITS, {}),
+    "sb3_fair/VaccineDelivery-v0": (VACCINES, {}),
 }
 
 

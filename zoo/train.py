@@ -64,7 +64,9 @@ def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)
-    model = plan.algorithm.cls(plan.policy, venv, seed=plan.seed, device=device, verbose=0, **hyperparams)
+    if plan.policy is not None:
+        hyperparams |= {"policy": plan.policy, "device": device}
+    model = plan.algorithm.cls(env=venv, seed=plan.seed, verbose=0, **hyperparams)
     if isinstance(venv, VecChoices):
         venv.follow(model)
     return model

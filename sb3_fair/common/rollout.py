@@ -95,9 +95,10 @@ def twin(venv: VecEnv) -> VecEnv:
 
 @contextmanager
 def seeded(seed: int, model: Any = None) -> Iterator[None]:
-    """What SB3's models sample from starts at ``seed`` and is put back afterwards: global generators, action space."""
+    """What models sample from starts at ``seed`` and is put back afterwards: SB3's use the global generators and the
+    action space, ours their own ``rng``."""
     states = random.getstate(), np.random.get_state()  # noqa: NPY002
-    space = getattr(model, "action_space", None)
+    space, rng = getattr(model, "action_space", None), getattr(model, "rng", None)
     with th.random.fork_rng():
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
@@ -105,6 +106,8 @@ def seeded(seed: int, model: Any = None) -> Iterator[None]:
         if space is not None:
             model.action_space = copy.deepcopy(space)
             model.action_space.seed(seed)
+        if rng is not None:
+            model.rng = np.random.default_rng((seed, 2))
         try:
             yield
         finally:
@@ -112,3 +115,5 @@ def seeded(seed: int, model: Any = None) -> Iterator[None]:
             np.random.set_state(states[1])  # noqa: NPY002
             if space is not None:
                 model.action_space = space
+            if rng is not None:
+                model.rng = rng

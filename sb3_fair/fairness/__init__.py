@@ -5,6 +5,7 @@ higher is better.
 """
 
 from sb3_fair.fairness.chance import chance_level
+from sb3_fair.fairness.conditions import NewMultiple
 from sb3_fair.fairness.distances import DISTANCES, Distance, distance_matrix
 from sb3_fair.fairness.fairness_tracker import FairnessTracker
 from sb3_fair.fairness.favour import balance, overall_unfairness, unfairness
@@ -35,6 +36,7 @@ __all__ = [
     "Individual",
     "Interaction",
     "NeighbourNotion",
+    "NewMultiple",
     "Notion",
     "PairNotion",
     "Scheme",

@@ -7,6 +7,7 @@ the single environment seeded s + i.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import ismethod
 from typing import Any, ClassVar, TypeAlias
 
 import gymnasium as gym
@@ -169,7 +170,10 @@ class WorldEnv(gym.Env):
         """What the scenario says of itself, as ``WorldVecEnv.get_attr`` tells it."""
         if name.startswith("_") or name == "world":  # not there yet: copies and pickles are made without __init__
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return getattr(self.world, name)
+        value = getattr(self.world, name)
+        if ismethod(value):  # what moves a world is not for the outside
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return value
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         super().reset(seed=seed)

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.zoo import study
+from sb3_fair.zoo.studies import hiring
 
 
 def policy(name, r, fair, aim=None, sp=-0.02):
@@ -32,7 +32,7 @@ def test_claims_of_a_front():
         policy("useless", 60, -0.6, aim=(50, 0, -0.6)),
     ]
     rules = {"patient oracle": policy("patient oracle", 125, -0.8)}
-    figures = study.claims(front, rules, {"R": 0.0, "SP": 0.1, "IF": 0.0})
+    figures = hiring.claims(front, rules, {"R": 0.0, "SP": 0.1, "IF": 0.0})
     assert figures["best R"] == 100 and figures["R of patient oracle"] == 125
     assert figures["share of the patient oracle"] == pytest.approx(0.8)
     assert figures["IF gained at 70% of the best R"] == pytest.approx(0.2)
@@ -45,10 +45,10 @@ def test_claims_of_a_front():
 
 def test_mean_and_interval():
     values = [1.0, 2.0, 4.0]
-    mean, low, high = study.mean_and_interval(values)
+    mean, low, high = hiring.mean_and_interval(values)
     expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
     assert mean == pytest.approx(7 / 3) and (low, high) == pytest.approx(expected)
-    assert study.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
+    assert hiring.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
 
 
 def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
@@ -57,12 +57,12 @@ def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
         "hyperparams": {"n_fill_episodes": 5, "n_updates": 2, "eval_freq": 0, "n_eval_episodes": 2},
         "log_dir": tmp_path,
     }
-    first = study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
-    monkeypatch.setattr(study, "train", None)
-    again = study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    first = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    monkeypatch.setattr(hiring, "train", None)
+    again = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
     np.testing.assert_equal(again, first)
-    assert (tmp_path / "study.json").is_file()
+    assert (tmp_path / "hiring.json").is_file()
     monkeypatch.undo()
     longer = {**wishes, "n_timesteps": 500}
-    study.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **longer)
+    hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **longer)
     assert len(list(tmp_path.glob("pcn/*/front.json"))) == 2

@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.table import Table
-from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import misses
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
 from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.train import train
 
@@ -102,15 +101,6 @@ def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Fig
             figures[f"{name} missed, {way}"] = float(column.mean()) if len(rows) else np.nan
         figures[f"mean missed, {way}"] = float(rows.mean()) if len(rows) else np.nan
     return figures
-
-
-def mean_and_interval(values: Sequence[float]) -> list[float]:
-    """Mean, and the ends of its 95 % confidence interval (Student t)."""
-    array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    if len(array) == 1:
-        return [float(array[0])] * 3
-    half = stats.t.ppf(0.975, len(array) - 1) * stats.sem(array)
-    return [float(array.mean()), float(array.mean() - half), float(array.mean() + half)]
 
 
 def _table(rows: dict[int, Figures], summary: dict[str, list[float]]) -> Table:

@@ -1,0 +1,375 @@
+"""How does one step teach what it would have meant with another memory of the past?
+
+A real transition (s, m, a, event, s', m') is as good for any other memory c: (s, c, a, s', mu(c, a, event)), with the
+reward that the event tells (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps real
+transitions only and relabels most of every batch with memories drawn anew; ``"rows"`` stores the relabelled
+transitions of a step beside it, as the paper does.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
+from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_fair.fair_qcm.environment import check_raw
+from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.validation import integer, number, one_of
+from sb3_fair.wrappers.events import FairEvent
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.memories import Memory, make_memory
+from sb3_fair.wrappers.memory import MEMORY
+from sb3_fair.wrappers.recompute import Recompute
+
+Array: TypeAlias = NDArray[Any]
+Storage: TypeAlias = Literal["virtual", "rows"]
+TOLERANCE = 1e-3
+"""Rewards and memories are stored as float32, so what is recomputed differs from them a little."""
+
+
+def each(change: Callable[[Any], Any], observations: Any) -> Any:
+    """``change`` of an array, or of every array in a dict."""
+    if isinstance(observations, dict):
+        return {key: change(array) for key, array in observations.items()}
+    return change(observations)
+
+
+class _Counterfactual(ReplayBuffer):
+    """What both buffers share; arguments: :class:`CounterfactualReplayBuffer`."""
+
+    space_type: ClassVar[type[spaces.Space]]
+    samples_type: ClassVar[Any]
+
+    def __init__(
+        self,
+        buffer_size: int,
+        observation_space: spaces.Space,
+        action_space: spaces.Space,
+        device: th.device | str = "auto",
+        n_envs: int = 1,
+        optimize_memory_usage: bool = False,
+        handle_timeout_termination: bool = True,
+        *,
+        memory: Memory | None = None,
+        scheme: Scheme | None = None,
+        n_counterfactual: int = 4,
+        storage: Storage = "virtual",
+        shaping: Literal["potential"] | None = None,
+        gamma: float | None = None,
+        reward_scale: float = 1.0,
+        window: int | None = None,
+        seed: int | Sequence[int] | None = None,
+        **others: Any,
+    ) -> None:
+        _refuse(others, optimize_memory_usage)
+        if not isinstance(observation_space, self.space_type):
+            raise ValueError(
+                f"observation_space must be a {self.space_type.__name__} for a {type(self).__name__} (there is one for "
+                f"Dict, one for Box), got {observation_space}"
+            )
+        self.n_counterfactual = integer("n_counterfactual", n_counterfactual, 0)
+        self.reward_scale = number("reward_scale", reward_scale)
+        if self.reward_scale <= 0:
+            raise ValueError(f"reward_scale must be positive, got {reward_scale!r}")
+        one_of("storage", storage, ("virtual", "rows"))
+        if shaping is not None:
+            one_of("shaping", shaping, ("potential",), "None")
+        if shaping and (gamma is None or not 0 <= gamma < 1):
+            raise ValueError(f"gamma must be the algorithm's, in [0, 1), for shaping='potential', got {gamma!r}")
+        self.shaping = shaping
+        self.gamma = gamma
+        self.relabels = self.n_counterfactual > 0 or shaping is not None
+        self.stores_rows = self.n_counterfactual > 0 and storage == "rows"
+        self.cf_share = 0.0
+        """Share of relabelled rows in the last batch."""
+        super().__init__(
+            buffer_size,
+            observation_space,
+            action_space,
+            device,
+            n_envs=1 if self.stores_rows else n_envs,
+            optimize_memory_usage=False,
+            handle_timeout_termination=handle_timeout_termination,
+        )
+        if not self.relabels:
+            return
+        if memory is None or scheme is None:
+            raise ValueError(
+                "memory and scheme must be given, as replay_buffer_kwargs={'memory': env.get_attr('memory')[0], "
+                f"'scheme': env.get_attr('scheme')[0]}}, got {memory!r} and {scheme!r}"
+            )
+        self._check_spaces(observation_space, action_space, memory)
+        self.memory = memory if window is None else _with_window(memory, integer("window", window, 1))
+        self.recompute = Recompute(self.memory, scheme)
+        self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
+        if self.stores_rows:
+            if not hasattr(memory, "rows"):
+                raise ValueError(f"memory must have a method rows for storage='rows', got {memory.name!r}")
+            memory.rows(memory.initial((1,)))  # some refuse
+            self.counterfactual = np.zeros(self.buffer_size, dtype=bool)
+        else:
+            shape = (self.buffer_size, self.n_envs)
+            self.granted, self.mask = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+            self.base = np.zeros(shape, dtype=np.float32)
+
+    def _check_spaces(self, observation_space: spaces.Space, action_space: spaces.Space, memory: Memory) -> None:
+        if not isinstance(action_space, spaces.Discrete):
+            raise ValueError(f"action_space must be Discrete, got {action_space}")
+        shown = observation_space
+        if isinstance(shown, spaces.Dict):
+            shown = shown.spaces.get(MEMORY, shown)
+            fits = shown.shape == (memory.dim,)
+        else:
+            fits = len(shown.shape or ()) == 1 and shown.shape[0] > memory.dim  # type: ignore[index]
+        if not fits:
+            raise ValueError(
+                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
+                f"{observation_space}: wrap the environment in MemoryAugmentation"
+            )
+
+    def _memory_of(self, observations: Any) -> Array:
+        """The memories (..., dim) in observations, to read or write."""
+        found: Array = observations[MEMORY] if isinstance(observations, dict) else observations[..., -self.memory.dim :]
+        return found
+
+    # ---------------------------------------------------------------- storing
+
+    def add(
+        self, obs: Any, next_obs: Any, action: Array, reward: Array, done: Array, infos: list[dict[str, Any]]
+    ) -> None:
+        """Stores a step of every environment; ``infos`` tell the ``fair_event``.
+
+        :raises ValueError: if they do not
+        """
+        if not self.relabels:
+            super().add(obs, next_obs, action, reward, done, infos)
+            return
+        event = _events(infos)
+        if self.stores_rows:
+            self._add_rows(obs, next_obs, np.asarray(action), reward, done, infos, event)
+            return
+        self.granted[self.pos], self.base[self.pos], self.mask[self.pos] = event
+        super().add(obs, next_obs, action, reward, done, infos)
+
+    def _add_rows(
+        self,
+        obs: Any,
+        next_obs: Any,
+        action: Array,
+        reward: Array,
+        done: Array,
+        infos: list[dict[str, Any]],
+        event: FairEvent,
+    ) -> None:
+        memory = self._memory_of(obs)
+        candidates, valid = self.memory.rows(memory)  # type: ignore[attr-defined]
+        kept = np.pad(valid, ((0, 0), (1, 0)), constant_values=True)  # the real row first
+        copy, place = np.nonzero(kept)
+        memories = np.concatenate((memory[:, None], candidates), axis=1)[kept]
+        done = np.asarray(done, dtype=bool)
+        timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
+        timeouts &= self.handle_timeout_termination
+        ended = (done & ~timeouts)[copy]
+        following, rewards = self._relabelled(memories, action.reshape(-1)[copy], event.array[copy])
+        self._check_real(following[place == 0], rewards[place == 0], self._memory_of(next_obs), reward)
+        rewards = self._shaped(rewards, memories, following, ended)
+
+        slots = (self.pos + np.arange(len(copy))) % self.buffer_size
+        self._write(self.observations, slots, obs, copy, memories)
+        self._write(self.next_observations, slots, next_obs, copy, following)
+        self.actions[slots, 0] = action.reshape(-1, self.action_dim)[copy]
+        self.rewards[slots, 0] = rewards
+        self.dones[slots, 0] = done[copy]
+        self.timeouts[slots, 0] = timeouts[copy]
+        self.counterfactual[slots] = place > 0
+        self.full = self.full or self.pos + len(copy) >= self.buffer_size
+        self.pos = (self.pos + len(copy)) % self.buffer_size
+
+    def _write(self, stored: Any, slots: Array, observations: Any, copy: Array, memories: Array) -> None:
+        if isinstance(stored, dict):
+            for key, array in stored.items():
+                array[slots, 0] = np.asarray(observations[key]).reshape(-1, *array.shape[2:])[copy]
+        else:
+            stored[slots, 0] = observations[copy]
+        self._memory_of(stored)[slots, 0] = memories
+
+    # ---------------------------------------------------------------- sampling
+
+    def _get_samples(self, batch_inds: Array, env: VecNormalize | None = None) -> Any:
+        if not self.relabels:
+            samples = super()._get_samples(batch_inds, env)
+            return samples if self.reward_scale == 1 else samples._replace(rewards=samples.rewards * self.reward_scale)
+        check_raw(env)
+        if self.stores_rows:
+            self.cf_share = float(self.counterfactual[batch_inds].mean())
+            return super()._get_samples(batch_inds, env)
+
+        # the first rows of the batch are relabelled: all rows are drawn alike, so no further draw need choose them
+        n_rows = len(batch_inds)
+        n_virtual = n_rows * self.n_counterfactual // (self.n_counterfactual + 1)
+        self.cf_share = n_virtual / n_rows
+        rows = batch_inds * self.n_envs + np.random.randint(0, high=self.n_envs, size=n_rows)  # noqa: NPY002 (as SB3)
+
+        def drawn(stored: Array) -> Array:
+            return stored.reshape(-1, *stored.shape[2:]).take(rows, axis=0)
+
+        observations, next_observations = each(drawn, self.observations), each(drawn, self.next_observations)
+        actions, paid = drawn(self.actions), drawn(self.rewards)
+        ended = drawn(self.dones) * (1 - drawn(self.timeouts))
+        event = FairEvent(drawn(self.granted), drawn(self.base), drawn(self.mask)).array
+
+        memory, next_memory = self._memory_of(observations), self._memory_of(next_observations)
+        if n_virtual:
+            memory[:n_virtual] = self.memory.sample_counterfactuals(memory[:n_virtual], self.rng)
+        following, rewards = self._relabelled(memory, actions[:, 0], event)
+        real = slice(n_virtual, None)
+        self._check_real(following[real], rewards[real], next_memory[real], paid[real])
+        next_memory[...] = following
+        rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
+        return self.samples_type(
+            observations=each(self._tensor, self._normalize_obs(observations, env)),
+            actions=self._tensor(actions),
+            next_observations=each(self._tensor, self._normalize_obs(next_observations, env)),
+            dones=self._tensor(ended[:, None]),
+            rewards=self._tensor(self._normalize_reward(rewards[:, None], env)),
+        )
+
+    def _tensor(self, array: Array) -> th.Tensor:
+        return self.to_torch(array, copy=False)  # batches are new arrays already
+
+    # ---------------------------------------------------------------- arithmetic
+
+    def _relabelled(self, memory: Array, action: Array, event: Array) -> tuple[Array, Array]:
+        """Next memories (m, dim) and rewards (m,) of transitions that begin with the memories (m, dim).
+
+        :raises ValueError: if the memory misbehaves
+        """
+        following, rewards = self.recompute(memory, action, event)
+        name, low, high = self.memory.name, self.memory.low, self.memory.high
+        if following.shape != memory.shape or rewards.shape != memory.shape[:1]:
+            raise ValueError(f"update of the memory {name!r} must return {memory.shape}, got {following.shape}")
+        for numbers in (memory, following):
+            if not ((numbers >= low) & (numbers <= high)).all():
+                raise ValueError(f"memory {name!r} must stay between low {low} and high {high}, got {numbers.tolist()}")
+        if not np.isfinite(rewards).all():
+            raise ValueError(f"welfare must be finite for every memory from {low} to {high}, got {rewards.tolist()}")
+        return following, rewards
+
+    def _check_real(self, following: Array, rewards: Array, next_memory: Array, paid: Array) -> None:
+        """:raises ValueError: if real transitions are not what the memory and the scheme say"""
+        for name, computed, real in (("next memories", following, next_memory), ("rewards", rewards, paid)):
+            wrong = np.abs(computed - real) > TOLERANCE + TOLERANCE * np.abs(real)
+            if wrong.any():
+                row = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))[0]
+                raise ValueError(
+                    f"memory {self.memory.name!r} and scheme must be the environment's, whose reward is base + mask * "
+                    f"B * W(U) of info['fair_event']: {name} such as {real[row].tolist()} are recomputed as "
+                    f"{computed[row].tolist()}"
+                )
+
+    def _shaped(self, rewards: Array, memory: Array, following: Array, ended: Array) -> Array:
+        """Rewards (m,) for training: with the potential W(U)/(1 - gamma), 0 after an end, and scaled."""
+        if self.shaping and self.gamma is not None:
+            after = np.where(ended, 0.0, self.recompute.welfare(following))
+            rewards = rewards + (self.gamma * after - self.recompute.welfare(memory)) / (1 - self.gamma)
+        return rewards * self.reward_scale
+
+
+def _refuse(others: dict[str, Any], optimize_memory_usage: bool) -> None:
+    """What these buffers are given by algorithms that they do not suit."""
+    if "gae_lambda" in others:
+        raise ValueError(
+            "rollout_buffer_class must be a rollout buffer: algorithms that learn on-policy have no use for "
+            "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
+        )
+    if others.pop("n_steps", 1) != 1:
+        raise ValueError("n_steps must be 1: several steps on, a counterfactual memory is another one")
+    if others:
+        raise TypeError(f"unexpected arguments {sorted(others)}")
+    if optimize_memory_usage:
+        raise ValueError("optimize_memory_usage must be False: the memory after a step is that of the step")
+
+
+def _with_window(memory: Memory, window: int) -> Memory:
+    parts = getattr(memory, "parts", (memory,))
+    if not any(hasattr(part, "window") for part in parts):
+        raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
+    return make_memory(parts, (), None, window=window)
+
+
+def _events(infos: list[dict[str, Any]]) -> FairEvent:
+    """The events of all copies, arrays (n,).
+
+    :raises ValueError: if there are none, or flags are neither 0 nor 1
+    """
+    try:
+        event = FairEvent(*stack(infos, "fair_event"))
+    except KeyError as error:
+        raise ValueError(
+            "infos must tell the 'fair_event' of every step: wrap the environment in FairnessScheme(env, scheme)"
+        ) from error
+    for name in ("granted", "mask"):
+        flags = np.asarray(getattr(event, name))
+        if not ((flags == 0) | (flags == 1)).all():
+            raise ValueError(f"{name} of the fair_event must be 0 or 1, got {flags.tolist()}")
+    return event
+
+
+class CounterfactualReplayBuffer(_Counterfactual, DictReplayBuffer):
+    """A replay buffer that tells what each step would have meant with another memory; for Dict observations.
+
+    FairQCM fills in its arguments. It serves DQN and QR-DQN just as well::
+
+        memory, scheme = venv.get_attr("memory")[0], venv.get_attr("scheme")[0]
+        QRDQN(
+            "MultiInputPolicy",
+            venv,
+            replay_buffer_class=CounterfactualReplayBuffer,
+            replay_buffer_kwargs=dict(memory=memory, scheme=scheme),
+            policy_kwargs=dict(features_extractor_class=MemoryExtractor, features_extractor_kwargs=dict(memory=memory)),
+        )
+
+    With ``n_counterfactual=0`` and no shaping it is SB3's buffer, number for number.
+
+    :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
+    :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
+    :param action_space: Discrete
+    :param device: where batches go
+    :param n_envs: copies of the environment
+    :param optimize_memory_usage: must be False
+    :param handle_timeout_termination: whether values go on beyond the end of truncated episodes
+    :param memory: the environment's memory (its attribute ``memory``)
+    :param scheme: the fairness scheme behind its reward (its attribute ``scheme``)
+    :param n_counterfactual: k; a share k/(k + 1) of every batch, rounded down, has a counterfactual memory. 0: none.
+        With ``storage="rows"`` any positive number means all rows of the memory
+    :param storage: ``"virtual"``: real transitions are stored, with 6 bytes about their event, and batches relabelled
+        with memories drawn anew; ``"rows"``: every step stores its counterfactual rows beside it (the paper)
+    :param shaping: ``"potential"``: rewards are shaped with the potential W(U(m)) / (1 - gamma), which keeps the best
+        policy and makes values small
+    :param gamma: the algorithm's discount factor; shaping needs it
+    :param reward_scale: factor on the rewards of batches
+    :param window: how far counterfactual memories are from the real one; None: as the memory says
+    :param seed: of the counterfactual memories; None: drawn from numpy's global generator, which SB3 seeds
+    :raises ValueError: if an argument is not allowed, or the reward is no function of the memory; later, if steps
+        bring no ``fair_event``, or rewards and memories that are not what memory and scheme say
+    """
+
+    space_type = spaces.Dict
+    samples_type = DictReplayBufferSamples
+
+
+class CounterfactualBoxReplayBuffer(_Counterfactual):
+    """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
+
+    space_type = spaces.Box
+    samples_type = ReplayBufferSamples
+
+
+def is_counterfactual(buffer_class: type[ReplayBuffer]) -> bool:
+    """Whether it is one of these buffers or made of one."""
+    return isinstance(buffer_class, type) and issubclass(buffer_class, _Counterfactual)

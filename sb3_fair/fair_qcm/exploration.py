@@ -1,0 +1,19 @@
+"""When does a learner of values try something else?"""
+
+from typing import Any
+
+import numpy as np
+
+from sb3_fair.wrappers.choices import Choices
+
+
+def epsilon_greedy(greedy: Any, epsilon: float, n_actions: int, rng: np.random.Generator) -> Choices:
+    """Greedy actions (n,) or (), each replaced with probability ``epsilon`` by one drawn uniformly from all.
+
+    Every copy of the environment has a coin of its own, where SB3's DQN tosses one for all. The actions carry their
+    probabilities, so that fairness notions know them.
+    """
+    greedy = np.asarray(greedy)
+    explores = rng.random(greedy.shape) < epsilon
+    actions = np.where(explores, rng.integers(n_actions, size=greedy.shape), greedy)
+    return Choices(actions, np.eye(n_actions)[greedy] * (1 - epsilon) + epsilon / n_actions)

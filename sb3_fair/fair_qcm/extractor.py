@@ -1,0 +1,43 @@
+"""How does a network see the memory in an observation?"""
+
+from typing import Any
+
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
+
+from sb3_fair.wrappers.memories import Memory
+from sb3_fair.wrappers.memory import MEMORY
+
+
+class MemoryExtractor(BaseFeaturesExtractor):
+    """The rest of the observation, flattened (images by a small convolutional network), and the encoded memory.
+
+    Observations and buffers hold raw memories; ``memory.encode`` turns them into what a network learns well from.
+
+    :param observation_space: a Dict with the key ``"memory"``, or a Box whose last numbers are the memory
+    :param memory: the environment's memory (its attribute ``memory``)
+    """
+
+    def __init__(self, observation_space: spaces.Space, memory: Memory) -> None:
+        n_inputs = memory.encode(memory.initial((1,))).shape[-1]
+        self.dim = memory.dim
+        if isinstance(observation_space, spaces.Dict):
+            rest = CombinedExtractor(
+                spaces.Dict({key: space for key, space in observation_space.spaces.items() if key != MEMORY})
+            )
+            super().__init__(observation_space, rest.features_dim + n_inputs)
+            self.rest: CombinedExtractor | None = rest
+        else:
+            super().__init__(observation_space, spaces.flatdim(observation_space) - memory.dim + n_inputs)
+            self.rest = None
+        self.memory = memory
+
+    def forward(self, observations: Any) -> th.Tensor:
+        """Features (batch, features_dim)."""
+        if self.rest is None:
+            rest, memory = observations[:, : -self.dim], observations[:, -self.dim :]
+        else:
+            rest, memory = self.rest(observations), observations[MEMORY]
+        encoded = th.from_numpy(self.memory.encode(memory.cpu().numpy()))
+        return th.cat((rest, encoded.to(memory.device)), dim=1)

@@ -1,0 +1,318 @@
+"""How does one step teach a network about every memory that the past could have left?"""
+
+import io
+import pathlib
+from typing import Any, ClassVar, Literal, TypeVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import maybe_make_env
+from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.save_util import load_from_zip_file
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
+
+from sb3_fair.fair_qcm.buffer import (
+    CounterfactualBoxReplayBuffer,
+    CounterfactualReplayBuffer,
+    Storage,
+    is_counterfactual,
+)
+from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, remembering
+from sb3_fair.fair_qcm.exploration import epsilon_greedy
+from sb3_fair.fair_qcm.extractor import MemoryExtractor
+from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
+from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.memories import Memory, MemoryLike
+from sb3_fair.wrappers.memory import MEMORY
+
+SelfFairQCM = TypeVar("SelfFairQCM", bound="FairQCM")
+
+
+class FairQCM(ValueLearner):
+    """Deep Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
+
+    A memory of the past makes non-Markovian fairness Markov but multiplies the states. The memory's next value and the
+    reward follow from what happened, whatever the memory was, so one step teaches about all of them. Paper: Alamdari,
+    Klassen, Creager, McIlraith, "Remembering to Be Fair: Non-Markovian Fairness in Sequential Decision Making", 2024.
+
+    ::
+
+        model = FairQCM("MultiInputPolicy", "sb3_fair/Doughnut-v0", seed=0).learn(100_000)
+        evaluate_policy(model, model.get_env())          # the environment with the memory in its observations
+        evaluate_policy(model, model.follow(other_env))  # any other one
+
+    With ``n_counterfactual=0`` it is DQN with that memory, and with ``per_env_exploration=False`` besides SB3's DQN
+    number for number. SB3's arguments have SB3's meaning; defaults differ.
+
+    :param policy: ``"MultiInputPolicy"`` (``"MlpPolicy"`` means the same), or a subclass of ``DQNPolicy``
+    :param env: an environment whose steps tell a ``fair_event``: a registered ID, or any with Discrete actions in
+        ``FairnessScheme``. A memory is added to its observations if it has none
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param buffer_size: real transitions kept; with ``storage="rows"`` all rows
+    :param learning_starts: random steps before learning
+    :param batch_size: transitions per gradient step, counterfactual ones included
+    :param tau: share of the network that the target network takes over at an update
+    :param gamma: discount factor
+    :param train_freq: steps of every environment, or ``(n, "episode")``, between updates; None: 4
+    :param gradient_steps: gradient steps per update, -1: one per step; None: 1. With both None there is one gradient
+        step per 4 real steps, however many environments
+    :param replay_buffer_class: a subclass of ``CounterfactualReplayBuffer`` or its Box twin; None: the one that fits
+    :param replay_buffer_kwargs: further arguments of the replay buffer
+    :param optimize_memory_usage: must be False
+    :param n_steps: must be 1: several steps on, a counterfactual memory is another one
+    :param target_update_interval: real steps between updates of the target network
+    :param exploration_fraction: share of the training over which epsilon falls linearly
+    :param exploration_initial_eps: epsilon at the beginning
+    :param exploration_final_eps: epsilon at the end
+    :param max_grad_norm: largest norm of the gradient
+    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy, e.g. ``{"net_arch": [32, 16, 8]}``; the default is [64, 64]
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the network now
+    :param memory: name of the memory to add (``"full"``, ``"difference"``, ``"full+clock"``, ...: see
+        ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
+        ``"full"``
+    :param scheme: the fairness scheme behind the reward; None: the environment's
+    :param n_counterfactual: k; a share k/(k + 1) of every batch has a counterfactual memory. 0: plain DQN
+    :param window: how far counterfactual memories are from the real one; None: as the memory says
+    :param storage: ``"virtual"``: real transitions are stored and relabelled when drawn; ``"rows"``: every step stores
+        its counterfactual rows beside it (the paper)
+    :param shaping: ``"potential"``: trains on reward + gamma Phi(m') - Phi(m) with Phi = W(U(m)) / (1 - gamma), which
+        keeps the best policy; episodes are logged unshaped
+    :param reward_scale: factor on the rewards in training
+    :param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
+        linearly; None: linear
+    :param per_env_exploration: every environment tosses its own coin whether to explore, and actions carry their
+        probabilities; False: one coin for all, as SB3 does
+    :raises ValueError: if an argument is not allowed; if counterfactual memories are asked for where the reward is no
+        function of the memory, or where nothing shows the time although the end or the reward depends on it
+    """
+
+    action_space: spaces.Discrete
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MultiInputPolicy": MultiInputPolicy}
+
+    def __init__(
+        self,
+        policy: str | type[DQNPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 1e-3,
+        buffer_size: int = 100_000,
+        learning_starts: int = 1000,
+        batch_size: int = 256,
+        tau: float = 1.0,
+        gamma: float = 0.95,
+        train_freq: int | tuple[int, str] | None = None,
+        gradient_steps: int | None = None,
+        replay_buffer_class: type[ReplayBuffer] | None = None,
+        replay_buffer_kwargs: dict[str, Any] | None = None,
+        optimize_memory_usage: bool = False,
+        n_steps: int = 1,
+        target_update_interval: int = 1000,
+        exploration_fraction: float = 0.1,
+        exploration_initial_eps: float = 1.0,
+        exploration_final_eps: float = 0.05,
+        max_grad_norm: float = 10,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        memory: MemoryLike | None = None,
+        scheme: Scheme | None = None,
+        n_counterfactual: int = 4,
+        window: int | None = None,
+        storage: Storage = "virtual",
+        shaping: Literal["potential"] | None = None,
+        reward_scale: float = 1.0,
+        exploration_decay: float | None = None,
+        per_env_exploration: bool = True,
+    ) -> None:
+        if n_steps != 1:
+            raise ValueError(
+                f"n_steps must be 1: several steps on, a counterfactual memory is another one, got {n_steps!r}"
+            )
+        if replay_buffer_class is not None and not is_counterfactual(replay_buffer_class):
+            raise ValueError(
+                f"replay_buffer_class must be CounterfactualReplayBuffer or a subclass, got {replay_buffer_class!r}"
+            )
+        venv = None if env is None else remembering(self._wrap_env(maybe_make_env(env, verbose), verbose), memory)
+        if venv is None and _init_setup_model:
+            raise ValueError("env must be given unless the model is loaded")
+        super().__init__(
+            policy="MultiInputPolicy" if policy == "MlpPolicy" else policy,
+            env=venv,  # type: ignore[arg-type]  # None: to be loaded
+            learning_rate=learning_rate,
+            buffer_size=buffer_size,
+            learning_starts=learning_starts,
+            batch_size=batch_size,
+            tau=tau,
+            gamma=gamma,
+            train_freq=STEPS_PER_UPDATE if train_freq is None else train_freq,
+            gradient_steps=1 if gradient_steps is None else gradient_steps,
+            replay_buffer_class=replay_buffer_class,
+            replay_buffer_kwargs=replay_buffer_kwargs,
+            optimize_memory_usage=optimize_memory_usage,
+            n_steps=n_steps,
+            target_update_interval=target_update_interval,
+            exploration_fraction=exploration_fraction,
+            exploration_initial_eps=exploration_initial_eps,
+            exploration_final_eps=exploration_final_eps,
+            max_grad_norm=max_grad_norm,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+        )
+        self.updates_follow_steps = train_freq is None and gradient_steps is None
+        self.memory: Memory | None = None if venv is None else memory_of(venv)
+        self.scheme: Scheme | None = attribute(venv, "scheme") if scheme is None and venv is not None else scheme
+        self.n_counterfactual = n_counterfactual
+        self.window = window
+        self.storage = storage
+        self.shaping = shaping
+        self.reward_scale = reward_scale
+        self.exploration_decay = exploration_decay
+        self.per_env_exploration = per_env_exploration
+        self.rng = np.random.default_rng(None if seed is None else (seed, 2))  # the seed alone is the environment's
+        twice = sorted(self._buffer_arguments().keys() & self.replay_buffer_kwargs.keys())
+        if twice:
+            raise ValueError(f"replay_buffer_kwargs must leave out what FairQCM fills in itself, got {twice}")
+        if _init_setup_model:
+            self._setup_model()
+
+    # ---------------------------------------------------------------- set up
+
+    def _setup_model(self) -> None:
+        check_raw(self._vec_normalize_env)
+        relabels = bool(self.n_counterfactual or self.shaping)
+        if relabels and self.scheme is None:
+            raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
+        if relabels and self.env is not None and self.memory is not None and self.scheme is not None:
+            check_time(self.env, self.memory, self.scheme)
+        if self.replay_buffer_class is None:
+            keyed = isinstance(self.observation_space, spaces.Dict)
+            self.replay_buffer_class = CounterfactualReplayBuffer if keyed else CounterfactualBoxReplayBuffer
+        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **self._buffer_arguments()}
+        if "features_extractor_class" not in self.policy_kwargs:
+            self.policy_kwargs = {
+                **self.policy_kwargs,
+                "features_extractor_class": MemoryExtractor,
+                "features_extractor_kwargs": {"memory": self.memory},
+            }
+        super()._setup_model()
+
+    def _buffer_arguments(self) -> dict[str, Any]:
+        return {
+            "memory": self.memory,
+            "scheme": self.scheme,
+            "n_counterfactual": self.n_counterfactual,
+            "window": self.window,
+            "storage": self.storage,
+            "shaping": self.shaping,
+            "reward_scale": self.reward_scale,
+            "gamma": self.gamma,
+        }
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on, the model's memory added to it if it has none."""
+        super().set_env(self.follow(env), force_reset)
+
+    def follow(self, env: GymEnv) -> VecEnv:
+        """``env`` with the model's memory in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
+
+        :param env: a Gymnasium env or a VecEnv; returned as a VecEnv, unchanged if it has the memory
+        """
+        return remembering(self._wrap_env(env, self.verbose), self.memory)
+
+    @classmethod
+    def load(
+        cls: type[SelfFairQCM],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | None = None,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs: Any,
+    ) -> SelfFairQCM:
+        """A model from a file, ``env`` with the model's memory; see SB3's ``load``. Transitions are in
+        ``save_replay_buffer`` and ``load_replay_buffer``."""
+        if env is not None:
+            data, _, _ = load_from_zip_file(path, device=device, custom_objects=custom_objects)
+            env = remembering(cls._wrap_env(env), (data or {})["memory"])
+        return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+
+    # ---------------------------------------------------------------- acting
+
+    def predict(
+        self,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Actions for observations with the memory; exploring, unless ``deterministic``, with probability epsilon each.
+
+        :raises ValueError: if the observation has no memory
+        """
+        self._check_observation(observation)
+        if deterministic or not self.per_env_exploration:
+            return super().predict(observation, state, episode_start, deterministic)
+        greedy, state = self.policy.predict(observation, state, episode_start, deterministic=True)
+        return epsilon_greedy(greedy, self.exploration_rate, int(self.action_space.n), self.rng), state
+
+    def _check_observation(self, observation: Any) -> None:
+        expected = self.observation_space
+        if isinstance(expected, spaces.Dict):
+            fits = isinstance(observation, dict) and MEMORY in observation
+        else:
+            fits = np.shape(observation)[-1:] == expected.shape
+        if not fits:
+            raise ValueError(
+                f"observation must hold the memory {getattr(self.memory, 'name', None)!r}, as in {expected}: "
+                "use model.follow(env), which adds it"
+            )
+
+    def _sample_action(
+        self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        if not self.per_env_exploration or self.num_timesteps >= learning_starts:
+            return super()._sample_action(learning_starts, action_noise, n_envs)
+        actions = epsilon_greedy(np.zeros(n_envs, dtype=np.int64), 1.0, int(self.action_space.n), self.rng)
+        return actions, actions
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(
+        self: SelfFairQCM,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str = "FairQCM",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfFairQCM:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def train(self, gradient_steps: int, batch_size: int = 100) -> None:
+        """Gradient steps on batches of real and counterfactual transitions."""
+        super().train(gradient_steps, batch_size)
+        buffer: Any = self.replay_buffer
+        self.logger.record("train/cf_share", buffer.cf_share)

@@ -1,0 +1,368 @@
+"""How does one step teach a table about every memory that the past could have left?"""
+
+import io
+import pathlib
+import time
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm, maybe_make_env
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.save_util import load_from_zip_file
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
+from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
+from sb3_fair.fair_qcm.table import UNSEEN, QTable
+from sb3_fair.fair_qcm.windows import Window, WindowLike
+from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.events import events_of
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.memories import Memory, MemoryLike
+from sb3_fair.wrappers.recompute import Recompute
+
+SelfTabularFairQCM = TypeVar("SelfTabularFairQCM", bound="TabularFairQCM")
+Array = NDArray[Any]
+
+TIE = 1e-5
+"""Actions whose Q-values differ by less are equally good."""
+
+
+class TabularFairQCM(BaseAlgorithm):
+    """Tabular Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
+
+    After every step the entry of the real memory is updated, and so are those of other memories, whose next memory and
+    reward follow from what happened: Q += learning_rate (r + gamma max Q' - Q). The other memories are drawn before
+    the outcome of the step is seen, without which Q-learning need not converge. All copies of the environment and all
+    their memories are updated at once, with targets from the table before the step; see :meth:`QTable.learn` for
+    entries that are met more than once. Paper: Alamdari, Klassen, Creager, McIlraith, "Remembering to Be Fair:
+    Non-Markovian Fairness in Sequential Decision Making", 2024.
+
+    ::
+
+        env = sb3_fair.make_vec("sb3_fair/Doughnut-Small-v0", n_envs=64)
+        model = TabularFairQCM(env, seed=0).learn(100_000)
+        evaluate_policy(model, model.get_env())          # the environment with the memory in its observations
+
+    States that are not memory may be anything that has few values: integers, masks, floats of which few occur.
+
+    :param env: an environment with Discrete actions whose steps tell a ``fair_event``: a registered ID, or any in
+        ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the observations if they
+        have none
+    :param memory: name of the memory to add (``"full"``, ``"min"``, ``"reset"``, ``"full+clock"``, ...: see
+        ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
+        ``"full"``
+    :param scheme: the fairness scheme behind the reward; None: the environment's
+    :param n_counterfactual: counterfactual memories drawn per step and copy, of which those that do not exist, repeat
+        each other or are the real one are dropped; ``"all"`` memories of the window; 0: plain Q-learning
+    :param window: which memories are drawn: w: the real one plus a number from -w .. w in every count; ``"paper"``:
+        those that the paper stores beside the real one, larger by 1 or 2 in every count; ``"uniform"``: any; None: as
+        the memory says, 2 for counts and 5 for differences
+    :param learning_rate: alpha; a number or a function of the remaining progress
+    :param gamma: discount factor
+    :param initial_value: Q-value of what was never learned; None: the environment's ``max_return``, the most that an
+        episode can bring, else 0. So high a value has every action tried everywhere. Where rewards are positive, 0
+        holds on for long to the action that was tried first
+    :param initial_epsilon: probability to explore at the first visit of a state with its memory
+    :param final_epsilon: smallest probability to explore
+    :param epsilon_decay: factor on epsilon at every visit of the state with its memory
+    :param epsilon_on: ``"visit"``: every visit counts; ``"explore"``: only those at which it explored
+    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, environments included
+    :raises ValueError: if an argument is not allowed; if counterfactual memories are asked for where the reward is no
+        function of the memory, or where nothing shows the time although the end or the reward depends on it
+    """
+
+    def __init__(
+        self,
+        env: GymEnv | str | None,
+        *,
+        memory: MemoryLike | None = None,
+        scheme: Scheme | None = None,
+        n_counterfactual: int | Literal["all"] = 32,
+        window: WindowLike = None,
+        learning_rate: float | Schedule = 0.1,
+        gamma: float = 0.99,
+        initial_value: float | None = None,
+        initial_epsilon: float = 1.0,
+        final_epsilon: float = 0.2,
+        epsilon_decay: float = 0.95,
+        epsilon_on: Literal["visit", "explore"] = "visit",
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        _init_setup_model: bool = True,
+    ) -> None:
+        venv = None if env is None else remembering(self._wrap_env(maybe_make_env(env, verbose), verbose), memory)
+        if venv is None and _init_setup_model:
+            raise ValueError("env must be given unless the model is loaded")
+        super().__init__(
+            policy=BasePolicy,
+            env=venv,
+            learning_rate=learning_rate,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            device="cpu",
+            support_multi_env=True,
+            seed=seed,
+        )
+        self.memory: Memory | None = None if venv is None else memory_of(venv)
+        self.scheme: Scheme | None = scheme if scheme or venv is None else attribute(venv, "scheme")
+        self.n_counterfactual = n_counterfactual
+        self.window = window
+        self.gamma = gamma
+        self.initial_value = initial_value
+        self.initial_epsilon = initial_epsilon
+        self.final_epsilon = final_epsilon
+        self.epsilon_decay = epsilon_decay
+        self.epsilon_on = epsilon_on
+        self._check_arguments()
+        if _init_setup_model:
+            self._setup_model()
+
+    def _check_arguments(self) -> None:
+        for name in ("gamma", "initial_epsilon", "final_epsilon", "epsilon_decay"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
+        if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:
+            raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
+        if self.epsilon_on not in ("visit", "explore"):
+            raise ValueError(f"epsilon_on must be 'visit' or 'explore', got {self.epsilon_on!r}")
+
+    def _setup_model(self) -> None:
+        assert self.env is not None and self.memory is not None
+        if not isinstance(self.action_space, spaces.Discrete) or self.action_space.start != 0:
+            raise ValueError(f"env must have a Discrete action space that starts at 0, got {self.action_space!r}")
+        if unwrap_vec_normalize(self.env) is not None:
+            raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
+        self.recompute: Recompute | None = None
+        if self.n_counterfactual:
+            if self.scheme is None:
+                raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
+            self.recompute = Recompute(self.memory, self.scheme)
+            check_time(self.env, self.memory, self.scheme)
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        self.rng = np.random.default_rng(self.seed)
+        self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
+        self.memory_code = MemoryCode(self.memory)
+        self.states = StateNumbers(self.observation_space, self.memory.dim)
+        if self.initial_value is None:
+            most = attribute(self.env, "max_return", 0.0)
+            self.initial_value = float(most) if np.isfinite(most) else 0.0
+        self.table = QTable(int(self.action_space.n), self.initial_value)
+        self.figures = EpisodeFigures(self._stats_window_size)
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(
+        self: SelfTabularFairQCM,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1000,
+        tb_log_name: str = "TabularFairQCM",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfTabularFairQCM:
+        """Trains until at least ``total_timesteps`` steps were taken in all copies together.
+
+        :param total_timesteps: number of real steps
+        :param callback: called at every step
+        :param log_interval: episodes between two rows of the log
+        :param tb_log_name: name of the run for TensorBoard
+        :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
+        :param progress_bar: whether to show a progress bar
+        """
+        total_timesteps, callback = self._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        callback.on_training_start(locals(), globals())
+        callback.on_rollout_start()
+        states, _ = self.states.split(self._last_obs)
+        self._last_states = self.states(states)
+        while self.num_timesteps < total_timesteps:
+            self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
+            logged = self._episode_num // log_interval if log_interval else 0
+            if not self._step(callback):
+                break
+            if log_interval and self._episode_num // log_interval > logged:
+                self.dump_logs()
+        callback.on_rollout_end()
+        callback.on_training_end()
+        return self
+
+    def _step(self, callback: BaseCallback) -> bool:
+        """One step of all copies and what it teaches; whether to go on."""
+        assert self.env is not None and self.memory is not None
+        _, now = self.states.split(self._last_obs)
+        copies = np.arange(self.n_envs)
+        actions = self._explore(self._places(self._last_states, now, add=True))
+        memories = now
+        if self.n_counterfactual:  # before the outcome is seen
+            others, drawn = self.counterfactuals(now, self.rng)
+            copies, memories = np.concatenate((copies, others)), np.concatenate((now, drawn))
+
+        new_obs, rewards, dones, infos = self.env.step(actions)
+        self.num_timesteps += self.n_envs
+        callback.update_locals(locals())
+        if not callback.on_step():
+            return False
+
+        ended = np.flatnonzero(dones).tolist()
+        following_states = new_states = self.states(self.states.split(new_obs)[0])
+        goes_on = np.ones(self.n_envs)
+        if ended:
+            following_states = new_states.copy()
+            last = [infos[index]["terminal_observation"] for index in ended]
+            following_states[ended] = self.states(self.states.split(_stacked(last))[0])
+            goes_on[ended] = [infos[index].get("TimeLimit.truncated", False) for index in ended]
+            self._update_info_buffer([infos[index] for index in ended], dones[ended])
+            self.figures.add(infos, dones)
+            self._episode_num += len(ended)
+
+        taken, event = np.asarray(actions)[copies], events_of(infos).array[copies]
+        if self.recompute is None:
+            following, paid = self.memory.update(memories, taken, event), np.asarray(rewards, dtype=np.float64)
+        else:
+            following, paid = self.recompute(memories, taken, event)
+            paid[: self.n_envs] = rewards
+        best = self.table.best(self._places(following_states[copies], following))
+        self.table.learn(
+            self._places(self._last_states[copies], memories, add=True),
+            taken,
+            paid + self.gamma * goes_on[copies] * best,
+            self.lr_schedule(self._current_progress_remaining),
+        )
+        self._n_updates += len(copies)
+        self._last_obs, self._last_states = new_obs, new_states  # type: ignore[assignment]
+        return True
+
+    def _explore(self, places: Array) -> Choices:
+        """Epsilon-greedy actions (n,), epsilon as the visits of each place say, which go up."""
+        visits, n_actions = self.table.visits, self.table.n_actions
+        epsilon = np.maximum(self.final_epsilon, self.initial_epsilon * self.epsilon_decay ** visits[places])
+        explores = self.rng.random(len(places)) < epsilon
+        np.add.at(visits, places if self.epsilon_on == "visit" else places[explores], 1)
+        best = self._best_actions(self.table.values[:, places].T)
+        drawn = self.rng.integers(n_actions, size=len(places))
+        probabilities = best / best.sum(axis=1, keepdims=True) * (1 - epsilon)[:, None] + epsilon[:, None] / n_actions
+        return Choices(np.where(explores, drawn, self._any_of(best)), probabilities)
+
+    def _best_actions(self, values: Array) -> NDArray[np.bool_]:
+        best: NDArray[np.bool_] = values >= values.max(axis=-1, keepdims=True) - TIE
+        return best
+
+    def _any_of(self, best: NDArray[np.bool_]) -> Array:
+        """One of the best actions (n, n_actions) each."""
+        return (best * (1 - self.rng.random(best.shape))).argmax(axis=1)
+
+    def _places(self, states: Array, memories: Array, add: bool = False) -> NDArray[np.intp]:
+        """Where the table keeps states (k,) with memories (k, dim)."""
+        codes = states * self.memory_code.n_codes + self.memory_code(memories)
+        return self.table.add(codes) if add else self.table.find(codes)
+
+    def dump_logs(self) -> None:
+        """Writes a row of the log."""
+        elapsed = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
+        if self.ep_info_buffer:
+            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
+            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
+        self.figures.record(self.logger)
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/states", len(self.states))
+        self.logger.record("time/episodes", self._episode_num, exclude="tensorboard")
+        self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / elapsed))
+        self.logger.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
+        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
+        self.logger.dump(step=self.num_timesteps)
+
+    # ---------------------------------------------------------------- using what was learned
+
+    def q_values(self, observation: Any) -> NDArray[np.float64]:
+        """Q-values (n, n_actions) of observations of n copies, or (n_actions,) of one; see ``initial_value``.
+
+        :raises ValueError: if the observation has no memory
+        """
+        states, memories = self.states.split(observation)
+        numbers = self.states(states, add=False)
+        places = np.where(numbers < 0, UNSEEN, self._places(numbers, memories))
+        values = self.table.values[:, places].T
+        single = np.ndim(observation["memory"] if isinstance(observation, dict) else observation) == 1
+        return values[0] if single else values
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[Array, ...] | None = None,
+        episode_start: Array | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Array, tuple[Array, ...] | None]:
+        """Greedy actions (n,) for observations with the memory; it never explores.
+
+        :param deterministic: the first of equally good actions, instead of any
+        :return: actions, and ``state`` as it is
+        """
+        values = self.q_values(observation)
+        best = self._best_actions(np.atleast_2d(values))
+        actions = best.argmax(axis=1) if deterministic else self._any_of(best)
+        return (actions if values.ndim == 2 else actions[0]), state
+
+    def follow(self, env: GymEnv) -> VecEnv:
+        """``env`` with the model's memory in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
+
+        :param env: a Gymnasium env or a VecEnv; returned as a VecEnv, unchanged if it has the memory
+        """
+        return remembering(self._wrap_env(env, self.verbose), self.memory)
+
+    # ---------------------------------------------------------------- environment, save, load
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on, of any number of copies; the model's memory is added if it has none."""
+        venv = self.follow(env)
+        check_for_correct_spaces(venv, self.observation_space, self.action_space)
+        if venv.num_envs != self.n_envs or force_reset:
+            self._last_obs = None
+        self.env, self.n_envs = venv, venv.num_envs
+
+    @classmethod
+    def load(
+        cls: type[SelfTabularFairQCM],
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: GymEnv | None = None,
+        device: Any = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs: Any,
+    ) -> SelfTabularFairQCM:
+        """A model from a file, with its table and random state; see SB3's ``load``.
+
+        :param device: of no importance
+        """
+        data, _, _ = load_from_zip_file(path, custom_objects=custom_objects, print_system_info=print_system_info)
+        model = cls(None, _init_setup_model=False)
+        model.__dict__.update({**(data or {}), **kwargs})
+        if env is not None:
+            model.set_env(env, force_reset)
+        return model
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return [], []
+
+
+def _stacked(observations: list[Any]) -> Any:
+    """Observations of several copies as one."""
+    if isinstance(observations[0], dict):
+        return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
+    return np.stack(observations)

@@ -1,0 +1,35 @@
+"""At which statuses is fairness assessed, where not the time decides but what was given? ("Bounded" schemes.)
+
+Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*, section 4.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.statuses import Array
+from sb3_fair.fairness.validation import number
+
+
+@dataclass(frozen=True)
+class NewMultiple:
+    """True where the total of the status reaches a new multiple of ``k`` in a step: "after a dozen doughnuts".
+
+    For :class:`~sb3_fair.fairness.Scheme`, as ``when=NewMultiple(12)``; unlike a lambda it pickles. A step that passes
+    several multiples at once counts as one assessment.
+
+    :param k: above 0
+    :raises ValueError: if it is not
+    """
+
+    k: float
+
+    def __post_init__(self) -> None:
+        if number("k", self.k) <= 0:
+            raise ValueError(f"k must be above 0, got {self.k!r}")
+
+    def __call__(self, status: Array, previous: Array) -> NDArray[np.bool_]:
+        """(...), from the status (..., n) after the step and that before it."""
+        reached: NDArray[np.bool_] = status.sum(axis=-1) // self.k > previous.sum(axis=-1) // self.k
+        return reached

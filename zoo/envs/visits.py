@@ -1,0 +1,173 @@
+"""Which client does a carer visit next, so that by the end of the day nobody was left alone?
+
+A scenario of this package in which fairness is assessed seldom: once a day, by the client who was visited least.
+Nearly every day of a policy that does not know yet what it is asked for ends with nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.validation import integer
+from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
+from sb3_fair.zoo.envs.groups import Group, Groups
+from sb3_fair.zoo.envs.settings import configure, parameter, require_number
+from sb3_fair.zoo.envs.tapes import Tapes
+from sb3_fair.zoo.envs.world import Array, Rule
+
+OURS = "made up: a round of visits with some slack, and clients who are more and less often at home"
+
+
+@dataclass(frozen=True)
+class VisitsConfig:
+    """The parameters of the scenario.
+
+    :param at_home: probability that each client is at home in a slot
+    :param slots: visits that fit into a day
+    :param days: length of an episode
+    :param welfare: W, of the numbers of visits today
+    """
+
+    at_home: Sequence[float] = parameter((0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.5), "probability", OURS)
+    slots: int = parameter(14, "visits per day", OURS)
+    days: int = parameter(3, "days", OURS)
+    welfare: Any = parameter("rawls", "name or function", OURS)  # noqa: RUF009 (a field, not shared)
+
+    def __post_init__(self) -> None:
+        several = isinstance(self.at_home, Sequence | np.ndarray) and not isinstance(self.at_home, str)
+        if not several or len(self.at_home) < 2:
+            raise ValueError(f"at_home must be a probability for each of at least two clients, got {self.at_home!r}")
+        for probability in self.at_home:
+            require_number("each at_home", probability, 0, 1)
+        integer("slots", self.slots, 1)
+        integer("days", self.days, 1)
+
+    @property
+    def scheme(self) -> Scheme:
+        """The fairness scheme of the reward: the welfare of the numbers of visits, at the end of every day."""
+        return Scheme(status="counts", welfare=self.welfare, when=("period", self.slots), restart=True)
+
+
+class _Clients(NamedTuple):
+    """Who is at home, (..., clients)."""
+
+    present: NDArray[np.bool_]
+
+
+class _Homes:
+    """From uniforms to who is at home."""
+
+    def __init__(self, at_home: Sequence[float]) -> None:
+        self.at_home = np.asarray(at_home)
+
+    def __call__(self, uniforms: NDArray[np.float64]) -> _Clients:
+        return _Clients(uniforms < self.at_home)
+
+
+def _oracle(world: "HomeVisitsWorld") -> Array:
+    """Of those at home, whoever was visited least today, and of those whoever is least often at home."""
+    at_home = np.asarray(world.config.at_home)
+    return np.eye(len(at_home))[np.where(world.present, world.today + at_home / 2, np.inf).argmin(axis=1)]
+
+
+class HomeVisitsWorld(AllocationWorld):
+    """Each slot of a day one of several clients is visited, the action; each is at home now and then.
+
+    Observation: who is at home (clients,), then the share of the day that has passed. A visit to an empty home is
+    lost. Reward: 0, but at the end of a day the visits of the client who had fewest that day. An episode is a few
+    days, truncated. What a policy must remember, and the observation does not tell, is who was visited today.
+
+    Figures (``info["fairness"]``): ``least``, the fewest visits a client has had today, ``missed``, how many clients
+    have had none today, ``wasted``, lost visits so far in the episode, and ``good_days``, how many days have ended
+    with everybody visited. Individuals are the clients at home, each a group of his or her own; the feature is the
+    share of slots in which he or she is at home.
+
+    :param n_worlds: number of copies
+    :param group: what group notions compare: ``"client"`` is all there is
+    :param detail: whether records have ``detail``: ``counts``, the visits so far today
+    :param config: fields of :class:`VisitsConfig`
+    """
+
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "oracle": _oracle,
+        "random-all": random_all,
+        "random-present": random_present,
+    }
+
+    def __init__(self, n_worlds: int, *, group: Group = "client", detail: bool = False, **config: Any) -> None:
+        self.config = settings = configure(VisitsConfig, config)
+        clients = len(settings.at_home)
+        groups = Groups(group, {"client": [f"client {index}" for index in range(clients)]})
+        super().__init__(
+            n_worlds,
+            Tapes(n_worlds, clients, _Homes(settings.at_home)),
+            steps=settings.slots * settings.days,
+            scheme=settings.scheme,
+            stakeholders=tuple(range(clients)),
+            groups=groups,
+            codes=groups.codes(client=np.arange(clients)),
+            merit_name="at home",
+            low=[0.0] * (clients + 1),
+            high=[1.0] * (clients + 1),
+            clock=False,
+            end="truncated",
+            detail=detail,
+        )
+        self.default_memory = f"rounds({settings.slots})"
+        self._at_home = np.tile(settings.at_home, (n_worlds, 1))
+        self._visits = np.zeros(n_worlds)
+        self._good_days = np.zeros(n_worlds)
+        if settings.welfare == "rawls":
+            self.max_return = float(settings.days * (settings.slots // clients))
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        present: NDArray[np.bool_] = self.tapes.now.present
+        return present
+
+    @property
+    def today(self) -> NDArray[np.float64]:
+        """Visits that each client has had today when the coming slot begins (n, clients)."""
+        return np.where((self.time % self.config.slots == 0)[:, None], 0.0, self.counts)
+
+    @property
+    def refused(self) -> NDArray[np.float64]:
+        return self.time - self._visits
+
+    def merit(self) -> NDArray[np.float64]:
+        return self._at_home
+
+    def give(self, given: NDArray[np.bool_], granted: NDArray[np.bool_]) -> None:
+        day_begins = (self.time - 1) % self.config.slots == 0
+        self.counts = np.where(day_begins[:, None], given, self.counts)
+        self._visits += granted
+        self._good_days += (self.time % self.config.slots == 0) & (self.counts.min(axis=1) > 0)
+
+    def terms(self, granted: NDArray[np.bool_], last: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Nothing is paid but at the end of a day."""
+        return np.zeros(len(granted)), self.time % self.config.slots == 0
+
+    def restart(self, which: Array) -> Array:
+        self._visits[which] = 0
+        self._good_days[which] = 0
+        return super().restart(which)
+
+    def figures(self) -> dict[str, NDArray[np.float64]]:
+        return {
+            "least": self.counts.min(axis=1),
+            "missed": np.count_nonzero(self.counts == 0, axis=1).astype(np.float64),
+            "wasted": self.refused,
+            "good_days": self._good_days.copy(),
+        }
+
+    def observed(self) -> list[Array]:
+        return [*super().observed(), (self.time % self.config.slots)[:, None] / self.config.slots]
+
+    def render(self, index: int) -> NDArray[np.uint8]:
+        from sb3_fair.zoo.envs.allocation_picture import visits  # matplotlib is slow to import
+
+        return visits(self, index)

@@ -1,0 +1,1 @@
+"""Which claims does the documentation make, and which runs show them?"""

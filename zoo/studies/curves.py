@@ -1,0 +1,65 @@
+"""How do learners compare over the steps they were given, and how sure is that?"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2")
+"""Observable's categorical palette, which stays distinguishable for the colour-blind."""
+
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Steps (p,) and one row of values per seed (seeds, p)."""
+
+
+def mean_and_interval(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
+    """Mean, and the ends of its 95 % confidence interval (Student t)."""
+    array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
+    if len(array) == 1:
+        return [float(array[0])] * 3
+    half = stats.t.ppf(0.975, len(array) - 1) * stats.sem(array)
+    return [float(array.mean()), float(array.mean() - half), float(array.mean() + half)]
+
+
+def draw(
+    axes: "Axes", curves: Mapping[str, Curve], lines: Mapping[str, float], label: str, low: float | None = None
+) -> None:
+    """Means over seeds with 95 % confidence intervals, and horizontal lines to compare with.
+
+    :param label: what the values are
+    :param low: where the axis of values begins; None: where they do
+    """
+    for (name, (steps, values)), colour in zip(curves.items(), COLOURS, strict=False):
+        middle, bottom, top = np.array([mean_and_interval(column) for column in values.T]).T
+        axes.plot(steps, middle, color=colour, label=name, linewidth=1.8)
+        axes.fill_between(steps, bottom, top, color=colour, alpha=0.2, linewidth=0)
+    for (name, value), style in zip(lines.items(), ("-", "--", ":", "-."), strict=False):
+        axes.axhline(value, color="#444444", linestyle=style, linewidth=1, label=f"{name} ({value:.1f})")
+    axes.set_xlabel("steps")
+    axes.set_ylabel(label)
+    if low is not None:
+        axes.set_ylim(bottom=low)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", loc="lower right")
+
+
+def figure(
+    path: str | Path, panels: Sequence[tuple[str, Mapping[str, Curve], Mapping[str, float], str, float | None]]
+) -> None:
+    """A picture with one panel per entry: title, curves, lines, label of the values, where their axis begins."""
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(5.6 * len(panels), 3.8), dpi=110, layout="constrained")
+    for axes, (title, curves, lines, label, low) in zip(
+        np.atleast_1d(picture.subplots(1, len(panels))), panels, strict=True
+    ):
+        draw(axes, curves, lines, label, low)
+        axes.set_title(title)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    picture.savefig(path)
