@@ -136,6 +136,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         observation is that on which the action was chosen
     :raises ValueError: if the scheme is no sum over time, or does not fit the environment
 
+    The bound ``max_return`` of the environment's own reward no longer holds: it is infinite here.
+
     Example:
         >>> import gymnasium as gym
         >>> from sb3_fair.fairness import Scheme
@@ -162,6 +164,7 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self.default_memory = memory_enough(
             self.scheme, attribute_of(env, "default_memory"), attribute_of(env, "clock", False)
         )
+        self.max_return = np.inf
         self._obs: Any = None
 
     @property
@@ -186,7 +189,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class VecFairnessScheme(VecLayer):
     """:class:`FairnessScheme` for a VecEnv; ``status`` is (n_envs, n)."""
 
-    published = ("scheme", "stakeholders", "default_memory")
+    published = ("scheme", "stakeholders", "default_memory", "max_return")
+    max_return = np.inf
 
     def __init__(
         self,

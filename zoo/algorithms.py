@@ -31,6 +31,11 @@ class Algorithm:
         return getattr(import_module(module), name)
 
     @property
+    def tells_chances(self) -> bool:
+        """Whether its actions carry their probabilities; those of SB3's algorithms get them from VecChoices."""
+        return self.path.startswith("sb3_fair.")
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments that a user may set, with their defaults."""
         given = {"self", "policy", "env", "seed", "device", "verbose", "_init_setup_model", "eval_env"}

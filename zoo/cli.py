@@ -172,7 +172,8 @@ def hiring(
 @benchmark.command("fair-qcm")
 def fair_qcm(
     experiment: Annotated[
-        list[str] | None, typer.Option(help="doughnut, loans, gaussian, tabular or visits; repeatable. All by default.")
+        list[str] | None,
+        typer.Option(help="doughnut, loans, gaussian, tabular, visits or schemes; repeatable. All by default."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 10,
     quick: Annotated[bool, typer.Option(help="Two seeds and a fifth of the steps.")] = False,
@@ -180,9 +181,9 @@ def fair_qcm(
     log_dir: LogDir = Path("logs/fair-qcm"),
 ) -> None:
     """Compares memories and counterfactual replay over seeds; goes on where it was interrupted."""
-    from sb3_fair.zoo.studies.fair_qcm import EXPERIMENTS, study
+    from sb3_fair.zoo.studies.fair_qcm import NAMES, study
 
-    chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
+    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
     study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 

@@ -91,7 +91,7 @@ def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
 
 
 def _scalar(plan: Plan, model: Any, venv: VecEnv, episodes: int, seed: int) -> EvaluatedPolicy:
-    following: VecEnv = VecChoices(venv).follow(model)
+    following: VecEnv = venv if plan.algorithm.tells_chances else VecChoices(venv).follow(model)
     if hasattr(model, "follow"):
         following = model.follow(following)
     return with_chance(evaluate_vector(model, following, episodes, name=plan.algo.upper(), seed=seed))

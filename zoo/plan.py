@@ -1,5 +1,6 @@
 """What exactly is to be trained, once defaults and wishes are put together?"""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -95,7 +96,7 @@ def make_plan(
     wishes = dict(hyperparams or {})
     for name, value in wishes.items():
         default = {**algorithm.settings, **OURS}[names.choose("hyperparameter", name, [*algorithm.settings, *OURS])]
-        if isinstance(value, str) and isinstance(default, int | float):
+        if isinstance(value, str) and isinstance(default, int | float) and not re.fullmatch(r"lin_[\d.e-]+", value):
             raise InputError(f"hyperparameter {name!r} must be a number, got {value!r}")
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.logger import configure
+from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import Front
@@ -55,12 +56,19 @@ def training_env(plan: Plan) -> VecEnv:
     """The environments a plan trains in, with the scalar reward for algorithms that need one."""
     scalarise: dict[str, Any] = {} if plan.weights is None else {"scalarise": plan.weights}
     venv = make_vec(plan.env, n_envs=plan.n_envs, seed=plan.seed, **plan.env_kwargs, **scalarise)
-    return venv if plan.algorithm.vector else VecChoices(venv)
+    return venv if plan.algorithm.tells_chances else VecChoices(venv)
+
+
+def _schedule(value: Any) -> Any:
+    """``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; anything else is what it is."""
+    if isinstance(value, str) and value.startswith("lin_"):
+        return LinearSchedule(float(value.removeprefix("lin_")), 0, 1)
+    return value
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
-    hyperparams = dict(plan.hyperparams)
+    hyperparams = {key: _schedule(value) for key, value in plan.hyperparams.items()}
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)

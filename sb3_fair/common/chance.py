@@ -21,7 +21,7 @@ class VecChance(VecLayer):
     The group labels are permuted among the decisions that the notion looks at
     (:func:`~sb3_fair.fairness.chance_level`).
 
-    :param venv: a fairness MDP that decides on one individual per step
+    :param venv: a fairness MDP
     :param n_permutations: how often the labels are permuted
     """
 
@@ -31,7 +31,7 @@ class VecChance(VecLayer):
         self.n_permutations = n_permutations
         names = venv.get_attr("fairness_names")[0]
         self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
-        self._steps: list[tuple[Any, NDArray[Any], NDArray[Any]]] = []
+        self._steps: list[dict[str, Any]] = []
         self._begun = np.zeros(self.num_envs, dtype=np.int64)
 
     def reset(self) -> VecEnvObs:
@@ -42,15 +42,15 @@ class VecChance(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         if self.names:
-            people = stack(infos, "individual")
-            self._steps.append((people["group"], people["action"], people["feedback"]))
+            self._steps.append(stack(infos, "individual"))
             for copy in np.flatnonzero(dones):
                 infos[copy]["fairness"] = {**infos[copy]["fairness"], **self._levels(int(copy))}
             self._begun[dones] = len(self._steps)
         return obs, rewards, dones, infos
 
     def _levels(self, copy: int) -> dict[str, float]:
-        groups, actions, feedback = zip(*self._steps[self._begun[copy] :], strict=True)
+        people = self._steps[self._begun[copy] :]
+        actions, feedback = _column(people, "action", copy), _column(people, "feedback", copy)
         levels = {}
         for name in self.names:
             notion, _, attribute = name.partition("@")
@@ -58,9 +58,9 @@ class VecChance(VecLayer):
             compared = self.spec.groups
             levels[name + SUFFIX] = chance_level(
                 notion,
-                [action[copy] for action in actions[recent]],
-                [_label(group, attribute, copy) for group in groups[recent]],
-                feedback=[known[copy] for known in feedback[recent]],
+                actions[recent],
+                _labels(people, attribute, copy)[recent],
+                feedback=feedback[recent],
                 favourable=self.spec.favourable,
                 compared=compared.get(attribute) if isinstance(compared, Mapping) else compared,
                 n_permutations=self.n_permutations,
@@ -74,9 +74,27 @@ class VecChance(VecLayer):
         return int(history.decisions) if history.forgets else len(self._steps)
 
 
-def _label(group: Any, attribute: str, copy: int) -> Any:
-    """The label of one copy; a tuple for a product partition such as "gender+nationality"."""
-    if not isinstance(group, Mapping):
-        return group[copy]
-    labels = tuple(group[part][copy] for part in (attribute.split("+") if attribute else group))
-    return labels if len(labels) > 1 else labels[0]
+def _column(people: list[dict[str, Any]], key: str, copy: int) -> NDArray[Any]:
+    """What was noted of everybody decided on in an episode of one copy; NaN where nothing was."""
+    if key not in people[0]:
+        return np.full(len(_column(people, "action", copy)), np.nan)
+    return np.concatenate([_present(step[key], step, copy) for step in people])
+
+
+def _present(values: Any, step: dict[str, Any], copy: int) -> NDArray[Any]:
+    """The entries of those who were there in one step."""
+    entry: NDArray[Any] = np.atleast_1d(values[copy])
+    return entry[step["present"][copy]] if "present" in step else entry
+
+
+def _labels(people: list[dict[str, Any]], attribute: str, copy: int) -> list[Any]:
+    """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
+    labels: list[Any] = []
+    for step in people:
+        group = step["group"]
+        if not isinstance(group, Mapping):
+            labels.extend(_present(group, step, copy).tolist())
+            continue
+        parts = [_present(group[part], step, copy).tolist() for part in (attribute.split("+") if attribute else group)]
+        labels.extend(zip(*parts, strict=True) if len(parts) > 1 else parts[0])
+    return labels

@@ -154,13 +154,13 @@ class TabularFairQCM(BaseAlgorithm):
             check_time(self.env, self.memory, self.scheme)
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        self.rng = np.random.default_rng(self.seed)
+        self.rng = np.random.default_rng(None if self.seed is None else (self.seed, 2))  # not that of copy 0
         self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self.memory_code = MemoryCode(self.memory)
         self.states = StateNumbers(self.observation_space, self.memory.dim)
         if self.initial_value is None:
-            most = attribute(self.env, "max_return", 0.0)
-            self.initial_value = float(most) if np.isfinite(most) else 0.0
+            most = np.ravel(attribute(self.env, "max_return", 0.0))  # one per objective where there are several
+            self.initial_value = float(most[0]) if len(most) == 1 and np.isfinite(most[0]) else 0.0
         self.table = QTable(int(self.action_space.n), self.initial_value)
         self.figures = EpisodeFigures(self._stats_window_size)
 

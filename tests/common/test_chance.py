@@ -55,3 +55,25 @@ def test_nothing_is_recorded_where_no_group_notion_is_measured():
     venv = VecChance(sb3_fair.make_vec(ID, n_envs=2, audit=("IF",)))
     ((_, figures),) = play(venv, 1, np.random.default_rng(1))
     assert list(figures) == ["IF"] and venv._steps == []
+
+
+def test_everybody_who_is_there_counts_where_a_step_decides_on_several():
+    venv = VecChance(sb3_fair.make_vec("sb3_fair/LoanAllocation-v0", n_envs=2, audit=("SP", "EO")))
+    rng = np.random.default_rng(3)
+    venv.seed(0)
+    venv.reset()
+    groups, actions, feedback = [], [], []
+    for _ in range(40):
+        _, _, dones, infos = venv.step(rng.integers(4, size=2))
+        for column, key in ((groups, "group"), (actions, "action"), (feedback, "feedback")):
+            column.extend(infos[0]["individual"][key])
+    assert dones[0] and 120 < len(actions) < 160
+    for notion in ("SP", "EO"):
+        expected = chance_level(
+            notion,
+            actions[-500:],
+            groups[-500:],
+            feedback=[np.nan if known is None else known for known in feedback[-500:]],
+            n_permutations=50,
+        )
+        np.testing.assert_equal(infos[0]["fairness"][notion + SUFFIX], expected)

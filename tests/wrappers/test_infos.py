@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
+from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.infos import Info, cut, infos_of, publish, record_of, stack
 
 
@@ -84,3 +85,29 @@ def test_present_selects_the_individuals_of_a_copy():
     np.testing.assert_array_equal(first["group"], [0, 1])
     assert list(first["feedback"]) == [None, 0.0]
     np.testing.assert_array_equal(second["feedback"], [1.0])
+
+
+def test_rows_that_are_not_present_are_left_out_at_any_depth():
+    record = {
+        "group": {"gender": np.array([[0, 1], [1, 1]])},
+        "action": np.array([[1, 0], [0, 1]]),
+        "present": np.array([[True, False], [True, True]]),
+    }
+    assert cut(record, 0)["group"]["gender"].tolist() == [0]
+    assert cut(record, 1)["action"].tolist() == [0, 1]
+
+
+def test_named_tuples_are_cut_and_stacked_entry_by_entry():
+    event = FairEvent(np.array([True, False]), np.array([0.0, -5.0]), np.array([1.0, 0.0]))
+    infos = infos_of({"fair_event": event}, 2)
+    assert infos[1]["fair_event"] == (False, -5.0, 0.0) and type(infos[1]["fair_event"]) is FairEvent
+    plain = [dict(info) for info in infos]
+    for found in (stack(infos, "fair_event"), stack(plain, "fair_event")):
+        np.testing.assert_array_equal(found.base, [0, -5])
+
+
+def test_copies_stay_light_until_they_are_read():
+    (info, _) = infos_of({"a": np.arange(2), "b": np.arange(2)}, 2)
+    assert info["a"] == 0
+    clone = info.copy()
+    assert dict.__len__(clone) == 1 and clone["b"] == 0

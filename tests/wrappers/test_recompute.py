@@ -74,6 +74,7 @@ def test_the_table_of_relabelled_steps():
         ("min", Scheme(), "does not hold the status"),
         ("reset", Scheme(), "does not hold the status"),
         ("clock", Scheme(), "does not hold the status"),
+        ("min", Scheme(welfare=PARITY, when=everybody_has_more), "the filter"),
         ("full", Scheme(status="rewards"), "status must be 'counts'"),
         ("full", Scheme(when=("period", 3), restart=True), r"memory must be 'rounds\(3\)'"),
         ("rounds(3)", Scheme(when=("period", 3)), "counts over the whole episode"),

@@ -178,3 +178,38 @@ def test_schemes_that_are_no_reward_are_refused(scheme, message):
 def test_counts_need_discrete_actions():
     with pytest.raises(ValueError, match="needs Discrete actions"):
         FairnessScheme(gym.make("Pendulum-v1"), Scheme())
+
+
+class Timed(Town):
+    clock = True
+
+
+class Pairs(Town):
+    default_memory = "min"
+
+
+PARITY = "relaxed_parity"
+
+
+@pytest.mark.parametrize(
+    ("town", "scheme", "memory"),
+    [
+        (Town, Scheme(), "full"),
+        (Town, Scheme(when=("period", 3)), "full+counter(3)"),
+        (Town, Scheme(when=("period", 3), restart=True), "rounds(3)"),
+        (Town, Scheme(when="end"), "full+clock"),
+        (Timed, Scheme(when="end"), "full"),
+        (Pairs, Scheme(welfare=PARITY), "min"),
+        (Pairs, Scheme(welfare=PARITY, when=everybody_has_more), "full"),
+        (Pairs, Scheme(), "full"),
+    ],
+)
+def test_it_names_a_memory_that_is_enough(town, scheme, memory):
+    assert FairnessScheme(town(), scheme).default_memory == memory
+    assert VecFairnessScheme(DummyVecEnv([town]), scheme).get_attr("default_memory") == [memory]
+
+
+def test_the_bound_of_the_old_reward_is_not_that_of_the_new():
+    town = Town()
+    town.max_return = 5.0
+    assert FairnessScheme(town, Scheme()).max_return == np.inf

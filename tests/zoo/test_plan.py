@@ -51,3 +51,25 @@ def test_an_unknown_key_in_a_yaml_file_is_an_error(monkeypatch):
 
 def test_ids_are_accepted_bare_and_prefixed():
     assert make_plan("pcn", SMALL) == make_plan("pcn", "sb3_fair:" + SMALL)
+
+
+def test_a_preset_has_settings_of_its_own():
+    plan = make_plan("fair_qcm", "sb3_fair/Doughnut-v0", preset="paper")
+    assert plan.hyperparams["storage"] == "rows" and plan.hyperparams["batch_size"] == 2048
+    with pytest.raises(InputError, match="preset must be one of paper"):
+        make_plan("fair_qcm", "sb3_fair/Doughnut-v0", preset="papers")
+    with pytest.raises(InputError, match="preset must be left out"):
+        make_plan("ppo", "sb3_fair/Doughnut-v0", preset="paper")
+
+
+@pytest.mark.parametrize("env", ["sb3_fair/Doughnut-v0", "sb3_fair/LoanAllocation-Code-v0"])
+def test_presets_build(env):
+    plan = make_plan("fair_qcm", env, preset="paper")
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.storage == "rows" and model.learn(300).num_timesteps == 300
+
+
+def test_a_learning_rate_may_fall_linearly():
+    plan = make_plan("dqn", "sb3_fair/JobHiring-Small-v0", hyperparams={"learning_rate": "lin_0.01"})
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.lr_schedule(1.0) == 0.01 and model.lr_schedule(0.5) == pytest.approx(0.005)

@@ -383,3 +383,9 @@ def test_pictures_come_only_with_their_render_mode():
 def test_the_number_of_copies_must_be_positive(n):
     with pytest.raises(ValueError, match=f"n_envs must be a positive integer, got {n}"):
         WorldVecEnv(HiringWorld, n)
+
+
+def test_the_single_face_does_not_show_what_moves_a_world():
+    env = WorldEnv(HiringWorld)
+    for name in ("seed", "restart", "forgotten"):
+        assert not hasattr(env, name)

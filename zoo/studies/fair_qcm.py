@@ -4,8 +4,9 @@ All learners of an experiment get the same batch, the same real history and the 
 is what they remember and whether they learn from memories that might have been.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,15 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.envs import doughnut_exact, loans_exact
 from sb3_fair.zoo.rules import RuleAgent
+from sb3_fair.zoo.studies import schemes
 from sb3_fair.zoo.studies.curves import Curve, figure, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from sb3_fair.zoo.tables import show
@@ -36,10 +40,12 @@ class Learner:
 
     :param path: ``"module:Class"``
     :param settings: arguments of the class, over those of the experiment
+    :param normalise: whether rewards are divided by the standard deviation of the return (SB3's VecNormalize)
     """
 
     path: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    normalise: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,15 @@ class Experiment:
 
 
 FAIR_QCM, RECURRENT, TABULAR = (f"sb3_fair.fair_qcm:{name}" for name in ("FairQCM", "RecurrentDQN", "TabularFairQCM"))
-PPO_SETTINGS = {"policy": "MlpLstmPolicy", "n_steps": 128, "batch_size": 256, "learning_rate": 1e-3, "gamma": 0.95}
+PPO_SETTINGS = {
+    "policy": "MlpLstmPolicy",
+    "n_steps": 128,
+    "batch_size": 256,
+    "n_epochs": 4,
+    "learning_rate": 1e-3,
+    "gamma": 0.95,
+    "policy_kwargs": {"lstm_hidden_size": 64},
+}
 
 
 def _memories(**names: str) -> dict[str, Learner]:
@@ -81,25 +95,28 @@ def _memories(**names: str) -> dict[str, Learner]:
     return {label: Learner(FAIR_QCM, {"memory": name, "n_counterfactual": 0}) for label, name in names.items()}
 
 
-def _gru(sequence_length: int, **settings: Any) -> Learner:
-    return Learner(
-        RECURRENT,
-        {"policy": "MlpPolicy", "sequence_length": sequence_length, "policy_kwargs": {"hidden_size": 64}, **settings},
-    )
+GRU = Learner(
+    RECURRENT,
+    {"policy": "MlpPolicy", "sequence_length": 20, "burn_in": 20, "policy_kwargs": {"hidden_size": 64}},
+)
 
 
-def _loans(env: str, title: str, optimum: Callable[[], float] | None) -> Experiment:
+def _loans(env: str, title: str, optimum: Callable[[], float] | None, **more: Learner) -> Experiment:
     return Experiment(
         env,
         title,
-        60_000,
+        30_000,
         {
             "FairQCM": Learner(FAIR_QCM),
             "Difference": Learner(FAIR_QCM, {"n_counterfactual": 0}),
             **_memories(Full="full"),
-            "GRU": _gru(40),
+            **more,
         },
-        {"reward_scale": 0.025, "train_freq": 1, "gradient_steps": 4},
+        {
+            "reward_scale": 0.025,
+            "learning_rate": LinearSchedule(2e-3, 0, 1),
+            "policy_kwargs": {"net_arch": [128, 128]},
+        },
         optimum=optimum,
         low=-200,
     )
@@ -126,13 +143,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     "doughnut": Experiment(
         "sb3_fair/Doughnut-v0",
         "Doughnuts: five people, 100 steps",
-        50_000,
+        25_000,
         {
             "FairQCM": Learner(FAIR_QCM),
             **_memories(Full="full", Min="min", Reset="reset"),
-            "GRU": _gru(50),
-            "RecurrentPPO": Learner("sb3_contrib:RecurrentPPO", PPO_SETTINGS),
+            "GRU": replace(GRU, settings={**GRU.settings, "reward_scale": 0.02}),
+            "RecurrentPPO": Learner("sb3_contrib:RecurrentPPO", PPO_SETTINGS, normalise=True),
         },
+        {"train_freq": 1, "gradient_steps": 1},
         rules=("oracle", "random-present"),
         optimum=lambda: doughnut_exact.optimum(),
         low=950,
@@ -141,6 +159,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "sb3_fair/LoanAllocation-Code-v0",
         "Loans, scores .6 and .9",
         lambda: loans_exact.optimum(start_levels=(4, 4, 7, 7)),
+        GRU=GRU,
     ),
     "gaussian": _loans("sb3_fair/LoanAllocation-Gaussian-v0", "Loans, scores that move by normal steps", None),
     "tabular": Experiment(
@@ -163,11 +182,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     "visits": Experiment(
         "sb3_fair/HomeVisits-v0",
         "Home visits: fairness assessed once a day",
-        80_000,
+        40_000,
         {
-            "FairQCM": Learner(FAIR_QCM),
+            "FairQCM": Learner(FAIR_QCM, {"window": 1}),
             **_memories(Full="rounds(14)", Min="min+counter(14)", Reset="reset+counter(14)"),
-            "GRU": _gru(42),
+            "GRU": GRU,
         },
         {"gamma": 0.99},
         rules=("oracle", "random-present"),
@@ -175,9 +194,11 @@ EXPERIMENTS: dict[str, Experiment] = {
     ),
 }
 
+NAMES = (*EXPERIMENTS, "schemes")
+
 
 def study(
-    experiments: Sequence[str] = tuple(EXPERIMENTS),
+    experiments: Sequence[str] = NAMES,
     *,
     seeds: int = 10,
     quick: bool = False,
@@ -188,43 +209,39 @@ def study(
 
     Runs that are in ``log_dir`` are taken from there.
 
-    :param experiments: names in :data:`EXPERIMENTS`
+    :param experiments: of :data:`NAMES`
     :param seeds: runs per learner
     :param quick: two seeds and a fifth of the steps
     :param n_jobs: processes; -1: one per core
     :return: what ``study.json`` holds: per experiment and learner, mean and 95 % interval over seeds
     """
-    jobs = [
-        Job(
-            f"{name}/{label}/{seed}",
-            run,
-            {
-                "experiment": name,
-                "learner": label,
-                "seed": seed,
-                "n_timesteps": EXPERIMENTS[name].n_timesteps // (5 if quick else 1),
-            },
-        )
-        for seed in range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
-        for name in experiments
-        for label in EXPERIMENTS[name].learners
-    ]
+    numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
     folder = Path(log_dir) / ("quick" if quick else "full")
+    jobs = [job for seed in numbers for name in experiments if name in EXPERIMENTS for job in _jobs(name, seed, quick)]
     results = run_grid(jobs, folder, n_jobs)
     found: dict[str, Any] = {}
     for name in experiments:
-        runs = {
-            label: [results[job.name] for job in jobs if job.name.startswith(f"{name}/{label}/")]
-            for label in EXPERIMENTS[name].learners
-        }
-        rules = rule_figures(name)
+        if name == "schemes":
+            found[name] = schemes.study(numbers, quick=quick, n_jobs=n_jobs, folder=folder)
+            continue
+        chosen = EXPERIMENTS[name]
+        runs = {label: [results[f"{name}/{label}/{seed}"] for seed in numbers] for label in chosen.learners}
         found[name] = {
             label: {key: mean_and_interval([run["final"][key] for run in each]) for key in each[0]["final"]}
             for label, each in runs.items()
         }
-        show(_table(EXPERIMENTS[name].title, found[name], rules))
+        rules = rule_figures(name)
+        show(_table(chosen.title, found[name], rules))
         _draw(name, runs, rules, folder)
+    (folder / "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found
+
+
+def _jobs(name: str, seed: int, quick: bool) -> Iterator[Job]:
+    steps = EXPERIMENTS[name].n_timesteps // (5 if quick else 1)
+    for label in EXPERIMENTS[name].learners:
+        arguments = {"experiment": name, "learner": label, "seed": seed, "n_timesteps": steps}
+        yield Job(f"{name}/{label}/{seed}", run, arguments)
 
 
 def run(experiment: str, learner: str, seed: int, n_timesteps: int) -> dict[str, Any]:
@@ -248,6 +265,8 @@ def _model(experiment: Experiment, learner: Learner, seed: int) -> Any:
     if not name.startswith("Tabular"):
         settings = {"policy": "MultiInputPolicy", "device": "cpu", **settings}
     venv = make_vec(experiment.env, n_envs=experiment.n_envs, seed=seed)
+    if learner.normalise:
+        venv = VecNormalize(venv, norm_obs=False, gamma=settings["gamma"])
     return getattr(import_module(module), name)(env=venv, seed=seed, **settings)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.zoo.studies import hiring
@@ -43,14 +42,6 @@ def test_claims_of_a_front():
     assert np.isnan(figures["mean missed, arg max"])
 
 
-def test_mean_and_interval():
-    values = [1.0, 2.0, 4.0]
-    mean, low, high = hiring.mean_and_interval(values)
-    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
-    assert mean == pytest.approx(7 / 3) and (low, high) == pytest.approx(expected)
-    assert hiring.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
-
-
 def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
     wishes = {
         "n_timesteps": 400,
@@ -61,7 +52,7 @@ def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
     monkeypatch.setattr(hiring, "train", None)
     again = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
     np.testing.assert_equal(again, first)
-    assert (tmp_path / "hiring.json").is_file()
+    assert (tmp_path / "study.json").is_file()
     monkeypatch.undo()
     longer = {**wishes, "n_timesteps": 500}
     hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **longer)

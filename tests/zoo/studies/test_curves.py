@@ -1,0 +1,29 @@
+"""Do curves show what the runs reached, and how sure that is?"""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from scipy import stats
+
+from sb3_fair.zoo.studies import curves
+
+
+def test_mean_and_interval():
+    values = [1.0, 2.0, 4.0]
+    mean, low, high = curves.mean_and_interval(values)
+    expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
+    assert mean == pytest.approx(7 / 3) and (low, high) == pytest.approx(expected)
+    assert curves.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
+
+
+def test_a_curve_is_the_mean_over_seeds_within_its_interval():
+    axes = Figure().subplots()
+    values = np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 11.0]])
+    curves.draw(axes, {"one": (np.array([10.0, 20, 30]), values)}, {"best": 12.0}, "return", low=0.0)
+    line, best = axes.get_lines()
+    np.testing.assert_array_equal(line.get_ydata(), [2, 2, 10])
+    assert set(best.get_ydata()) == {12.0}
+    band = axes.collections[0].get_paths()[0].vertices
+    assert band[:, 1].min() == pytest.approx(curves.mean_and_interval([1.0, 3.0])[1])
+    assert axes.get_ylim()[0] == 0
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "best (12.0)"]
