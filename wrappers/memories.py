@@ -41,7 +41,7 @@ class Memory(Protocol):
         """Largest value of each, (dim,)."""
 
     def initial(self, batch: tuple[int, ...]) -> Array:
-        """Memories at the beginning of an episode, (*batch, dim)."""
+        """Memories at the beginning of an episode, ``(*batch, dim)``."""
 
     def update(self, memory: Array, action: Array, event: Array) -> Array:
         """Memories (..., dim) after actions (...) and their events (..., 3): granted, base, mask."""

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
+from sb3_fair.fair_qcm import FairQCM, TabularFairQCM
 from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.plan import AUDIT, make_plan
@@ -29,6 +30,8 @@ from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
 TREASURE = "mo_gymnasium:deep-sea-treasure-v0"
+DOUGHNUT, SMALL_DOUGHNUT = "sb3_fair/Doughnut-v0", "sb3_fair/Doughnut-Small-v0"
+LOANS = "sb3_fair/LoanAllocation-Code-v0"
 WINDOWS = (100, 500, 1000)
 FEATURES = 7
 ROUNDS = 3
@@ -92,6 +95,7 @@ def measured(scale: float) -> Iterator[Figure]:
         yield Figure(f"env + seven notions, window {window}, 8 copies", _batched_env(8, settings, scale), rate)
     yield Figure("PCN on hiring, R:SP:IF, window 500", _pcn_on_hiring(scale), rate, 3_000)
     yield from _deep_sea_treasure(scale)
+    yield from _fair_qcm(scale)
     yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), rate)
     ppo = _ppo(_tracked, scale)
     yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, rate)
@@ -226,6 +230,61 @@ def _morl_baselines(steps: int) -> float | None:
         max_return=np.array([124.0, -1.0]),
     )
     return steps / (time.perf_counter() - started)
+
+
+def _fair_qcm(scale: float) -> Iterator[Figure]:
+    """Worlds with stakeholders, and training at the settings whose quality the documentation shows."""
+    rate = "steps/s"
+    for name, env in (("doughnut", DOUGHNUT), ("loans", LOANS)):
+        venv = make_vec(env, n_envs=1024, seed=0, monitor=False).unwrapped
+        yield Figure(f"{name} env, 1024 copies", _steps_of(venv, scale), rate, 200_000)
+    one_in_8: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
+    yield Figure("FairQCM on doughnuts", _learning(_learner(DOUGHNUT, 8, **one_in_8), int(20_000 * scale)), rate, 2_000)
+    model = _learner(LOANS, 16, learning_rate=2e-3, reward_scale=0.025, **one_in_8)
+    yield Figure("FairQCM on loans", _learning(model, int(40_000 * scale)), rate, 4_830)
+    table = TabularFairQCM(make_vec(SMALL_DOUGHNUT, n_envs=256, seed=0), seed=0)
+    yield Figure("tabular FairQCM on doughnuts", _learning(table, int(300_000 * scale)), rate, 60_000)
+    relabelled, plain = _filled(4), _filled(0)
+    share = _size(relabelled.replay_buffer) / _size(plain.replay_buffer)
+    yield Figure("memory of the replay buffer / DQN's", share, "x", 1.1, lower_is_better=True)
+    batch = relabelled.replay_buffer.sample(2048)
+    memory, action = batch.observations["memory"].numpy(), batch.actions[:, 0].numpy()
+    event, recompute = np.ones((2048, 3)), relabelled.replay_buffer.recompute
+    rng = np.random.default_rng(0)
+
+    def relabel() -> int:
+        recompute(relabelled.memory.sample_counterfactuals(memory, rng), action, event)
+        return 1
+
+    yield Figure("relabelling 2048 rows", 1e3 / _steps_per_second(relabel, scale), "ms", 1.0, lower_is_better=True)
+    ratio = _gradient_step(relabelled, scale) / _gradient_step(plain, scale)
+    yield Figure("gradient step of FairQCM / of DQN", ratio, "x", 1.3, lower_is_better=True)
+
+
+def _learner(env: str, n_envs: int, **settings: Any) -> Any:
+    return FairQCM("MultiInputPolicy", make_vec(env, n_envs=n_envs, seed=0), seed=0, device="cpu", **settings)
+
+
+def _filled(n_counterfactual: int) -> Any:
+    return _learner(DOUGHNUT, 8, n_counterfactual=n_counterfactual).learn(3000)
+
+
+def _size(buffer: Any) -> int:
+    """Bytes of all arrays of a replay buffer."""
+    entries = [
+        part for value in vars(buffer).values() for part in (value.values() if isinstance(value, dict) else [value])
+    ]
+    return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
+
+
+def _gradient_step(model: Any, scale: float) -> float:
+    """Seconds per gradient step."""
+
+    def step() -> int:
+        model.train(10, 256)
+        return 10
+
+    return 1 / _steps_per_second(step, scale)
 
 
 def _cartpole() -> Any:
