@@ -105,7 +105,7 @@ def _loans(env: str, title: str, optimum: Callable[[], float] | None, **more: Le
     return Experiment(
         env,
         title,
-        30_000,
+        60_000,
         {
             "FairQCM": Learner(FAIR_QCM),
             "Difference": Learner(FAIR_QCM, {"n_counterfactual": 0}),
@@ -114,7 +114,9 @@ def _loans(env: str, title: str, optimum: Callable[[], float] | None, **more: Le
         },
         {
             "reward_scale": 0.025,
-            "learning_rate": LinearSchedule(2e-3, 0, 1),
+            "learning_rate": LinearSchedule(1e-3, 0, 1),
+            "train_freq": 1,
+            "gradient_steps": 4,
             "policy_kwargs": {"net_arch": [128, 128]},
         },
         optimum=optimum,
