@@ -1,8 +1,8 @@
 """How does a fairness scheme become the reward of an environment?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -18,12 +18,19 @@ from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of
 from sb3_fair.wrappers.recompute import needs_differences_only
 
+SchemeLike: TypeAlias = Scheme | Mapping[str, Any]
 
-def as_reward(scheme: Scheme) -> Scheme:
+
+def as_reward(scheme: SchemeLike) -> Scheme:
     """The scheme whose assessed welfare, summed over an episode, is the score of ``scheme``.
 
+    :raises TypeError: if it is neither a scheme nor its arguments by name
     :raises ValueError: if there is none, since its temporal aggregation is no sum
     """
+    if isinstance(scheme, Mapping):
+        scheme = Scheme(**scheme)
+    if not isinstance(scheme, Scheme):
+        raise TypeError(f"scheme must be a Scheme, or its arguments in a dict, got {scheme!r}")
     if scheme.temporal == "last" and scheme.when in ("every", "end"):
         return replace(scheme, temporal="sum", when="end")
     if scheme.temporal not in ("sum", "discounted"):
@@ -57,7 +64,7 @@ class Assessment:
     def __init__(
         self,
         n: int,
-        scheme: Scheme,
+        scheme: SchemeLike,
         action_space: spaces.Space,
         stakeholders: Sequence[int] | None,
         reward_dim: int | None,
@@ -66,14 +73,14 @@ class Assessment:
         self.n, self.event = n, event
         self.scheme = as_reward(scheme)
         self.tracker: SchemeTracker | None = None
-        if scheme.status == "counts":
+        if self.scheme.status == "counts":
             if stakeholders is None:
                 if not isinstance(action_space, spaces.Discrete):
                     raise ValueError(f"status 'counts' needs Discrete actions to count, got {action_space}")
                 stakeholders = range(int(action_space.n))
             self.served = served_by(checked_stakeholders(stakeholders))
             self.tracker = SchemeTracker(self.scheme, n, self.served.shape[1])
-        elif scheme.status == "rewards":
+        elif self.scheme.status == "rewards":
             if reward_dim is None:
                 raise ValueError("status 'rewards' needs a vector reward, one entry per stakeholder")
             self.tracker = SchemeTracker(self.scheme, n, reward_dim)
@@ -129,8 +136,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
     ``status`` (n,) show the scheme and the present status, ``default_memory`` names a memory that is enough.
     Batched twin: :class:`VecFairnessScheme`.
 
-    :param scheme: status, welfare, temporal aggregation and filter; ``temporal="last"`` is paid at the end,
-        ``"discounted"`` leaves discounting to the algorithm
+    :param scheme: status, welfare, temporal aggregation and filter, or these by name in a dict; ``temporal="last"`` is
+        paid at the end, ``"discounted"`` leaves discounting to the algorithm
     :param stakeholders: whom each action serves, -1 if nobody; None: what the environment says, else one each
     :param event: (observation, action, info) -> (granted, base, mask), for environments that do not tell; the
         observation is that on which the action was chosen
@@ -150,7 +157,7 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(
         self,
         env: gym.Env,
-        scheme: Scheme,
+        scheme: SchemeLike,
         *,
         stakeholders: Sequence[int] | None = None,
         event: EventOf | None = None,
@@ -195,7 +202,7 @@ class VecFairnessScheme(VecLayer):
     def __init__(
         self,
         venv: VecEnv,
-        scheme: Scheme,
+        scheme: SchemeLike,
         *,
         stakeholders: Sequence[int] | None = None,
         event: EventOf | None = None,

@@ -8,14 +8,14 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
-from sb3_fair.fairness import FairnessSpec, Scheme, SlidingWindow
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.history import History
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.memories import MemoryLike
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
-from sb3_fair.wrappers.scheme import FairnessScheme, VecFairnessScheme
+from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
 from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 
@@ -54,7 +54,7 @@ class Measurement:
     probabilities: Probabilities = "policy"
     reset_on_episode: bool = True
     spec: FairnessSpec | None = None
-    scheme: Scheme | None = None
+    scheme: SchemeLike | None = None
     memory: MemoryLike | None = None
     encoder: str = "log"
     flatten: bool = False
