@@ -46,7 +46,7 @@ def draw(
     if low is not None:
         axes.set_ylim(bottom=low)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize="small", loc="lower right")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
 
 
 def figure(
@@ -55,7 +55,7 @@ def figure(
     """A picture with one panel per entry: title, curves, lines, label of the values, where their axis begins."""
     from matplotlib.figure import Figure
 
-    picture = Figure(figsize=(5.6 * len(panels), 3.8), dpi=110, layout="constrained")
+    picture = Figure(figsize=(7.6 * len(panels), 3.8), dpi=110, layout="constrained")
     for axes, (title, curves, lines, label, low) in zip(
         np.atleast_1d(picture.subplots(1, len(panels))), panels, strict=True
     ):
