@@ -39,10 +39,20 @@ GRANTED = FairEvent(True, 0.0, True)
 EventOf: TypeAlias = Callable[[Any, Any, dict[str, Any]], tuple[float, float, float]]
 
 
+def told_events(infos: Sequence[dict[str, Any]]) -> FairEvent:
+    """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple.
+
+    :raises KeyError: if an environment publishes none
+    """
+    event = stack(infos, "fair_event")
+    columns = zip(*event, strict=True) if isinstance(event, np.ndarray) else event  # plain tuples: copy by copy
+    return FairEvent(*(np.asarray(column) for column in columns))
+
+
 def events_of(infos: Sequence[dict[str, Any]]) -> FairEvent:
     """The events of all copies, arrays (n,); :data:`GRANTED` where the environment publishes none."""
     if infos and "fair_event" in infos[0]:
-        return FairEvent(*stack(infos, "fair_event"))
+        return told_events(infos)
     return FairEvent(*(np.full(len(infos), value) for value in GRANTED))
 
 

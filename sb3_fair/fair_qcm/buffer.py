@@ -20,8 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_fair.fair_qcm.environment import check_raw
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import integer, number, one_of
-from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.events import FairEvent, told_events
 from sb3_fair.wrappers.memories import Memory, make_memory
 from sb3_fair.wrappers.memory import MEMORY
 from sb3_fair.wrappers.recompute import Recompute
@@ -308,7 +307,7 @@ def _events(infos: list[dict[str, Any]]) -> FairEvent:
     :raises ValueError: if there are none, or flags are neither 0 nor 1
     """
     try:
-        event = FairEvent(*stack(infos, "fair_event"))
+        event = told_events(infos)
     except KeyError as error:
         raise ValueError(
             "infos must tell the 'fair_event' of every step: wrap the environment in FairnessScheme(env, scheme)"

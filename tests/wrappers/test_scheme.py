@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_fair.fairness import FairnessSpec, Scheme, count_status
 from sb3_fair.wrappers import FairEvent, FairMDP, FairnessScheme, VecFairnessScheme
+from sb3_fair.wrappers.events import events_of, told_events
 from tests.wrappers.town import LENGTH, Town
 
 
@@ -155,6 +156,14 @@ def test_check_env_is_clean():
     env = FairnessScheme(Town(), Scheme(when=("period", 3)))
     check_env(env, skip_render_check=True)
     sb3.check_env(env)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_plain_tuples_are_events_too(n):
+    """Whose columns are not the copies, also where there are three of these."""
+    told = [(index % 2 == 0, -1.0 * index, 1.0) for index in range(n)]
+    for found in (told_events([{"fair_event": event} for event in told]), events_of([{"fair_event": e} for e in told])):
+        np.testing.assert_array_equal(found.array, told)
 
 
 def test_events_travel_as_arrays_and_as_numbers():
