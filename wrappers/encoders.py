@@ -6,8 +6,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import did_you_mean
-
 Counts: TypeAlias = NDArray[Any]
 Encoder: TypeAlias = Callable[[Counts, int], NDArray[np.float32]]
 
@@ -35,13 +33,3 @@ def binary(counts: Counts, maximum: int) -> NDArray[np.float32]:
 
 
 ENCODERS: dict[str, Encoder] = {"raw": raw, "log": log, "relative": relative, "binary": binary}
-
-
-def encoder_named(name: str) -> Encoder:
-    """The encoder of this name.
-
-    :raises ValueError: if there is none
-    """
-    if name not in ENCODERS:
-        raise ValueError(f"encoder must be one of {tuple(ENCODERS)}, got {name!r}{did_you_mean(name, ENCODERS)}")
-    return ENCODERS[name]

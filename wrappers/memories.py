@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.validation import did_you_mean, integer
-from sb3_fair.wrappers.encoders import ENCODERS, Encoder, encoder_named
+from sb3_fair.fairness.validation import did_you_mean, integer, one_of
+from sb3_fair.wrappers.encoders import ENCODERS, Encoder
 from sb3_fair.wrappers.events import checked_stakeholders, increments, served_by
 
 Array: TypeAlias = NDArray[Any]
@@ -109,7 +109,7 @@ class FullMemory(_Known):
         checked_stakeholders(self.stakeholders)
         integer("maximum", self.maximum, 1)
         integer("window", self.window, 1)
-        encoder_named(self.encoder)
+        one_of("encoder", self.encoder, ENCODERS)
 
     @cached_property
     def served(self) -> NDArray[np.float32]:

@@ -7,6 +7,11 @@ import numpy as np
 from sb3_fair.wrappers.choices import Choices
 
 
+def exploration_generator(seed: int | None) -> np.random.Generator:
+    """A learner's own generator: that of the seed alone would draw what Gymnasium's first environment draws."""
+    return np.random.default_rng(None if seed is None else (seed, 2))
+
+
 def epsilon_greedy(greedy: Any, epsilon: float, n_actions: int, rng: np.random.Generator) -> Choices:
     """Greedy actions (n,) or (), each replaced with probability ``epsilon`` by one drawn uniformly from all.
 

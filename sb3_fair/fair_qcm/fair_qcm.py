@@ -24,7 +24,7 @@ from sb3_fair.fair_qcm.buffer import (
     is_counterfactual,
 )
 from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, remembering
-from sb3_fair.fair_qcm.exploration import epsilon_greedy
+from sb3_fair.fair_qcm.exploration import epsilon_greedy, exploration_generator
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
 from sb3_fair.fairness.schemes import Scheme
@@ -189,7 +189,7 @@ class FairQCM(ValueLearner):
         self.reward_scale = reward_scale
         self.exploration_decay = exploration_decay
         self.per_env_exploration = per_env_exploration
-        self.rng = np.random.default_rng(None if seed is None else (seed, 2))  # the seed alone is the environment's
+        self.rng = exploration_generator(seed)
         twice = sorted(self._buffer_arguments().keys() & self.replay_buffer_kwargs.keys())
         if twice:
             raise ValueError(f"replay_buffer_kwargs must leave out what FairQCM fills in itself, got {twice}")

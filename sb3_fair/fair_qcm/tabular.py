@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
+from sb3_fair.fair_qcm.exploration import exploration_generator
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.windows import Window, WindowLike
@@ -154,7 +155,7 @@ class TabularFairQCM(BaseAlgorithm):
             check_time(self.env, self.memory, self.scheme)
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        self.rng = np.random.default_rng(None if self.seed is None else (self.seed, 2))  # not that of copy 0
+        self.rng = exploration_generator(self.seed)
         self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self.memory_code = MemoryCode(self.memory)
         self.states = StateNumbers(self.observation_space, self.memory.dim)

@@ -1,10 +1,10 @@
 """What do the scenarios share in which every step gives one thing to one of several people?"""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.schemes import Scheme
@@ -29,6 +29,25 @@ def random_present(world: "AllocationWorld") -> Array:
     return able / able.sum(axis=1, keepdims=True)
 
 
+class Presence(NamedTuple):
+    """Who is there, (..., people)."""
+
+    present: NDArray[np.bool_]
+
+
+class Arrivals:
+    """From uniforms to who is there.
+
+    :param chances: probability that each person is there in a step (people,)
+    """
+
+    def __init__(self, chances: ArrayLike) -> None:
+        self.chances = np.asarray(chances)
+
+    def __call__(self, uniforms: NDArray[np.float64]) -> Presence:
+        return Presence(uniforms < self.chances)
+
+
 class AllocationWorld(World):
     """n copies in which every step gives one thing to one of m people, the action.
 
@@ -37,7 +56,8 @@ class AllocationWorld(World):
     ``fair_event``. Those who are there are the individuals of a step, and the action on each is whether he or she got
     the thing; how often that has happened to each is what fairness is about.
 
-    A scenario writes :attr:`present`, :meth:`merit`, :meth:`give` and :meth:`figures`, and extends the rest.
+    A scenario writes :meth:`merit`, :meth:`give` and :meth:`figures`, :attr:`present` if its tapes are not of
+    :class:`Arrivals`, and extends the rest.
 
     :param n_worlds: number of copies
     :param tapes: the chances of the steps
@@ -99,8 +119,9 @@ class AllocationWorld(World):
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """Who can be given something in the coming step (n, m)."""
-        raise NotImplementedError
+        """Who can be given something in the coming step (n, m): whoever has arrived, if the tape says so."""
+        present: NDArray[np.bool_] = self.tapes.now.present
+        return present
 
     @property
     def refused(self) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@ The doughnut scenario of Alamdari et al. ("Remembering to Be Fair").
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.welfare import Welfare
-from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
+from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -81,22 +81,6 @@ class DoughnutConfig:
         return Scheme(status="counts", welfare=welfare, temporal="sum", when="every")
 
 
-class _Queue(NamedTuple):
-    """Who is at the counter, (..., n_people)."""
-
-    present: NDArray[np.bool_]
-
-
-class _Arrivals:
-    """From uniforms to who is at the counter."""
-
-    def __init__(self, presences: NDArray[np.float64]) -> None:
-        self.presences = presences
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> _Queue:
-        return _Queue(uniforms < self.presences)
-
-
 def _oracle(world: "DoughnutWorld") -> Array:
     """Whoever of those present has had fewest, the first of several; the first person if nobody is present."""
     missing = np.where(world.present, world.counts, np.inf)
@@ -134,7 +118,7 @@ class DoughnutWorld(AllocationWorld):
         groups = Groups(group, {"person": [f"person {index}" for index in range(people)]})
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, people, _Arrivals(settings.presences)),
+            Tapes(n_worlds, people, Arrivals(settings.presences)),
             steps=settings.episode_length,
             scheme=settings.scheme,
             stakeholders=tuple(range(people)),
@@ -160,11 +144,6 @@ class DoughnutWorld(AllocationWorld):
         worth = self._welfare((turns // self.config.n_people).astype(np.float64))
         worth = np.maximum.accumulate(worth)[1:]
         return float(worth.sum() if self.config.waste == "welfare" else np.maximum(worth, 0).sum())
-
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        present: NDArray[np.bool_] = self.tapes.now.present
-        return present
 
     def merit(self) -> NDArray[np.float64]:
         return self.counts / self.max_steps

@@ -6,14 +6,14 @@ Nearly every day of a policy that does not know yet what it is asked for ends wi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import integer
-from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
+from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import configure, parameter, require_number
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -52,22 +52,6 @@ class VisitsConfig:
         return Scheme(status="counts", welfare=self.welfare, when=("period", self.slots), restart=True)
 
 
-class _Clients(NamedTuple):
-    """Who is at home, (..., clients)."""
-
-    present: NDArray[np.bool_]
-
-
-class _Homes:
-    """From uniforms to who is at home."""
-
-    def __init__(self, at_home: Sequence[float]) -> None:
-        self.at_home = np.asarray(at_home)
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> _Clients:
-        return _Clients(uniforms < self.at_home)
-
-
 def _oracle(world: "HomeVisitsWorld") -> Array:
     """Of those at home, whoever was visited least today, and of those whoever is least often at home."""
     at_home = np.asarray(world.config.at_home)
@@ -104,7 +88,7 @@ class HomeVisitsWorld(AllocationWorld):
         groups = Groups(group, {"client": [f"client {index}" for index in range(clients)]})
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, clients, _Homes(settings.at_home)),
+            Tapes(n_worlds, clients, Arrivals(settings.at_home)),
             steps=settings.slots * settings.days,
             scheme=settings.scheme,
             stakeholders=tuple(range(clients)),
@@ -123,11 +107,6 @@ class HomeVisitsWorld(AllocationWorld):
         self._good_days = np.zeros(n_worlds)
         if settings.welfare == "rawls":
             self.max_return = float(settings.days * (settings.slots // clients))
-
-    @property
-    def present(self) -> NDArray[np.bool_]:
-        present: NDArray[np.bool_] = self.tapes.now.present
-        return present
 
     @property
     def today(self) -> NDArray[np.float64]:
