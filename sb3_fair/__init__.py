@@ -16,13 +16,16 @@ if find_spec("sb3_fair.wrappers") is None:
 from sb3_fair.zoo import registration
 
 if TYPE_CHECKING:
+    from sb3_fair.f_ppo import FPPO, ConstrainedPPO
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
     from sb3_fair.zoo.build import make_vec
 
 __version__ = "0.1.0"
 __all__ = [
+    "FPPO",
     "PCN",
+    "ConstrainedPPO",
     "CounterfactualReplayBuffer",
     "FairQCM",
     "RecurrentDQN",
@@ -32,6 +35,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "FPPO": "sb3_fair.f_ppo",
+    "ConstrainedPPO": "sb3_fair.f_ppo",
     "PCN": "sb3_fair.pcn",
     "CounterfactualReplayBuffer": "sb3_fair.fair_qcm",
     "FairQCM": "sb3_fair.fair_qcm",

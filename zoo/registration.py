@@ -15,6 +15,9 @@ DOUGHNUT = "sb3_fair.zoo.envs.doughnut:DoughnutWorld"
 LOANS = "sb3_fair.zoo.envs.loans:LoanAllocationWorld"
 VISITS = "sb3_fair.zoo.envs.visits:HomeVisitsWorld"
 VACCINES = "sb3_fair.zoo.envs.vaccines:VaccineDeliveryWorld"
+LENDING = "sb3_fair.zoo.envs.lending:LendingWorld"
+ATTENTION = "sb3_fair.zoo.envs.attention:AttentionWorld"
+EPIDEMIC = "sb3_fair.zoo.envs.epidemic:EpidemicWorld"
 POPULATIONS = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
 BIASES = {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}
 
@@ -35,6 +38,16 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "sb3_fair/LoanAllocation-Gaussian-v0": (LOANS, {"credit": "gaussian"}),
     "sb3_fair/HomeVisits-v0": (VISITS, {}),
     "sb3_fair/VaccineDelivery-v0": (VACCINES, {}),
+    "sb3_fair/Lending-v0": (LENDING, {}),
+    "sb3_fair/Lending-Long-v0": (LENDING, {"episode_length": 10_000}),
+    "sb3_fair/Lending-Oracle-v0": (LENDING, {"oracle_outcomes": True}),
+    "sb3_fair/Lending-Basic-v0": (LENDING, {"observation": "basic"}),
+    "sb3_fair/AttentionAllocation-v0": (ATTENTION, {}),
+    "sb3_fair/AttentionAllocation-Units-v0": (ATTENTION, {"action_mode": "units"}),
+    "sb3_fair/AttentionAllocation-Discrete-v0": (ATTENTION, {"action_mode": "allocation"}),
+    "sb3_fair/AttentionAllocation-Equal-v0": (ATTENTION, {"increase_rate": 0.1}),
+    "sb3_fair/EpidemicControl-v0": (EPIDEMIC, {}),
+    "sb3_fair/EpidemicControl-Hub-v0": (EPIDEMIC, {"initial_infected": (0,), "burn_in": 1}),
 }
 
 

@@ -11,6 +11,7 @@ from sb3_fair.fairness.fairness_tracker import FairnessTracker
 from sb3_fair.fairness.favour import balance, overall_unfairness, unfairness
 from sb3_fair.fairness.history import DiscountedHistory, FullHistory, SlidingWindow
 from sb3_fair.fairness.interaction import Interaction
+from sb3_fair.fairness.measures import Candidates, Measures
 from sb3_fair.fairness.notions import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
 from sb3_fair.fairness.probabilities import distributions, hellinger
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
@@ -25,6 +26,7 @@ __all__ = [
     "DISTANCES",
     "NOTIONS",
     "WELFARES",
+    "Candidates",
     "DiscountedHistory",
     "Distance",
     "Estimate",
@@ -35,6 +37,7 @@ __all__ = [
     "GroupNotion",
     "Individual",
     "Interaction",
+    "Measures",
     "NeighbourNotion",
     "NewMultiple",
     "Notion",

@@ -1,0 +1,29 @@
+"""How far apart are groups?"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def wasserstein_gap(first: ArrayLike, second: ArrayLike, values: ArrayLike | None = None) -> NDArray[np.float64]:
+    """1-Wasserstein distance between distributions on a line, over the leading axes.
+
+    Equals ``scipy.stats.wasserstein_distance`` row by row.
+
+    :param first: (..., m) masses of m values; each row is divided by its sum
+    :param second: (..., m)
+    :param values: (m,) rising; None: 1, 2, ..., m
+    :return: (...), 0 where a row has no mass
+    :raises ValueError: if the shapes do not fit, or ``values`` do not rise
+    """
+    a, b = (np.asarray(masses, dtype=np.float64) for masses in (first, second))
+    if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
+        raise ValueError(f"first and second must have the same number of values, got shapes {a.shape} and {b.shape}")
+    steps = np.ones(a.shape[-1] - 1) if values is None else np.diff(np.asarray(values, dtype=np.float64))
+    if steps.shape != (a.shape[-1] - 1,) or (steps <= 0).any():
+        raise ValueError(f"values must be {a.shape[-1]} rising numbers, got {values!r}")
+    sums = a.sum(axis=-1, keepdims=True), b.sum(axis=-1, keepdims=True)
+    known = ((sums[0] > 0) & (sums[1] > 0))[..., 0]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        gap = np.abs((a / sums[0] - b / sums[1]).cumsum(axis=-1)[..., :-1]) @ steps
+    result: NDArray[np.float64] = np.where(known, gap, 0.0)
+    return result

@@ -1,0 +1,63 @@
+"""How unfair is a scenario now and in the long run, and which actions would be fairer?
+
+What algorithms that keep both kinds of disparity small (F-PPO: "Striking a Balance in Fairness for Dynamic Systems
+Through Reinforcement Learning", arXiv 2401.06318) ask of an environment.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Candidates(NamedTuple):
+    """Actions that may take the place of the sampled ones, in each row by preference among equally fair ones.
+
+    :param actions: (n, k, ...) in the form in which the policy gives them
+    :param closeness: (n, k) float64, how far their probabilities are from those of the sampled actions
+    :param valid: (n, k) bool, False where there is no such candidate
+    """
+
+    actions: NDArray[Any]
+    closeness: NDArray[np.float64]
+    valid: NDArray[np.bool_]
+
+
+@runtime_checkable
+class Measures(Protocol):
+    """Short- and long-term disparity of a scenario: ``env.unwrapped.fairness_spec.measures``.
+
+    Disparities are 0 where all is fair, and larger the more unfair. All arrays have the copies of the environment as
+    first axis (n). ``massage`` is what ``info["massage"]`` says before a decision, a dict of arrays.
+    """
+
+    short_term: str
+    """Key in ``info["fairness"]``: short-term disparity after a step, as far as a decision maker may know it."""
+    short_term_prev: str
+    """Key: the same after the step before, 0 at an episode's first step."""
+    long_term: str
+    """Key: long-term disparity before the step's action took effect."""
+    long_term_next: str
+    """Key: long-term disparity after it."""
+    reported: Mapping[str, str]
+    """What evaluations report: ``"utility"``, ``"short_term"``, ``"long_term"`` and further names -> keys of numbers in
+    ``info["fairness"]``, which may know what is hidden from the decision maker; ``"reward"`` stands for the reward."""
+
+    def threshold(self, iteration: int) -> float:
+        """How far apart the probabilities of two actions may be for one to replace the other, by rollout 0, 1, ..."""
+        ...
+
+    def candidates(
+        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+    ) -> Candidates:
+        """What could be done instead of ``actions`` (n, ...).
+
+        :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions) for MultiDiscrete actions of equal
+            parts, None for Box actions
+        """
+        ...
+
+    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+        """Short-term disparity (n, k) after the coming step, if ``candidates`` (n, k, ...) were executed."""
+        ...
