@@ -5,6 +5,7 @@ if __name__ != "sb3_fair.wrappers":
 
 from sb3_fair.wrappers.choices import Choice, Choices, VecChoices
 from sb3_fair.wrappers.desired_return import DesiredReturn, VecDesiredReturn
+from sb3_fair.wrappers.disparity import VecDisparity
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.fmdp import FairMDP, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -32,6 +33,7 @@ __all__ = [
     "Scalarise",
     "VecChoices",
     "VecDesiredReturn",
+    "VecDisparity",
     "VecFairMDP",
     "VecFairnessScheme",
     "VecMemoryAugmentation",

@@ -59,7 +59,7 @@ def training_env(plan: Plan) -> VecEnv:
     return venv if plan.algorithm.tells_chances else VecChoices(venv)
 
 
-def _schedule(value: Any) -> Any:
+def schedule(value: Any) -> Any:
     """``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; anything else is what it is."""
     if isinstance(value, str) and value.startswith("lin_"):
         return LinearSchedule(float(value.removeprefix("lin_")), 0, 1)
@@ -68,7 +68,7 @@ def _schedule(value: Any) -> Any:
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
-    hyperparams = {key: _schedule(value) for key, value in plan.hyperparams.items()}
+    hyperparams = {key: schedule(value) for key, value in plan.hyperparams.items()}
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)

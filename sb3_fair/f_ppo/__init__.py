@@ -1,1 +1,56 @@
-"""F-PPO: decisions that are fair now while the groups' futures converge; its baselines, and how all of them are judged."""
+"""F-PPO: decisions that are fair now while the groups' futures converge; its baselines, and how all of them are judged.
+
+Imported when first asked for.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxAgent, MaxProfitAgent, RandomAgent
+    from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
+    from sb3_fair.f_ppo.constrained import ConstrainedPPO, CPOAgent
+    from sb3_fair.f_ppo.evaluation import evaluate_fairness
+    from sb3_fair.f_ppo.f_ppo import FPPO
+    from sb3_fair.f_ppo.massaging import massage
+    from sb3_fair.f_ppo.regulariser import regularise_advantages
+
+__all__ = [
+    "FPPO",
+    "CPOAgent",
+    "ConstrainedPPO",
+    "EqualOpportunityAgent",
+    "FairDictRolloutBuffer",
+    "FairRolloutBuffer",
+    "MaxAgent",
+    "MaxProfitAgent",
+    "RandomAgent",
+    "evaluate_fairness",
+    "massage",
+    "regularise_advantages",
+]
+
+_HOMES = {
+    "FPPO": "f_ppo",
+    "CPOAgent": "constrained",
+    "ConstrainedPPO": "constrained",
+    "EqualOpportunityAgent": "agents",
+    "FairDictRolloutBuffer": "buffer",
+    "FairRolloutBuffer": "buffer",
+    "MaxAgent": "agents",
+    "MaxProfitAgent": "agents",
+    "RandomAgent": "agents",
+    "evaluate_fairness": "evaluation",
+    "massage": "massaging",
+    "regularise_advantages": "regulariser",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'sb3_fair.f_ppo' has no attribute {name!r}")
+    return getattr(import_module(f"sb3_fair.f_ppo.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

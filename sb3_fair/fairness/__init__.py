@@ -6,6 +6,7 @@ higher is better.
 
 from sb3_fair.fairness.chance import chance_level
 from sb3_fair.fairness.conditions import NewMultiple
+from sb3_fair.fairness.disparity import wasserstein_gap
 from sb3_fair.fairness.distances import DISTANCES, Distance, distance_matrix
 from sb3_fair.fairness.fairness_tracker import FairnessTracker
 from sb3_fair.fairness.favour import balance, overall_unfairness, unfairness
@@ -13,6 +14,7 @@ from sb3_fair.fairness.history import DiscountedHistory, FullHistory, SlidingWin
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.measures import Candidates, Measures
 from sb3_fair.fairness.notions import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
+from sb3_fair.fairness.parity import DemographicParity
 from sb3_fair.fairness.probabilities import distributions, hellinger
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Estimate, Scheme, Values
@@ -27,6 +29,7 @@ __all__ = [
     "NOTIONS",
     "WELFARES",
     "Candidates",
+    "DemographicParity",
     "DiscountedHistory",
     "Distance",
     "Estimate",
@@ -62,4 +65,5 @@ __all__ = [
     "lipschitz_violation",
     "overall_unfairness",
     "unfairness",
+    "wasserstein_gap",
 ]

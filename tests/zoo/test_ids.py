@@ -20,9 +20,15 @@ SMALL = "sb3_fair:sb3_fair/JobHiring-Small-v0"
 OBJECTIVES = {"objectives": ("R", "SP", "IF"), "window": 30, "emit": "difference"}
 
 
+PLACES = "sb3_fair/AttentionAllocation"  # individuals are places, and notions need discrete actions and features
+OPTIONS = [{}, {"objectives": ("R", "SP", "CSC"), "scalarise": (1, 1, 0), "window": 20}]
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("env_id", WORLDS)
-@pytest.mark.parametrize("settings", [{}, {"objectives": ("R", "SP", "CSC"), "scalarise": (1, 1, 0), "window": 20}])
+@pytest.mark.parametrize(
+    ("env_id", "settings"),
+    [(env_id, each) for env_id in WORLDS for each in OPTIONS[: 1 if env_id.startswith(PLACES) else None]],
+)
 def test_both_checkers_are_content(env_id, settings):
     check_env(gym.make(env_id, **settings), skip_render_check=True)
     check_env(gym.make(env_id, render_mode="rgb_array", **settings).unwrapped)
@@ -116,7 +122,7 @@ def test_defaults_are_the_performance_reward_with_figures_in_info():
     env.reset(seed=0)
     reward, info = env.step(1)[1], env.step(0)[4]
     assert isinstance(reward, float)
-    assert set(info) == {"individual", "fairness", "detail"}
+    assert set(info) == {"individual", "fairness", "detail", "massage"}
     assert set(info["fairness"]) == {"SP", "EO"}
 
 

@@ -174,6 +174,8 @@ class HiringWorld(World):
         copies = which.tolist()
         for copy in copies:
             self._episode[copy] += 1
+        now = self.tapes.now
+        self.tapes.now = now._replace(group=now.group.copy())  # massage() told of those who come no more
         self.tapes.redraw(which, [self.reset_streams[copy] for copy in copies])
         return np.concatenate((self.company[which], self.tapes.now.shown[which]), axis=1)
 
@@ -214,6 +216,11 @@ class HiringWorld(World):
         truncated = (self._deadline <= self._clock) & ~terminated
         obs = np.concatenate((self.company, self.tapes.now.shown), axis=1)
         return obs, reward, terminated, truncated, record
+
+    def massage(self) -> Record:
+        """The coming applicants' codes (n,) as ``group``, or by attribute; also if observations hide them."""
+        codes = self.groups.record(self.tapes.now.group)
+        return {"group": codes} if self.groups.alone else codes
 
     def _prospect(self) -> tuple[Array, Array, Array]:
         """Goodness of the present applicants (n,), and counts (n, 14) and entropies (n, 2) of the teams with them."""

@@ -11,7 +11,7 @@ from scipy import stats
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2")
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#9c6b4e", "#9498a0", "#97bbf5")
 """Observable's categorical palette, which stays distinguishable for the colour-blind."""
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]

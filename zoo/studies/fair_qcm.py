@@ -7,7 +7,6 @@ is what they remember and whether they learn from memories that might have been.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 from rich.table import Table
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
@@ -25,6 +23,7 @@ from sb3_fair.zoo.rules import RuleAgent
 from sb3_fair.zoo.studies import schemes
 from sb3_fair.zoo.studies.curves import Curve, figure, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
+from sb3_fair.zoo.studies.learners import Learner
 from sb3_fair.zoo.tables import show
 
 FIRST_SEED = 100
@@ -32,20 +31,6 @@ FIRST_SEED = 100
 EPISODES, FINAL_EPISODES, RULE_EPISODES = 100, 200, 2000
 EVALUATION_SEED, FINAL_SEED = 10_000, 20_000
 COPIES = 100
-
-
-@dataclass(frozen=True)
-class Learner:
-    """A way to learn.
-
-    :param path: ``"module:Class"``
-    :param settings: arguments of the class, over those of the experiment
-    :param normalise: whether rewards are divided by the standard deviation of the return (SB3's VecNormalize)
-    """
-
-    path: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    normalise: bool = False
 
 
 @dataclass(frozen=True)
@@ -261,15 +246,10 @@ def run(experiment: str, learner: str, seed: int, n_timesteps: int) -> dict[str,
 
 
 def _model(experiment: Experiment, learner: Learner, seed: int) -> Any:
-    module, name = learner.path.split(":")
-    ours = module.startswith("sb3_fair")
-    settings = {**(experiment.settings if ours else {}), **learner.settings}
-    if not name.startswith("Tabular"):
-        settings = {"policy": "MultiInputPolicy", "device": "cpu", **settings}
-    venv = make_vec(experiment.env, n_envs=experiment.n_envs, seed=seed)
-    if learner.normalise:
-        venv = VecNormalize(venv, norm_obs=False, gamma=settings["gamma"])
-    return getattr(import_module(module), name)(env=venv, seed=seed, **settings)
+    shared: dict[str, Any] = dict(experiment.settings) if learner.path.startswith("sb3_fair") else {}
+    if learner.path != TABULAR:
+        shared = {"policy": "MultiInputPolicy", "device": "cpu", **shared}
+    return learner.build(make_vec(experiment.env, n_envs=experiment.n_envs, seed=seed), seed, shared)
 
 
 class Curves(BaseCallback):

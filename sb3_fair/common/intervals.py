@@ -1,0 +1,31 @@
+"""How sure is a mean?"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+
+class Interval(NamedTuple):
+    """A mean and the ends of its 95 % confidence interval, all of one shape."""
+
+    mean: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+def mean_and_interval(values: ArrayLike, axis: int = 0) -> Interval:
+    """Means over an axis and their 95 % confidence intervals (Student t).
+
+    :param values: NaN stands for a value that is not there; a mean of none is NaN, the ends are of fewer than two
+    """
+    array = np.asarray(values, dtype=np.float64)
+    there = ~np.isnan(array)
+    n = there.sum(axis=axis)
+    known = np.where(there, array, 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = known.sum(axis=axis) / n
+        off = np.where(there, array - np.expand_dims(mean, axis), 0.0)
+        half = stats.t.ppf(0.975, n - 1) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
+    return Interval(mean, mean - half, mean + half)

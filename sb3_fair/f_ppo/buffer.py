@@ -1,0 +1,58 @@
+"""Where do disparities enter the advantages of a rollout, and only there?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
+
+
+class FairRolloutBuffer(ColumnRolloutBuffer):
+    """A rollout buffer that adds to the advantages what actions do to the disparities noted with their steps.
+
+    Returns, the targets of the value network, stay those of the rewards.
+
+    ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
+    changed once per rollout, with ``"minmax"`` in every minibatch.
+    """
+
+    regulariser: Mapping[str, Any] = {}
+
+    def disparities(self, which: Any = ...) -> Columns:
+        """The columns of the measures, or the entries ``which`` of them."""
+        return Columns(*(self.columns[name][which] for name in Columns._fields))
+
+    def reshape_advantages(self) -> None:
+        """Adds what is to be added once per rollout.
+
+        :raises ValueError: if a disparity was undefined after a step
+        """
+        if not any(self.regulariser.get(weight) for weight in ("reg_lambda", "beta1", "beta2")):
+            return
+        for name, column in self.disparities()._asdict().items():
+            if np.isnan(column).any():
+                raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
+        if not self._per_minibatch:
+            self.advantages = self._regularised(self.advantages, ...)
+
+    def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
+        batch = super()._get_samples(batch_inds, env)
+        if not self._per_minibatch:
+            return batch
+        advantages = self._regularised(self.advantages[batch_inds].flatten(), batch_inds)
+        return batch._replace(advantages=self.to_torch(advantages))
+
+    @property
+    def _per_minibatch(self) -> bool:
+        return self.regulariser.get("scaling") == "minmax"
+
+    def _regularised(self, advantages: NDArray[np.float32], which: Any) -> NDArray[np.float32]:
+        return regularise_advantages(advantages, self.disparities(which), **self.regulariser).astype(np.float32)
+
+
+class FairDictRolloutBuffer(FairRolloutBuffer, ColumnDictRolloutBuffer):
+    """The same for dict observations."""

@@ -1,0 +1,311 @@
+"""How does PPO earn as much as it can while the average step stays as fair as asked?"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import explained_variance
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
+from sb3_fair.f_ppo.extra_critic import Credit, ExtraCritic, steps_of
+from sb3_fair.fairness.validation import did_you_mean, number
+from sb3_fair.wrappers.disparity import measured
+from sb3_fair.wrappers.layer import attribute
+
+SelfConstrainedPPO = TypeVar("SelfConstrainedPPO", bound="ConstrainedPPO")
+Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
+
+
+class ConstrainedPPO(PPO):
+    """PPO with a Lagrange multiplier on the mean cost of a step: the constrained baseline of the F-PPO paper.
+
+    ::
+
+        model = ConstrainedPPO("MlpPolicy", "sb3_fair/AttentionAllocation-v0", cost_limit=0.05, seed=0).learn(500_000)
+        model.cost_mean, model.constraint_met  # of the last rollout
+
+    Constrained policy optimisation (Achiam et al., ICML 2017) asks for the largest return at an expected cost of at
+    most a limit. Here PPO takes the steps and dual ascent finds the multiplier (Ray, Achiam, Amodei, "Benchmarking Safe
+    Exploration in Deep Reinforcement Learning", 2019). After every rollout, with x the mean cost of a step less the
+    limit::
+
+        dual       <- dual + multiplier_lr * x
+        multiplier  = dual + multiplier_damping * x         # both kept within [0, max_multiplier]
+
+    Dual ascent alone swings around the limit; the second term damps it (Stooke, Achiam, Abbeel, "Responsive Safety in
+    Reinforcement Learning by PID Lagrangian Methods", ICML 2020). The policy follows
+    (A - multiplier * A_cost) / (1 + multiplier), A_cost with mean 0 and from a value network of its own. With
+    ``max_multiplier=0`` it is SB3's PPO number for number.
+
+    The limit is met in the mean of the rollouts that training collected, not in every one, and not where no policy
+    meets it: ``constraint_met`` and ``cost/met`` in the logs tell. SB3's arguments have SB3's meaning and defaults.
+
+    :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
+    :param env: an environment whose steps tell a cost; a registered ID, a Gymnasium env or a VecEnv
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param n_steps: steps of every environment per rollout
+    :param batch_size: steps per minibatch, for the network of the costs too
+    :param n_epochs: passes over a rollout, for the network of the costs too
+    :param gamma: discount factor, of the cost too
+    :param gae_lambda: of the generalised advantage estimates, of the cost too
+    :param clip_range: of the policy; a number or a function of the remaining progress
+    :param clip_range_vf: of the value function; None: no clipping
+    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
+    :param ent_coef: weight of the entropy
+    :param vf_coef: weight of the value loss
+    :param max_grad_norm: largest norm of the gradient
+    :param use_sde: whether to explore with state-dependent noise
+    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
+    :param rollout_buffer_class: a subclass of ``ColumnRolloutBuffer``; None: the one that fits the observations
+    :param rollout_buffer_kwargs: further arguments of the rollout buffer
+    :param target_kl: no further epochs where the policy moved more than this; None: no limit
+    :param stats_window_size: episodes that ``rollout/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the networks now
+    :param cost: what a step costs: the name of a figure in ``info["fairness"]``, undefined ones costing nothing; or
+        f(infos) -> finite numbers (n_envs,); None: the short-term disparity that the environment measures, in one that
+        measures none that of demographic parity
+    :param cost_limit: largest mean cost of a step
+    :param multiplier_lr: how much the dual variable moves per rollout and unit of cost above the limit
+    :param multiplier_damping: how much the multiplier responds to the last rollout alone; 0: plain dual ascent
+    :param max_multiplier: largest multiplier; reached where the limit cannot be met
+    :param scale_cost: give cost advantages the standard deviation of the reward's, so that multiplier 1 weighs both
+        alike; False: the multiplier is in units of reward per unit of cost
+    :param critic_kwargs: further arguments of the :class:`ExtraCritic` of the costs, e.g. ``{"hidden": (64, 64)}``
+    :raises ValueError: if an argument is not allowed; if ``cost`` is None and the environment has no measures and
+        cannot be given any
+    """
+
+    rollout_buffer: ColumnRolloutBuffer
+
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 3e-4,
+        n_steps: int = 2048,
+        batch_size: int = 64,
+        n_epochs: int = 10,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        clip_range: float | Schedule = 0.2,
+        clip_range_vf: float | Schedule | None = None,
+        normalize_advantage: bool = True,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        target_kl: float | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        cost: Cost | None = None,
+        cost_limit: float = 0.05,
+        multiplier_lr: float = 1.0,
+        multiplier_damping: float = 5.0,
+        max_multiplier: float = 10.0,
+        scale_cost: bool = True,
+        critic_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        if rollout_buffer_class is not None and not issubclass(rollout_buffer_class, ColumnRolloutBuffer):
+            raise ValueError(
+                f"rollout_buffer_class must be ColumnRolloutBuffer or a subclass, got {rollout_buffer_class!r}"
+            )
+        if cost is not None and not isinstance(cost, str) and not callable(cost):
+            raise ValueError(f"cost must be the name of a figure, a callable on infos or None, got {cost!r}")
+        for name, value in (
+            ("multiplier_lr", multiplier_lr),
+            ("multiplier_damping", multiplier_damping),
+            ("max_multiplier", max_multiplier),
+        ):
+            if number(name, value) < 0:
+                raise ValueError(f"{name} must not be negative, got {value!r}")
+        super().__init__(
+            policy=policy,
+            env=env,  # type: ignore[arg-type]  # None: to be loaded
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            clip_range=clip_range,
+            clip_range_vf=clip_range_vf,
+            normalize_advantage=normalize_advantage,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            target_kl=target_kl,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+        )
+        self.cost = cost
+        self.cost_limit = number("cost_limit", cost_limit)
+        self.multiplier_lr = multiplier_lr
+        self.multiplier_damping = multiplier_damping
+        self.max_multiplier = max_multiplier
+        self.scale_cost = scale_cost
+        self.critic_kwargs = critic_kwargs or {}
+        self.dual = 0.0
+        self.multiplier = 0.0
+        self.cost_mean: float | None = None
+        if _init_setup_model:
+            self._setup_model()
+
+    # ---------------------------------------------------------------- set up
+
+    def _setup_model(self) -> None:
+        if self.env is not None:
+            self._train_on(self._told(self.env))
+        if self.rollout_buffer_class is None:
+            keyed = isinstance(self.observation_space, spaces.Dict)
+            self.rollout_buffer_class = ColumnDictRolloutBuffer if keyed else ColumnRolloutBuffer
+        super()._setup_model()
+        settings = {"seed": self.seed, "device": self.device, **self.critic_kwargs}
+        self.cost_critic = ExtraCritic(self.observation_space, **settings)
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on; see SB3's ``set_env``."""
+        super().set_env(self._told(self._wrap_env(env, self.verbose)), force_reset)
+        assert self.env is not None
+        self._train_on(self.env)
+
+    def _told(self, venv: VecEnv) -> VecEnv:
+        """``venv``, whose steps tell what they cost."""
+        return measured(venv) if self.cost is None else venv
+
+    def _train_on(self, venv: VecEnv) -> None:
+        self.env = venv
+        self.cost_source: Cost = (
+            attribute(venv, "fairness_spec").measures.short_term if self.cost is None else self.cost
+        )
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        return [*state_dicts, "cost_critic", "cost_critic.optimizer"], variables
+
+    # ---------------------------------------------------------------- learning
+
+    @property
+    def constraint_met(self) -> bool | None:
+        """Whether the mean cost of a step in the last rollout was within the limit; None before the first."""
+        return None if self.cost_mean is None else self.cost_mean <= self.cost_limit
+
+    def learn(
+        self: SelfConstrainedPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "ConstrainedPPO",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfConstrainedPPO:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
+        super()._update_info_buffer(infos, dones)
+        if dones is not None:
+            self.rollout_buffer.note(cost=self._costs(infos))
+            self.rollout_buffer.note_truncations(infos, dones)
+
+    def _costs(self, infos: list[dict[str, Any]]) -> NDArray[np.float64]:
+        if not callable(self.cost_source):
+            return np.nan_to_num(self._figure(infos, self.cost_source))
+        costs = np.asarray(self.cost_source(infos), dtype=np.float64)
+        if costs.shape != (self.n_envs,) or not np.isfinite(costs).all():
+            raise ValueError(f"cost must return {self.n_envs} finite numbers, one per copy, got {costs!r}")
+        return costs
+
+    def _figure(self, infos: list[dict[str, Any]], name: str) -> NDArray[np.float64]:
+        try:
+            return figure(infos, name)
+        except KeyError:
+            known = sorted(infos[0].get("fairness", {}))
+            raise ValueError(
+                f'cost must be a figure in info["fairness"], which has {known}, got {name!r}{did_you_mean(name, known)}'
+            ) from None
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """SB3's; then the multiplier moves, the cost changes the advantages, and the critic of the costs learns."""
+        complete = super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
+        if complete:
+            costs = self.rollout_buffer.columns["cost"]
+            self._move_multiplier(float(costs.mean()))
+            ends: Any = self._last_episode_starts
+            credit = self.cost_critic.judge(
+                self.rollout_buffer, costs, self._last_obs, ends, self.gamma, self.gae_lambda
+            )
+            self.rollout_buffer.advantages = lagrangian(
+                self.rollout_buffer.advantages, credit.advantages, self.multiplier, self.scale_cost
+            )
+            self.cost_critic.fit(steps_of(self.rollout_buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
+            self._record(credit)
+        return complete
+
+    def _move_multiplier(self, cost_mean: float) -> None:
+        """Damped dual ascent: up while the limit is exceeded, down while it is not, within its bounds."""
+        self.cost_mean = cost_mean
+        excess = cost_mean - self.cost_limit
+        self.dual = self._bounded(self.dual + self.multiplier_lr * excess)
+        self.multiplier = self._bounded(self.dual + self.multiplier_damping * excess)
+
+    def _bounded(self, multiplier: float) -> float:
+        return min(max(multiplier, 0.0), self.max_multiplier)
+
+    def _record(self, credit: Credit) -> None:
+        self.logger.record("cost/mean", self.cost_mean)
+        self.logger.record("cost/limit", self.cost_limit)
+        self.logger.record("cost/multiplier", self.multiplier)
+        self.logger.record("cost/met", float(bool(self.constraint_met)))
+        self.logger.record("cost/explained_variance", explained_variance(credit.values.ravel(), credit.returns.ravel()))
+
+
+CPOAgent = ConstrainedPPO
+
+
+def lagrangian(
+    advantages: NDArray[np.float32], cost_advantages: NDArray[np.float64], multiplier: float, scale_cost: bool = False
+) -> NDArray[np.float32]:
+    """(A - multiplier * A_cost) / (1 + multiplier), with A_cost less its own mean; ``advantages`` at multiplier 0.
+
+    :param advantages: of the reward, any shape
+    :param cost_advantages: of the cost, same shape
+    :param scale_cost: give A_cost the standard deviation of A, where both vary
+    """
+    centred = cost_advantages - cost_advantages.mean()
+    if scale_cost and centred.std() > 0 and advantages.std() > 0:
+        centred *= advantages.std() / centred.std()
+    return ((advantages - multiplier * centred) / (1 + multiplier)).astype(np.float32)

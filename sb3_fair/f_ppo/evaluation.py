@@ -1,0 +1,189 @@
+"""How useful and how fair is an agent after every step of long episodes, now and in the long run?"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
+from importlib import import_module
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+
+from sb3_fair.common.rollout import seeded
+from sb3_fair.f_ppo.evaluated import FairnessEvaluation
+from sb3_fair.f_ppo.legacy_cloud import LegacyCloud, cloud_distance, gap_of_means, steps_of
+from sb3_fair.fairness import Measures
+from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.disparity import measured
+from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
+
+REWARD = "reward"
+
+
+def evaluate_fairness(
+    agent: Any,
+    env_id: str,
+    n_episodes: int,
+    n_steps: int,
+    seed: int = 0,
+    deterministic: bool = False,
+    massage: bool | None = None,
+    *,
+    legacy_cloud: bool = False,
+    measures: Measures | None = None,
+    n_envs: int = 256,
+    **env_kwargs: Any,
+) -> FairnessEvaluation:
+    """Lets an agent play and notes after every step what the environment's measures report.
+
+    An agent with ``follow(vec_env)`` or ``bind(vec_env)`` is connected to the environments; a model that was trained
+    with a ``VecNormalize`` sees observations normalised in the same way. What the agent samples from follows from
+    ``seed``; the agent itself stays as it was, and bound to what it was bound to.
+
+    :param agent: anything with SB3's ``predict``
+    :param env_id: a scenario of this package, or any other environment that is a fairness MDP
+    :param n_episodes: number of episodes
+    :param n_steps: steps of each; in scenarios of this package, episodes are as long unless ``env_kwargs`` say
+        otherwise
+    :param seed: of the first episode; the next ones have the next numbers
+    :param deterministic: passed to ``predict``
+    :param massage: whether actions are massaged (F-PPO); None: as the agent is set up
+    :param legacy_cloud: whether to add the published measures of F-PPO, for comparison only
+    :param measures: what to report; None: the environment's own measures, else demographic parity
+    :param n_envs: how many episodes are played at once; with sampled actions, figures depend on it
+    :param env_kwargs: keyword arguments of the environment
+    :raises ValueError: if a number is not positive, massaging is asked of an agent that does not, or a figure that the
+        measures report is not published
+    """
+    for name, value in (("n_episodes", n_episodes), ("n_steps", n_steps), ("n_envs", n_envs)):
+        integer(name, value, 1)
+    seeds = tuple(range(seed, seed + n_episodes))
+    settings = {**env_kwargs, "detail": True} if legacy_cloud else env_kwargs
+    agent = _set_up(agent, massage)
+    parts = []
+    with seeded(seed, agent):
+        for first in range(0, n_episodes, n_envs):
+            some = seeds[first : first + n_envs]
+            venv = measured(_make(env_id, len(some), n_steps, settings), measures)
+            reported = (attribute(venv, "fairness_spec").measures if measures is None else measures).reported
+            parts.append(_Record(reported, n_steps, len(some), legacy_cloud))
+            _play(agent, _connected(agent, venv), some, deterministic, parts[-1])
+            venv.close()
+    return FairnessEvaluation(
+        env_id=env_id,
+        settings=env_kwargs,
+        seeds=seeds,
+        deterministic=deterministic,
+        massage=massage,
+        keys=parts[0].keys,
+        figures={name: np.concatenate([part.figures[name] for part in parts], axis=1).T for name in parts[0].keys},
+        lengths=np.concatenate([part.lengths for part in parts]),
+        legacy=_legacy(parts) if legacy_cloud else None,
+    )
+
+
+def _make(env_id: str, n: int, n_steps: int, settings: Mapping[str, Any]) -> VecEnv:
+    """n copies; of a scenario of this package on one World."""
+    module, _, name = env_id.rpartition(":")
+    if module:
+        import_module(module)
+    if "world" not in gym.spec(name).kwargs:
+        return make_vec_env(env_id, n, env_kwargs=dict(settings))
+    made = gym.make_vec(name, num_envs=n, **{"episode_length": n_steps, **settings})
+    assert isinstance(made, GymnasiumVector)
+    return made.venv
+
+
+def _set_up(agent: Any, massage: bool | None) -> Any:
+    """A copy of the agent: binding it to other environments leaves the agent itself where it was."""
+    agent = copy(agent)
+    if hasattr(agent, "massage_on_predict"):
+        agent.massage_on_predict = agent.massage_on_predict if massage is None else massage
+    elif massage:
+        raise ValueError(f"massage must be None or False for an agent without massaging, got {massage!r}")
+    return agent
+
+
+def _connected(agent: Any, venv: VecEnv) -> VecEnv:
+    """The environments as the agent is to see them."""
+    if hasattr(agent, "follow"):
+        venv = agent.follow(venv)
+    elif hasattr(agent, "bind"):
+        bound = agent.bind(venv)
+        venv = bound if isinstance(bound, VecEnv) else venv
+    trained = agent.get_vec_normalize_env() if hasattr(agent, "get_vec_normalize_env") else None
+    if trained is not None and trained.norm_obs:
+        venv = VecNormalize(
+            venv,
+            training=False,
+            norm_reward=False,
+            clip_obs=trained.clip_obs,
+            epsilon=trained.epsilon,
+            norm_obs_keys=trained.norm_obs_keys,
+        )
+        venv.obs_rms = deepcopy(trained.obs_rms)
+    return venv
+
+
+class _Record:
+    """What is noted of n episodes played at once.
+
+    :param keys: figure -> key in ``info["fairness"]``, or ``"reward"``
+    """
+
+    def __init__(self, keys: Mapping[str, str], n_steps: int, n: int, legacy: bool) -> None:
+        self.keys = dict(keys)
+        self.n_steps = n_steps
+        self.figures = {figure: np.full((n_steps, n), np.nan, dtype=np.float32) for figure in self.keys}
+        self.lengths = np.zeros(n, dtype=np.int64)
+        self.looked_at = set((steps_of(n_steps) - 1).tolist()) if legacy else set()
+        self.groups: list[NDArray[np.float64]] = []
+        self.rates: list[NDArray[np.float64]] = []
+
+    def add(self, step: int, rewards: NDArray[Any], infos: Sequence[dict[str, Any]], plays: NDArray[np.bool_]) -> None:
+        """Notes a step of the copies that still play their episode, (n,) bool."""
+        fairness = stack(infos, "fairness")
+        for name, key in self.keys.items():
+            value = rewards if key == REWARD else fairness.get(key)
+            if value is None:
+                raise ValueError(
+                    f"measures must report what info['fairness'] has, {sorted(fairness)}, or {REWARD!r}, got {key!r}"
+                )
+            np.copyto(self.figures[name][step], value, where=plays, casting="same_kind")
+        self.lengths += plays
+        if step in self.looked_at and plays.all():
+            detail = stack(infos, "detail")
+            self.groups.append(detail["groups"])
+            if "tpr" in detail:
+                self.rates.append(detail["tpr"])
+
+
+def _play(agent: Any, venv: VecEnv, seeds: Sequence[int], deterministic: bool, record: _Record) -> None:
+    forget_history(venv)
+    seed_copies(venv, seeds)
+    observations: Any = venv.reset()
+    begins = np.ones(venv.num_envs, dtype=bool)
+    plays = begins.copy()
+    state = None
+    for step in range(record.n_steps):
+        actions, state = agent.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
+        observations, rewards, begins, infos = venv.step(actions)
+        record.add(step, rewards, infos, plays)
+        plays &= ~begins
+        if not plays.any():
+            break
+
+
+def _legacy(parts: Sequence[_Record]) -> LegacyCloud:
+    """Of the steps that all episodes have."""
+    groups = [np.concatenate(some) for some in zip(*(part.groups for part in parts), strict=False)]
+    rates = [np.concatenate(some) for some in zip(*(part.rates for part in parts), strict=False)]
+    return LegacyCloud(
+        steps=steps_of(parts[0].n_steps)[: len(groups)],
+        distance=np.array([cloud_distance(vectors) for vectors in groups]),
+        gap_of_mean_tpr=np.array([gap_of_means(each) for each in rates]) if rates else None,
+    )

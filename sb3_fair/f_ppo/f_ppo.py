@@ -1,0 +1,520 @@
+"""How does PPO keep today's decisions fair while the groups' futures converge?"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from time import perf_counter
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
+from sb3_fair.f_ppo.columns import figure
+from sb3_fair.f_ppo.massaging import massage as massaged
+from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
+from sb3_fair.fairness.measures import Measures
+from sb3_fair.fairness.validation import integer, number, one_of
+from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first
+from sb3_fair.wrappers.disparity import measured
+from sb3_fair.wrappers.infos import Record, stack
+from sb3_fair.wrappers.layer import attribute
+
+SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
+Threshold: TypeAlias = float | Callable[[int], float]
+NOTED = ("changed", "candidates", "gain")
+
+
+class FPPO(PPO):
+    """PPO whose decisions are fair now while the groups' futures converge, at a small price in reward.
+
+    Paper: "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv 2401.06318).
+    *Action massaging* swaps a sampled action for a fairer one when the policy is nearly indifferent between the two.
+    *Advantage regularisation* rewards actions that bring the groups closer while decisions are fair, and punishes those
+    that drive them apart while decisions are unfair.
+
+    ::
+
+        model = FPPO("MlpPolicy", "sb3_fair/Lending-v0", reg_lambda=45, ent_coef=0.05, seed=0).learn(700_000)
+        evaluate_policy(model, env)                      # the policy alone
+        model.massage_on_predict = True
+        evaluate_policy(model, model.bind(env))          # the policy and the filter, which sees what env publishes
+
+    With ``massage=False, reg_lambda=0`` it is SB3's PPO number for number; :meth:`f_ppo_l`, :meth:`f_ppo_s` and
+    :meth:`a_ppo` are the settings between. SB3's arguments have SB3's meaning and defaults.
+
+    The logs tell what the filter did in the last rollout (``massage/``: shares of all actions, threshold, mean fall of
+    short-term disparity per action), mean disparities of its steps (``fairness/d_s``, ``fairness/d_l``) beside the
+    figures at the end of episodes, the mean of the regulariser and how often it is not 0 (``train/reg_``), and where
+    the seconds of the last rollout and of the update before it went (``time/``).
+
+    :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
+    :param env: an environment with short- and long-term measures, or any fairness MDP with Discrete actions and a group
+        label, whose demographic parity is measured then; a registered ID, a Gymnasium env or a VecEnv
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param n_steps: steps of every environment per rollout
+    :param batch_size: steps per minibatch
+    :param n_epochs: passes over a rollout
+    :param gamma: discount factor
+    :param gae_lambda: of the generalised advantage estimates
+    :param clip_range: of the policy; a number or a function of the remaining progress
+    :param clip_range_vf: of the value function; None: no clipping
+    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
+    :param ent_coef: weight of the entropy
+    :param vf_coef: weight of the value loss
+    :param max_grad_norm: largest norm of the gradient
+    :param use_sde: whether to explore with state-dependent noise
+    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
+    :param rollout_buffer_class: a subclass of ``FairRolloutBuffer``; None: the one that fits the observations
+    :param rollout_buffer_kwargs: further arguments of the rollout buffer
+    :param target_kl: no further epochs where the policy moved more than this; None: no limit
+    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the networks now
+    :param reg_lambda: weight of the regulariser; 0: off
+    :param delta: largest short-term disparity that the regulariser calls fair
+    :param scaling: ``"none"``, ``"std"`` or ``"minmax"``: what the weights are relative to, see
+        :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`
+    :param minmax_weights: of the regulariser's penalty and bonus with ``"minmax"``; None: ``reg_lambda`` for both
+    :param massage: whether the filter acts in training
+    :param massage_threshold: tau in [0, 1], how far apart two probabilities may be for one action to replace the other;
+        a number or a function of the iteration (rollouts so far); None: the environment's
+    :param schedule_unit: what an iteration is: ``"iteration"``: a rollout; ``"timesteps"``: ``schedule_steps`` steps of
+        all environments together, so that their number does not matter
+    :param schedule_steps: see there
+    :param massage_on_predict: whether the filter acts in :meth:`predict` too, with the last threshold of training
+    :param beta1: A-PPO's weight of short-term disparity above ``omega``
+    :param beta2: A-PPO's weight of its growth
+    :param omega: largest short-term disparity that A-PPO calls fair
+    :param measures: of short- and long-term disparity; None: the environment's
+    :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
+    """
+
+    rollout_buffer: FairRolloutBuffer
+
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 3e-4,
+        n_steps: int = 2048,
+        batch_size: int = 64,
+        n_epochs: int = 10,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        clip_range: float | Schedule = 0.2,
+        clip_range_vf: float | Schedule | None = None,
+        normalize_advantage: bool = True,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        target_kl: float | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        reg_lambda: float = 1.0,
+        delta: float = 0.05,
+        scaling: Scaling = "none",
+        minmax_weights: tuple[float, float] | None = None,
+        massage: bool = True,
+        massage_threshold: Threshold | None = None,
+        schedule_unit: Literal["iteration", "timesteps"] = "iteration",
+        schedule_steps: int = 2048,
+        massage_on_predict: bool = False,
+        beta1: float = 0.0,
+        beta2: float = 0.0,
+        omega: float = 0.05,
+        measures: Measures | None = None,
+    ) -> None:
+        if env is None and _init_setup_model:
+            raise ValueError("env must be given unless the model is loaded")
+        super().__init__(
+            policy,
+            env,  # type: ignore[arg-type]  # None: to be loaded
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            clip_range=clip_range,
+            clip_range_vf=clip_range_vf,
+            normalize_advantage=normalize_advantage,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            target_kl=target_kl,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+        )
+        self.reg_lambda = reg_lambda
+        self.delta = delta
+        self.scaling: Scaling = scaling
+        self.minmax_weights = minmax_weights
+        self.massage = massage
+        self.massage_threshold = massage_threshold
+        self.schedule_unit = schedule_unit
+        self.schedule_steps = schedule_steps
+        self.massage_on_predict = massage_on_predict
+        self.beta1 = beta1
+        self.beta2 = beta2
+        self.omega = omega
+        self.given_measures = measures
+        self.measures: Any = measures
+        self.iteration = 0
+        self.threshold: float | None = None
+        self._coming: Record | None = None
+        self._bound: VecComing | None = None
+        self._massage_seconds = 0.0
+        if _init_setup_model:
+            self._setup_model()
+
+    @classmethod
+    def f_ppo_l(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
+        """F-PPO-L: the long-term half, regularisation without massaging.
+
+        :param settings: further arguments of the constructor
+        """
+        return cls(policy, env, massage=False, **settings)
+
+    @classmethod
+    def f_ppo_s(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
+        """F-PPO-S: the short-term half, massaging without regularisation.
+
+        :param settings: further arguments of the constructor
+        """
+        return cls(policy, env, reg_lambda=0.0, **settings)
+
+    @classmethod
+    def a_ppo(
+        cls: type[SelfFPPO], policy: Any, env: Any, *, beta1: float = 0.25, beta2: float = 0.25, **settings: Any
+    ) -> SelfFPPO:
+        """A-PPO (Yu et al., "Policy Optimization with Advantage Regularization for Long-Term Fairness in Decision
+        Systems", NeurIPS 2022): advantages are lowered where decisions are unfair and where they become more so.
+
+        :param settings: further arguments of the constructor
+        """
+        return cls(policy, env, massage=False, reg_lambda=0.0, beta1=beta1, beta2=beta2, **settings)
+
+    # ---------------------------------------------------------------- set up
+
+    def _setup_model(self) -> None:
+        self._check_arguments()
+        if self.env is not None:
+            self._train_on(self._measured(self.env))
+        if self.rollout_buffer_class is None:
+            keyed = isinstance(self.observation_space, spaces.Dict)
+            self.rollout_buffer_class = FairDictRolloutBuffer if keyed else FairRolloutBuffer
+        super()._setup_model()
+
+    def _check_arguments(self) -> None:
+        for name in ("reg_lambda", "delta", "beta1", "beta2", "omega"):
+            if number(name, getattr(self, name)) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        one_of("scaling", self.scaling, ("none", "std", "minmax"))
+        one_of("schedule_unit", self.schedule_unit, ("iteration", "timesteps"))
+        integer("schedule_steps", self.schedule_steps, low=1)
+        if self.minmax_weights is not None:
+            if np.shape(self.minmax_weights) != (2,):
+                raise ValueError(f"minmax_weights must be two numbers or None, got {self.minmax_weights!r}")
+            for weight in self.minmax_weights:
+                number("each weight in minmax_weights", weight)
+        if self.massage_threshold is not None and not callable(self.massage_threshold):
+            _probability(self.massage_threshold)
+        if self.given_measures is not None and not isinstance(self.given_measures, Measures):
+            raise TypeError(f"measures must have all that Measures has, or be None, got {self.given_measures!r}")
+        buffer_class = self.rollout_buffer_class
+        if buffer_class is not None and not issubclass(buffer_class, FairRolloutBuffer):
+            raise ValueError(f"rollout_buffer_class must be a subclass of FairRolloutBuffer, got {buffer_class!r}")
+        if (self.massage or self.massage_on_predict) and not _massageable(self.action_space):
+            raise ValueError(
+                "massage and massage_on_predict must be False unless actions are Discrete, Box, or MultiDiscrete of "
+                f"equal parts, got {self.action_space}"
+            )
+
+    def _measured(self, venv: VecEnv) -> VecEnv:
+        """``venv``, which publishes what the measures need."""
+        return measured(venv, self.given_measures)
+
+    def _train_on(self, venv: VecEnv) -> None:
+        self.env = venv
+        self.measures = self.given_measures or attribute(venv, "fairness_spec").measures
+        if self.threshold is None:
+            self.threshold = self._threshold_now()
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on, with its measures if none were given; see SB3's ``set_env``."""
+        super().set_env(self._measured(self._wrap_env(env, self.verbose)), force_reset)
+        assert self.env is not None
+        self._train_on(self.env)
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "_bound"]
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(
+        self: SelfFPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "FPPO",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfFPPO:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        if reset_num_timesteps or not hasattr(self, "figures"):
+            self.figures = EpisodeFigures(self._stats_window_size)
+        if reset_num_timesteps:
+            self.iteration = 0
+        begins = reset_num_timesteps or self._last_obs is None
+        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        if begins:
+            assert self.env is not None
+            self._coming = first(self.env)
+        return prepared
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """A rollout under the current policy and, with massaging, the filter; see SB3's ``collect_rollouts``."""
+        self.threshold = self._threshold_now()
+        self.rollout_buffer.regulariser = {
+            "reg_lambda": self.reg_lambda,
+            "delta": self.delta,
+            "scaling": self.scaling,
+            "minmax_weights": self.minmax_weights,
+            "beta1": self.beta1,
+            "beta2": self.beta2,
+            "omega": self.omega,
+        }
+        if self.massage and self._coming is None:
+            raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
+        filters = self.massage and self.threshold > 0
+        self._massage_seconds = 0.0
+        timed: Any = _Timed(env)
+        begin = perf_counter()
+        with self.policy.register_forward_hook(self._filter) if filters else nullcontext():
+            complete = super().collect_rollouts(timed, callback, rollout_buffer, n_rollout_steps)
+        if complete:
+            self._log_rollout(perf_counter() - begin, timed.seconds)
+        return complete
+
+    def _threshold_now(self) -> float:
+        by_timesteps = self.schedule_unit == "timesteps"
+        iteration = self.num_timesteps // self.schedule_steps if by_timesteps else self.iteration
+        if self.massage_threshold is None:
+            return _probability(self.measures.threshold(iteration))
+        given = self.massage_threshold
+        return _probability(given(iteration) if callable(given) else given)
+
+    def _filter(self, policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]) -> tuple[th.Tensor, ...]:
+        """Puts fairer actions, and their log-probabilities, in the place of sampled ones."""
+        begin = perf_counter()
+        actions, values, log_probs = outputs
+        assert self._coming is not None and self.threshold is not None
+        filtered = massaged(
+            self.measures, self._coming, self._executed(actions.cpu().numpy()), self._probabilities(), self.threshold
+        )
+        self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
+        if filtered.changed.any():
+            fairer = th.as_tensor(self._as_given(filtered.actions)).to(actions)
+            flat = fairer if isinstance(self.action_space, spaces.Discrete) else fairer.flatten(1)
+            changed = th.as_tensor(filtered.changed, device=actions.device)
+            log_probs = th.where(changed, policy.action_dist.log_prob(flat), log_probs)
+            actions = th.where(changed.reshape(-1, *[1] * (actions.dim() - 1)), fairer, actions)
+        self._massage_seconds += perf_counter() - begin
+        return actions, values, log_probs
+
+    def _probabilities(self) -> NDArray[np.float64] | None:
+        """Of the policy's last distribution, as :meth:`Measures.candidates` wants them."""
+        if isinstance(self.action_space, spaces.Box):
+            return None
+        drawn: Any = self.policy.action_dist.distribution
+        if isinstance(self.action_space, spaces.Discrete):
+            return drawn.probs.detach().cpu().numpy().astype(np.float64)
+        return np.stack([part.probs.detach().cpu().numpy() for part in drawn], axis=1).astype(np.float64)
+
+    def _executed(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """What the environment is given for sampled actions."""
+        if not isinstance(self.action_space, spaces.Box):
+            return actions
+        if self.policy.squash_output:
+            return self.policy.unscale_action(actions)
+        return np.clip(actions, self.action_space.low, self.action_space.high)
+
+    def _as_given(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """The actions of the policy for which the environment is given these."""
+        squashed = isinstance(self.action_space, spaces.Box) and self.policy.squash_output
+        return self.policy.scale_action(actions) if squashed else actions
+
+    def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
+        super()._update_info_buffer(infos, dones)
+        assert dones is not None and self.env is not None
+        measures = self.measures
+        told = (measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next)
+        try:
+            self.rollout_buffer.note(
+                **{name: figure(infos, key) for name, key in zip(Columns._fields, told, strict=True)}
+            )
+        except KeyError as error:
+            raise ValueError(f"env must publish {told} in info['fairness'], but does not publish {error}") from error
+        self.figures.add(infos, dones)
+        if self.massage:
+            begin = perf_counter()
+            self._coming = coming(self.env, infos, dones)
+            self._massage_seconds += perf_counter() - begin
+
+    def _log_rollout(self, seconds: float, env_seconds: float) -> None:
+        columns = self.rollout_buffer.columns
+        if self.massage:
+            changed, candidates, gain = (columns[name].mean() if name in columns else 0.0 for name in NOTED)
+            self.logger.record("massage/changed_fraction", float(changed))
+            self.logger.record("massage/candidate_fraction", float(candidates))
+            self.logger.record("massage/d_s_gain", float(gain))
+            self.logger.record("massage/threshold", self.threshold)
+        self.figures.record(self.logger)
+        self.logger.record("fairness/d_s", float(columns["d_s"].mean()))
+        self.logger.record("fairness/d_l", float(columns["d_l"].mean()))
+        bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
+        self.logger.record("train/reg_mean", float(bonus.mean()))
+        self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
+        self.logger.record("time/env", env_seconds)
+        self.logger.record("time/massage", self._massage_seconds)
+        self.logger.record("time/policy", seconds - env_seconds - self._massage_seconds)
+
+    def train(self) -> None:
+        """Updates the policy with the last rollout."""
+        begin = perf_counter()
+        super().train()
+        self.logger.record("time/update", perf_counter() - begin)
+        self.iteration += 1
+
+    # ---------------------------------------------------------------- acting
+
+    def bind(self, env: GymEnv) -> VecEnv:
+        """``env``, which from now on tells the filter in :meth:`predict` what it may know before a decision.
+
+        :param env: a Gymnasium env or a VecEnv; observations given to :meth:`predict` come from the one returned
+        """
+        venv = self._measured(self._wrap_env(env, self.verbose))
+        self._bound = venv if isinstance(venv, VecComing) else VecComing(venv)
+        return self._bound
+
+    follow = bind
+
+    def predict(
+        self,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+        *,
+        infos: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Actions for observations; with ``massage_on_predict`` the filter's.
+
+        :param infos: with ``massage_on_predict``, of the steps, or resets, that gave the observations; None: those of
+            the environment that :meth:`bind` returned
+        :raises ValueError: if the filter has nothing to go by
+        """
+        actions, state = super().predict(observation, state, episode_start, deterministic)
+        if not self.massage_on_predict:
+            return actions, state
+        batch = actions.reshape(-1, *self.action_space.shape)  # type: ignore[misc]
+        record = self._known(infos)
+        sizes = {len(batch), *(len(value) for value in record.values())}
+        if len(sizes) > 1:
+            raise ValueError(f"observation must have one row per copy of the environment bound, got {sorted(sizes)}")
+        filtered = massaged(self.measures, record, batch, self._probabilities(), self.threshold or 0.0)
+        return filtered.actions.reshape(actions.shape), state
+
+    def _known(self, infos: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> Record:
+        """What the filter may know before the decisions that are asked for."""
+        if infos is not None:
+            return dict(stack([infos] if isinstance(infos, Mapping) else infos, MASSAGE))
+        if self._bound is None:
+            raise ValueError(
+                "massage_on_predict needs what the environment publishes before a decision: act in the environment "
+                "that model.bind(env) returns, or call predict(..., infos=infos)"
+            )
+        if self._bound.coming is None:
+            raise ValueError(
+                f"the environment bound must have been reset and publish info[{MASSAGE!r}]: act in the environment "
+                "that model.bind(env) returned"
+            )
+        return self._bound.coming
+
+
+class _Timed:
+    """An environment whose steps are timed."""
+
+    def __init__(self, venv: VecEnv) -> None:
+        self.venv = venv
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.venv, name)
+
+    def step(self, actions: NDArray[Any]) -> Any:
+        begin = perf_counter()
+        step = self.venv.step(actions)
+        self.seconds += perf_counter() - begin
+        return step
+
+
+def _probability(threshold: Any) -> float:
+    """``threshold`` as float.
+
+    :raises ValueError: if it is not between 0 and 1
+    """
+    if not 0 <= number("massage_threshold", threshold) <= 1:
+        raise ValueError(f"massage_threshold must be between 0 and 1, got {threshold!r}")
+    return float(threshold)
+
+
+def _massageable(space: spaces.Space) -> bool:
+    """Do actions have probabilities, or the measures a rule of their own, to compare them by?"""
+    if isinstance(space, spaces.MultiDiscrete):
+        return space.nvec.ndim == 1 and len(set(space.nvec.tolist())) == 1
+    return isinstance(space, (spaces.Discrete, spaces.Box))

@@ -1,0 +1,606 @@
+"""Does F-PPO act, store and learn as its paper says, and is it PPO where nothing is asked of it?"""
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from numpy.testing import assert_allclose, assert_array_equal
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
+
+from sb3_fair import make_vec
+from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage, regularise_advantages
+from sb3_fair.f_ppo.regulariser import regulariser
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers.infos import stack
+from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
+
+FORK = partial(SubprocVecEnv, start_method="fork")
+NEUTRAL = {"massage": False, "reg_lambda": 0.0}
+
+
+def banks(n=3, cls=DummyVecEnv, **settings):
+    return make_vec_env(lambda: Bank(**settings), n_envs=n, seed=0, vec_env_cls=cls)
+
+
+def model_of(venv, algorithm=FPPO, **settings):
+    policy = "MultiInputPolicy" if isinstance(venv.observation_space, spaces.Dict) else "MlpPolicy"
+    given = {"n_steps": 24, "batch_size": 24, "n_epochs": 2, "seed": 0, "device": "cpu"}
+    return algorithm(policy, venv, **(given | settings))
+
+
+def weights(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).numpy()
+
+
+def learned(model, steps, callback=None, **more):
+    """``model`` after training whose logs were not written, so that they can be looked at."""
+    return model.learn(steps, callback, log_interval=1000, **more)
+
+
+class Watch(BaseCallback):
+    """Calls ``look(model, locals)`` after every step, ``end(model)`` after every rollout."""
+
+    def __init__(self, look=None, end=None):
+        super().__init__()
+        self.look, self.end = look, end
+
+    def _on_step(self):
+        if self.look is not None:
+            self.look(self.model, self.locals)
+        return True
+
+    def _on_rollout_end(self):
+        if self.end is not None:
+            self.end(self.model)
+
+
+# ---------------------------------------------------------------- neutral
+
+
+@pytest.mark.parametrize("n", [1, 4])
+@pytest.mark.parametrize("settings", [{}, {"form": "parts"}, {"form": "box"}, {"kind": "dict"}], ids=str)
+def test_with_everything_off_it_is_ppo_bit_for_bit(n, settings):
+    ours = model_of(banks(n, **settings), **NEUTRAL).learn(n * 72)
+    theirs = model_of(banks(n, **settings), PPO).learn(n * 72)
+    assert_array_equal(weights(ours), weights(theirs))
+
+
+@pytest.mark.parametrize("scaling", ["std", "minmax"])
+def test_scaling_alone_changes_nothing(scaling):
+    ours = model_of(banks(), scaling=scaling, **NEUTRAL).learn(144)
+    assert_array_equal(weights(ours), weights(model_of(banks(), PPO).learn(144)))
+
+
+def test_without_massaging_nothing_is_registered_and_afterwards_never():
+    seen = []
+    look = Watch(lambda model, _: seen.append(len(model.policy._forward_hooks)))
+    model_of(banks(), massage=False).learn(72, look)
+    assert set(seen) == {0}
+    model = model_of(banks()).learn(72, look)
+    assert set(seen) == {0, 1} and not model.policy._forward_hooks
+
+
+def test_while_the_threshold_is_0_no_action_changes():
+    ours = learned(model_of(banks(start=2), reg_lambda=0), 144)
+    assert_array_equal(weights(ours), weights(model_of(banks(), PPO).learn(144)))
+    assert ours.logger.name_to_value["massage/changed_fraction"] == 0
+    learned(ours, 72, reset_num_timesteps=False)
+    assert ours.logger.name_to_value["massage/changed_fraction"] > 0.2
+
+
+# ---------------------------------------------------------------- massaging
+
+
+@pytest.mark.parametrize("cls", [DummyVecEnv, FORK], ids=["dummy", "subproc"])
+@pytest.mark.parametrize("form", FORMS)
+def test_stored_actions_are_those_executed_and_so_are_their_log_probabilities(form, cls):
+    executed, rollouts = [], []
+
+    def compare(model):
+        buffer = model.rollout_buffer
+        stored = buffer.actions.copy()
+        if form == "box":
+            stored = stored.clip(model.action_space.low, model.action_space.high)
+        assert_array_equal(stored.reshape(np.shape(executed)), executed)
+        given = torch.as_tensor(buffer.actions.reshape(-1, buffer.action_dim))
+        _, log_probs, _ = model.policy.evaluate_actions(
+            torch.as_tensor(buffer.observations.reshape(-1, 3)), given.flatten() if form == "discrete" else given
+        )
+        assert_allclose(buffer.log_probs.ravel(), log_probs.detach(), atol=2e-6)
+        rollouts.append(buffer.columns["changed"].mean())
+        executed.clear()
+
+    look = Watch(lambda _, locals_: executed.append([info["executed"] for info in locals_["infos"]]), compare)
+    venv = banks(cls=cls, form=form)
+    model_of(venv, learning_rate=3e-3).learn(216, look)
+    venv.close()
+    assert len(rollouts) == 3 and min(rollouts) > 0.1
+
+
+def test_a_gaussian_action_that_is_not_replaced_is_stored_unclipped():
+    beyond = []
+
+    def compare(model):
+        outside = np.abs(model.rollout_buffer.actions).max(axis=2) > 0.4
+        assert not (outside & (model.rollout_buffer.columns["changed"] == 1)).any()
+        beyond.append(outside.mean())
+
+    model_of(banks(form="box")).learn(72, Watch(end=compare))
+    assert beyond[0] > 0.3
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_filter_foresees_the_disparity_after_every_step_also_the_first_of_an_episode(form):
+    """Copies of different episode lengths; the filter's record is still that of the step when callbacks look."""
+    times = []
+
+    def look(model, locals_):
+        actions = np.array([info["executed"] for info in locals_["infos"]])
+        foreseen = model.measures.would_be(model._coming, actions[:, None])[:, 0]
+        assert_allclose(foreseen, [info["fairness"]["d_s"] for info in locals_["infos"]])
+        other = model.measures.would_be(model._coming, model.measures.candidates(model._coming, actions, EVEN).actions)
+        if form == "discrete":  # both probabilities stay near 1/2: the fairer one is always taken
+            assert (foreseen <= other[:, 0] + 1e-12).all()
+        times.extend(info["t"] for info in locals_["infos"])
+
+    venv = DummyVecEnv([lambda length=length: Bank(length, form) for length in (5, 3, 4)])
+    model_of(venv, massage_threshold=0.9).learn(72, Watch(look))
+    assert {1, 2, 3, 4, 5} <= set(times)
+
+
+EVEN = np.full((3, 2, 2), 0.5)
+
+
+def test_the_filter_is_that_of_the_pure_function():
+    """The same sampled actions, massaged outside."""
+    venv = banks()
+    model = model_of(venv, massage_threshold=0.3, reg_lambda=0)
+    plain = model_of(banks(), PPO)
+    obs = torch.as_tensor(venv.reset())
+    model._coming = {"group": np.array([0, 1, 0]), "granted": np.array([[2.0, 3.0]] * 3), "seen": np.full((3, 2), 4.0)}
+    model.threshold = 0.3
+    changes = 0
+    for seed in range(10):
+        torch.manual_seed(seed)
+        sampled, values, _ = plain.policy(obs)
+        chances = plain.policy.action_dist.distribution.probs.detach().numpy()
+        torch.manual_seed(seed)
+        with model.policy.register_forward_hook(model._filter):
+            actions, same_values, log_probs = model.policy(obs)
+        expected = massage(model.measures, model._coming, sampled.numpy(), chances, 0.3)
+        assert_array_equal(actions, expected.actions)
+        assert_array_equal(same_values.detach(), values.detach())
+        assert_allclose(log_probs.detach(), np.log(chances[range(3), expected.actions]), atol=1e-6)
+        changes += expected.changed.sum()
+    assert changes > 5
+
+
+@pytest.mark.parametrize("n", [1, 3, 16])
+def test_any_number_of_copies_will_do(n):
+    model = learned(model_of(banks(n)), n * 48)
+    assert model.rollout_buffer.columns["changed"].shape == (24 * n,)
+    assert model.logger.name_to_value["massage/changed_fraction"] > 0.1
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_processes_change_nothing(form):
+    first, second = banks(form=form, cls=DummyVecEnv), banks(form=form, cls=FORK)
+    assert_array_equal(weights(model_of(first).learn(144)), weights(model_of(second).learn(144)))
+    second.close()
+
+
+def test_wrappers_around_the_copies_hide_nothing():
+    venv = VecNormalize(VecMonitor(DummyVecEnv([Bank] * 3)))
+    model = learned(model_of(venv), 144)
+    assert model.get_vec_normalize_env() is venv
+    assert model.logger.name_to_value["massage/changed_fraction"] > 0.1
+
+
+def test_state_dependent_noise_may_squash_actions():
+    executed = []
+
+    def compare(model):
+        stored = model.policy.unscale_action(model.rollout_buffer.actions)
+        assert_allclose(stored, executed, atol=1e-6)
+        assert model.rollout_buffer.columns["changed"].mean() > 0.1
+
+    look = Watch(lambda _, locals_: executed.append([info["executed"] for info in locals_["infos"]]), compare)
+    model_of(banks(form="box"), use_sde=True, policy_kwargs={"squash_output": True}).learn(72, look)
+
+
+@pytest.mark.parametrize("name", ["Lending", "AttentionAllocation", "EpidemicControl", "JobHiring"])
+def test_batched_scenarios_are_the_same_as_single_ones(name):
+    settings = {"massage_threshold": 0.3, "n_steps": 32, "batch_size": 32}
+    batched = learned(model_of(make_vec(f"sb3_fair/{name}-v0", n_envs=3), **settings), 192)
+    single = model_of(make_vec_env(f"sb3_fair:sb3_fair/{name}-v0", n_envs=3), **settings).learn(192)
+    assert_array_equal(weights(batched), weights(single))
+    assert batched.logger.name_to_value["massage/changed_fraction"] > 0.1
+
+
+# ---------------------------------------------------------------- regularisation
+
+
+def test_every_transition_keeps_its_own_disparities_also_an_episodes_last_one():
+    told, columns = [], {}
+
+    def end(model):
+        columns.update({name: column.copy() for name, column in model.rollout_buffer.columns.items()})
+
+    look = Watch(lambda _, locals_: told.append(locals_["infos"]), end)
+    model_of(banks(3, length=5), massage=False, n_steps=25, batch_size=25).learn(75, look)
+    for name in ("d_s", "d_s_prev", "d_l", "d_l_next"):
+        assert_array_equal(columns[name], [[info["fairness"][name] for info in infos] for infos in told])
+    begins = np.arange(25) % 5 == 0
+    assert_allclose(columns["d_l"][begins], 0.4)
+    assert_array_equal(columns["d_s_prev"][begins], 0)
+    assert_array_equal(columns["d_l"][~begins], columns["d_l_next"][np.roll(~begins, -1)])
+    assert_array_equal(columns["d_s_prev"][~begins], columns["d_s"][np.roll(~begins, -1)])
+    assert (columns["d_l_next"][4::5] != columns["d_l"][begins]).any()
+
+
+@pytest.mark.parametrize("kind", ["box", "dict"])
+def test_advantages_have_the_regulariser_and_returns_have_not(kind):
+    kept = []
+
+    def keep(model):
+        buffer = model.rollout_buffer
+        kept.append((buffer.advantages.copy(), buffer.returns.copy(), getattr(buffer, "columns", None)))
+
+    model_of(banks(kind=kind), massage=False, reg_lambda=3, delta=0.3).learn(72, Watch(end=keep))
+    model_of(banks(kind=kind), PPO).learn(72, Watch(end=keep))
+    (ours, returns, columns), (theirs, same_returns, _) = kept
+    change = columns["d_l"] - columns["d_l_next"]
+    bonus = np.where(columns["d_s"] > 0.3, np.minimum(change, 0), np.maximum(change, 0))
+    assert (bonus != 0).any()
+    assert_allclose(ours, theirs + 3 * bonus, atol=1e-6)
+    assert_array_equal(returns, same_returns)
+
+
+def test_minmax_is_done_in_every_minibatch(monkeypatch):
+    monkeypatch.setattr(PPO, "train", lambda model: None)
+    model = model_of(banks(), massage=False, scaling="minmax", beta1=0.5)
+    model.learn(72, Watch(end=lambda model: setattr(model, "plain", model.rollout_buffer.advantages.copy())))
+    buffer = model.rollout_buffer
+    drawn = np.random.RandomState(5).permutation(72).reshape(3, 24)
+    np.random.seed(5)  # noqa: NPY002 (SB3's generator)
+    for rows, batch in zip(drawn, buffer.get(24), strict=True):
+        expected = regularise_advantages(
+            model.plain.T.ravel()[rows], buffer.disparities(rows), reg_lambda=1.0, beta1=0.5, scaling="minmax"
+        )
+        assert_allclose(batch.advantages, expected, atol=1e-5)
+
+
+class Arms(gym.Env):
+    """Two arms without reward. Long-term disparity falls by 1 with the second arm, or with a coin's head."""
+
+    observation_space, action_space = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2)
+
+    def __init__(self, acts, unfair=False):
+        self.acts, self.unfair = acts, unfair
+        self.fairness_spec = FairnessSpec(measures=BankMeasures(reported=REPORTED), notions=())
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        falls = action if self.acts else self.np_random.integers(2)
+        figures = {"d_s": float(self.unfair), "d_s_prev": 0.0, "d_l": 1.0, "d_l_next": 1.5 - float(falls)}
+        return np.zeros(1, np.float32), 0.0, True, False, {"fairness": figures}
+
+
+def second_arm(seed=0, unfair=False, acts=True, **settings):
+    """Probability of the second arm after training."""
+    venv = make_vec_env(lambda: Arms(acts, unfair), n_envs=4, seed=seed)
+    settings = {"massage": False, "n_steps": 64, "batch_size": 64, "n_epochs": 4, "learning_rate": 0.02} | settings
+    model = model_of(venv, seed=seed, policy_kwargs={"net_arch": [8]}, **settings).learn(256 * 4)
+    return model.policy.get_distribution(torch.zeros(1, 1)).distribution.probs[0, 1].item()
+
+
+@pytest.mark.parametrize("scaling", ["none", "std", "minmax"])
+@pytest.mark.parametrize("unfair", [False, True])
+def test_where_the_regulariser_depends_on_the_action_the_policy_moves(scaling, unfair):
+    assert second_arm(scaling=scaling, unfair=unfair) > 0.9
+    assert abs(second_arm(scaling=scaling, unfair=unfair, reg_lambda=0) - 0.5) < 0.05
+
+
+def test_where_it_does_not_the_policy_stays_within_noise():
+    found = np.array([second_arm(seed, acts=False) for seed in range(6)])
+    assert abs(found.mean() - 0.5) < 3 * found.std(ddof=1) / np.sqrt(6)
+    assert (np.abs(found - 0.5) < 0.4).all()
+
+
+# ---------------------------------------------------------------- names and schedules
+
+
+def test_named_constructors_are_settings():
+    given = {"n_steps": 24, "batch_size": 24}
+    long_term = FPPO.f_ppo_l("MlpPolicy", banks(), reg_lambda=3, **given)
+    short_term = FPPO.f_ppo_s("MlpPolicy", banks(), massage_threshold=0.2, **given)
+    a_ppo = FPPO.a_ppo("MlpPolicy", banks(), omega=0.1, **given)
+    assert (long_term.massage, long_term.reg_lambda, long_term.beta1) == (False, 3, 0)
+    assert (short_term.massage, short_term.reg_lambda, short_term.threshold) == (True, 0, 0.2)
+    assert (a_ppo.massage, a_ppo.reg_lambda, a_ppo.beta1, a_ppo.beta2, a_ppo.omega) == (False, 0, 0.25, 0.25, 0.1)
+    for constructor, name in ((FPPO.f_ppo_l, "massage"), (FPPO.f_ppo_s, "reg_lambda"), (FPPO.a_ppo, "reg_lambda")):
+        with pytest.raises(TypeError, match=name):
+            constructor("MlpPolicy", banks(), **{name: 1.0})
+
+
+def test_the_short_term_half_has_no_regulariser():
+    alike = [
+        model_of(banks(), massage_threshold=0.3, **more).learn(144) for more in ({"reg_lambda": 0}, {"delta": 0.4})
+    ]
+    assert (
+        weights(FPPO.f_ppo_s("MlpPolicy", banks(), massage_threshold=0.3, **SAME).learn(144)) == weights(alike[0])
+    ).all()
+    assert (weights(alike[0]) != weights(alike[1])).any()
+
+
+SAME = {"n_steps": 24, "batch_size": 24, "n_epochs": 2, "seed": 0, "device": "cpu"}
+
+
+def thresholds(model, n):
+    """Of the n next rollouts."""
+    seen = []
+    model.learn(n * 72, Watch(end=lambda model: seen.append(model.threshold)), reset_num_timesteps=False)
+    return seen
+
+
+def test_thresholds_follow_the_rollouts():
+    assert thresholds(model_of(banks(start=2, tau=0.25)), 4) == [0, 0, 0.25, 0.25]
+    assert thresholds(model_of(banks(), massage_threshold=lambda i: i / 10), 4) == [0, 0.1, 0.2, 0.3]
+    assert thresholds(model_of(banks(), massage_threshold=0.7), 2) == [0.7, 0.7]
+
+
+def test_thresholds_may_follow_the_steps_of_all_copies():
+    ten = {"massage_threshold": lambda i: i / 10, "schedule_unit": "timesteps", "schedule_steps": 36}
+    assert thresholds(model_of(banks(3), **ten), 3) == [0, 0.2, 0.4]
+
+
+def test_a_new_training_begins_with_iteration_0():
+    model = model_of(banks(start=1)).learn(144)
+    assert model.iteration == 2
+    assert model.learn(72).iteration == 1
+    assert model.threshold == 0
+
+
+def test_logs_tell_what_was_done():
+    model = learned(model_of(banks(length=4)), 72)
+    logs = model.logger.name_to_value
+    columns = model.rollout_buffer.columns
+    assert logs["massage/changed_fraction"] == columns["changed"].mean() > 0
+    assert logs["massage/candidate_fraction"] == columns["candidates"].mean() == 1
+    assert logs["massage/d_s_gain"] == pytest.approx(columns["gain"].mean()) and columns["gain"].max() > 0
+    assert logs["massage/threshold"] == 0.5
+    assert logs["fairness/d_s"] == pytest.approx(columns["d_s"].mean())
+    assert logs["fairness/d_l"] == pytest.approx(columns["d_l"].mean())
+    assert logs["fairness/d_l_next"] == pytest.approx(model.figures.means()["d_l_next"])
+    bonus = regulariser(model.rollout_buffer.disparities(), 0.05)
+    assert logs["train/reg_mean"] == pytest.approx(bonus.mean())
+    assert logs["train/reg_nonzero_fraction"] == (bonus != 0).mean()
+    assert all(logs[f"time/{part}"] > 0 for part in ("env", "policy", "massage", "update"))
+
+
+# ---------------------------------------------------------------- save, load, continue
+
+
+def test_a_saved_model_continues(tmp_path):
+    model = model_of(banks(), massage_threshold=lambda i: min(1, i / 10), reg_lambda=2, scaling="std").learn(144)
+    model.save(tmp_path / "model")
+    loaded = FPPO.load(tmp_path / "model", banks(2))
+    assert (loaded.iteration, loaded.threshold, loaded.reg_lambda, loaded.scaling) == (2, 0.1, 2, "std")
+    assert_array_equal(weights(loaded), weights(model))
+    loaded.learn(48, reset_num_timesteps=False)
+    assert (loaded.iteration, loaded.threshold, loaded.num_timesteps) == (3, 0.2, 192)
+    assert loaded.rollout_buffer.columns["changed"].shape == (48,)
+    again = FPPO.load(tmp_path / "model", banks(), massage=False, reg_lambda=0.0)
+    again.learn(72, reset_num_timesteps=False)
+    assert "changed" not in again.rollout_buffer.columns and "reg_lambda" in again.rollout_buffer.regulariser
+
+
+def test_a_loaded_model_acts_without_an_environment(tmp_path):
+    model = model_of(banks(), massage_on_predict=True, massage_threshold=0.4).learn(72)
+    venv = model.bind(banks())
+    obs = venv.reset()
+    model.save(tmp_path / "model")
+    loaded = FPPO.load(tmp_path / "model")
+    expected, _ = model.predict(obs, deterministic=True)
+    assert_array_equal(loaded.predict(obs, deterministic=True, infos=venv.unwrapped.reset_infos)[0], expected)
+
+
+def test_a_given_measure_is_kept_and_the_environments_own_follows_it(tmp_path):
+    own = BankMeasures(tau=0.11, reported=REPORTED)
+    model_of(banks(tau=0.2), measures=own).save(tmp_path / "given")
+    assert FPPO.load(tmp_path / "given", banks(tau=0.3)).measures == own
+    model_of(banks(tau=0.2)).save(tmp_path / "taken")
+    loaded = FPPO.load(tmp_path / "taken", banks(tau=0.3))
+    assert loaded.measures.tau == 0.3
+    loaded.set_env(banks(tau=0.4))
+    assert loaded.measures.tau == 0.4
+    loaded.learn(72)
+    assert loaded.threshold == 0.4
+
+
+def test_measures_may_be_given_to_an_environment_without_a_spec():
+    venv = banks(tells=("massage", "fairness"))
+    model = learned(model_of(venv, measures=BankMeasures(reported=REPORTED)), 72)
+    assert model.logger.name_to_value["massage/changed_fraction"] > 0.1
+
+
+# ---------------------------------------------------------------- acting
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_predict_acts_with_the_filter_in_the_environment_bound(form):
+    model = model_of(banks(form=form), massage_threshold=0.5).learn(72)
+    venv = model.bind(banks(4, form=form, length=3))
+    model.massage_on_predict = True
+    obs = venv.reset()
+    changes = 0
+    for step in range(12):
+        torch.manual_seed(step)
+        actions, _ = model.predict(obs)
+        torch.manual_seed(step)
+        sampled, _ = super(FPPO, model).predict(obs)
+        expected = massage(model.measures, venv.coming, sampled, model._probabilities(), 0.5)
+        assert_array_equal(actions, expected.actions)
+        changes += expected.changed.sum()
+        foreseen = model.measures.would_be(venv.coming, actions[:, None])[:, 0]
+        obs, _, _, infos = venv.step(actions)
+        assert_allclose([info["fairness"]["d_s"] for info in infos], foreseen)
+    assert changes > 2
+
+
+def test_predict_may_be_given_the_infos():
+    model = model_of(banks(), massage_threshold=0.9, massage_on_predict=True)
+    env = Bank()
+    obs, info = env.reset(seed=3)
+    found = []
+    for step in range(5):
+        torch.manual_seed(step)
+        action, _ = model.predict(obs, infos=info)
+        assert np.shape(action) == ()
+        chances = model._probabilities()
+        record = stack([info], "massage")
+        unfair = model.measures.would_be(record, np.array([[0, 1]]))[0]
+        assert abs(chances[0, 0] - chances[0, 1]) < 0.9
+        assert unfair[action] <= unfair.min() + 1e-12
+        found.append(unfair[0] != unfair[1])
+        obs, _, _, _, info = env.step(action)
+    assert any(found)
+
+
+def test_without_the_switch_predict_is_the_policys():
+    model = model_of(banks(), massage_threshold=0.9)
+    obs = model.get_env().reset()
+    torch.manual_seed(0)
+    actions, _ = model.predict(obs)
+    torch.manual_seed(0)
+    assert_array_equal(actions, model.policy.predict(obs)[0])
+
+
+def test_evaluation_with_the_filter_is_fairer():
+    model = model_of(banks(), massage_threshold=0.9)
+    disparities = {False: [], True: []}
+    for filters, found in disparities.items():
+        model.massage_on_predict = filters
+        venv = model.follow(banks(2, length=20))
+        evaluate_policy(
+            model, venv, 6, deterministic=False, callback=lambda here, _, found=found: found.append(here["info"])
+        )
+    means = {filters: np.mean([info["fairness"]["d_s"] for info in found]) for filters, found in disparities.items()}
+    assert means[True] < 0.1 < means[False] + 0.05
+
+
+def test_evaluations_in_training_may_use_the_filter():
+    model = model_of(banks(), massage_on_predict=True)
+    model.learn(144, EvalCallback(model.bind(banks(1)), eval_freq=20, n_eval_episodes=2, verbose=0))
+    assert model.rollout_buffer.columns["changed"].mean() > 0.1
+
+
+# ---------------------------------------------------------------- errors
+
+
+def test_predict_needs_something_to_go_by():
+    model = model_of(banks(), massage_on_predict=True)
+    obs = model.get_env().reset()
+    with pytest.raises(ValueError, match=r"massage_on_predict needs .* model.bind\(env\) .* infos=infos"):
+        model.predict(obs)
+    with pytest.raises(ValueError, match=r"massage_on_predict needs"):
+        evaluate_policy(model, banks(), 2)
+    venv = model.bind(banks())
+    with pytest.raises(ValueError, match="must have been reset"):
+        model.predict(obs)
+    venv.reset()
+    model.predict(obs)
+    with pytest.raises(ValueError, match="one row per copy of the environment bound"):
+        model.predict(obs[:2])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reg_lambda": -1.0}, "reg_lambda must not be negative, got -1.0"),
+        ({"delta": float("nan")}, "delta must be a finite number, got nan"),
+        ({"omega": -0.1}, "omega must not be negative"),
+        ({"beta1": "much"}, "beta1 must be a finite number, got 'much'"),
+        ({"scaling": "minimax"}, r"scaling must be one of .* \(did you mean 'minmax'\?\)"),
+        ({"minmax_weights": (1.0,)}, r"minmax_weights must be two numbers or None, got \(1.0,\)"),
+        ({"schedule_unit": "steps"}, "schedule_unit must be one of"),
+        ({"schedule_steps": 0}, "schedule_steps must be a positive integer, got 0"),
+        ({"massage_threshold": 1.2}, "massage_threshold must be between 0 and 1, got 1.2"),
+        ({"massage_threshold": lambda i: -1}, "massage_threshold must be between 0 and 1, got -1"),
+        ({"rollout_buffer_class": RolloutBuffer}, "rollout_buffer_class must be a subclass of FairRolloutBuffer"),
+        ({"env": None}, "env must be given unless the model is loaded"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        FPPO("MlpPolicy", **({"env": banks()} | settings))
+
+
+def test_measures_must_be_measures():
+    with pytest.raises(TypeError, match=r"measures must have all that .*Measures has"):
+        model_of(banks(), measures="d_s")
+
+
+def test_a_threshold_must_stay_a_probability():
+    model = model_of(banks(), massage_threshold=lambda i: i)
+    with pytest.raises(ValueError, match="massage_threshold must be between 0 and 1, got 2"):
+        model.learn(216)
+
+
+@pytest.mark.parametrize("form", ["uneven", "bits"])
+def test_actions_need_comparable_probabilities_to_be_massaged(form):
+    with pytest.raises(ValueError, match="massage and massage_on_predict must be False unless actions are Discrete"):
+        model_of(banks(form=form))
+    model_of(banks(form=form), massage=False).learn(72)
+
+
+@pytest.mark.parametrize("form", ["discrete", "box"])
+def test_an_environment_without_fairness_information_is_refused(form):
+    with pytest.raises(ValueError):
+        model_of(banks(tells=("massage", "fairness"), form=form))
+
+
+def test_an_environment_must_tell_what_is_known_before_a_decision():
+    with pytest.raises(ValueError, match=r"massage must be False .* no info\['massage'\]"):
+        model_of(banks(tells=("spec", "fairness"))).learn(72)
+    model_of(banks(tells=("spec", "fairness")), massage=False).learn(72)
+
+
+def test_an_environment_must_tell_the_disparities():
+    with pytest.raises(
+        ValueError, match=r"env must publish \('d_s', 'd_s_prev', 'd_l', 'd_l_next'\) in info\['fairness'\]"
+    ):
+        model_of(banks(tells=("spec", "massage"))).learn(72)
+
+
+def test_disparities_must_be_defined_where_they_count():
+    class Undefined(Bank):
+        def step(self, action):
+            *step, info = super().step(action)
+            info["fairness"]["d_l_next"] = None
+            return *step, info
+
+    venv = make_vec_env(Undefined, n_envs=3, seed=0)
+    with pytest.raises(ValueError, match="d_l_next must be a number after every step"):
+        model_of(venv, massage=False).learn(72)
+    model_of(venv, **NEUTRAL).learn(72)
+
+
+def test_a_buffer_of_ones_own_may_be_used():
+    class Own(FairRolloutBuffer):
+        pass
+
+    model = model_of(banks(), rollout_buffer_class=Own).learn(72)
+    assert type(model.rollout_buffer) is Own

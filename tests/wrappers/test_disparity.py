@@ -1,0 +1,364 @@
+"""Does an environment without measures come to publish the disparities of its decisions, episode by episode?"""
+
+from itertools import combinations
+
+import gymnasium as gym
+import hypothesis
+import numpy as np
+import pytest
+from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+
+import sb3_fair  # noqa: F401 (registers the IDs)
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.parity import DemographicParity
+from sb3_fair.wrappers import FairMDP, GymnasiumVector, VecFairMDP
+from sb3_fair.wrappers.coming import coming, first
+from sb3_fair.wrappers.disparity import VecDisparity, measured
+from sb3_fair.zoo.build import make_batch, make_vec
+
+HIRING = {"world": "sb3_fair.zoo.envs.hiring:HiringWorld", "team_size": 6, "episode_length": 12}
+FIGURES = ("d_s", "d_s_prev", "d_l", "d_l_next")
+
+
+class Queue(gym.Env):
+    """Whoever is next in the queue has one of three actions done to him or her; each episode has its own queue.
+
+    :param episodes: a list of groups for each episode
+    :param tells: whether ``info["massage"]`` says whose turn it is
+    """
+
+    observation_space = spaces.Box(-10, 10, (2,), np.float64)
+    action_space = spaces.Discrete(3)
+
+    def __init__(self, episodes, tells=False):
+        self.episodes, self.tells, self.episode = episodes, tells, -1
+
+    def _seen(self):
+        now = self.queue[self.t] if self.t < len(self.queue) else 0
+        return np.array([now, self.t], dtype=float), {"massage": {"group": now}} if self.tells else {}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.episode = (self.episode + 1) % len(self.episodes)
+        self.queue, self.t = self.episodes[self.episode], 0
+        return self._seen()
+
+    def step(self, action):
+        self.t += 1
+        obs, info = self._seen()
+        return obs, 0.0, False, self.t == len(self.queue), info
+
+
+def in_front(obs, info):
+    return int(obs[0])
+
+
+def by_name(obs, info):
+    return "abc"[int(obs[0])]
+
+
+def queues(copies, spec, **settings):
+    return VecFairMDP(DummyVecEnv([lambda episodes=each: Queue(episodes, **settings) for each in copies]), spec)
+
+
+def gap(decisions, favourable):
+    """Largest difference between two groups' shares of favourable actions, counted person by person."""
+    shares = []
+    for group in {group for group, _ in decisions}:
+        actions = [action for who, action in decisions if who == group]
+        shares.append(sum(action in favourable for action in actions) / len(actions))
+    return max((abs(a - b) for a, b in combinations(shares, 2)), default=0.0)
+
+
+def expected(past, decision, window, favourable):
+    """The figures of a decision after the ``past`` ones of its episode, and the history with it."""
+    history = [*past, decision]
+    return {
+        "d_s": gap(history[-window - 1 :], favourable),
+        "d_s_prev": gap(past[-window - 1 :], favourable),
+        "d_l": gap(past, favourable),
+        "d_l_next": gap(history, favourable),
+    }, history
+
+
+def figures(info):
+    return [info["fairness"][name] for name in FIGURES]
+
+
+FEW = hypothesis.settings(max_examples=40, deadline=None)
+EPISODES = st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=9), min_size=1, max_size=3)
+
+
+@FEW
+@given(
+    copies=st.lists(EPISODES, min_size=1, max_size=3),
+    window=st.integers(1, 6),
+    favourable=st.sampled_from([(1,), (0, 2)]),
+    group=st.sampled_from([in_front, by_name, None]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_every_step_has_the_disparities_of_its_episode(copies, window, favourable, group, seed):
+    spec = FairnessSpec(group=group, notions=(), favourable=favourable)
+    venv = VecDisparity(queues(copies, spec, tells=group is None), DemographicParity(window, favourable))
+    rng = np.random.default_rng(seed)
+    venv.reset()
+    pasts, episodes, times = [[] for _ in copies], [0] * len(copies), [0] * len(copies)
+    for _ in range(25):
+        actions = rng.integers(3, size=len(copies))
+        _, _, dones, infos = venv.step(actions)
+        for copy, action in enumerate(actions.tolist()):
+            queue = copies[copy][episodes[copy]]
+            decision = (queue[times[copy]], action)
+            figures_, pasts[copy] = expected(pasts[copy], decision, window, favourable)
+            assert_allclose(figures(infos[copy]), list(figures_.values()), rtol=0, atol=1e-12)
+            times[copy] += 1
+            assert dones[copy] == (times[copy] == len(queue))
+            if dones[copy]:
+                pasts[copy], times[copy] = [], 0
+                episodes[copy] = (episodes[copy] + 1) % len(copies[copy])
+
+
+@FEW
+@given(seed=st.integers(0, 2**32 - 1), window=st.integers(1, 5))
+def test_what_would_be_comes_true(seed, window):
+    """What infos say before a decision, after resets and auto-resets too, tells the disparity after each action."""
+    rng = np.random.default_rng(seed)
+    copies = [[rng.integers(3, size=rng.integers(1, 7)).tolist() for _ in range(2)] for _ in range(3)]
+    measures = DemographicParity(window)
+    venv = VecDisparity(queues(copies, FairnessSpec(group=in_front, notions=())), measures)
+    venv.reset()
+    known = first(venv)
+    for _ in range(15):
+        actions = rng.integers(3, size=3)
+        would_be = measures.would_be(known, np.tile(np.arange(3), (3, 1)))
+        _, _, dones, infos = venv.step(actions)
+        assert_array_equal([info["fairness"]["d_s"] for info in infos], would_be[np.arange(3), actions])
+        known = coming(venv, infos, dones)
+
+
+def test_groups_that_are_not_compared_fill_the_window_only():
+    venv = VecDisparity(
+        queues([[[0, 1, 2, 2, 0, 1]]], FairnessSpec(group=in_front, notions=())),
+        DemographicParity(window=2, groups=(0, 1)),
+    )
+    venv.reset()
+    seen = [figures(venv.step(np.array([action]))[3][0]) for action in (1, 0, 1, 1, 1, 1)]
+    assert [d_s for d_s, *_ in seen] == [0, 1, 1, 0, 0, 0]
+    assert [d_l for *_, d_l in seen] == [0, 1, 1, 1, 1, 0.5]
+
+
+def test_groups_and_favourable_actions_are_those_of_the_spec_by_default():
+    spec = FairnessSpec(group=in_front, notions=(), groups=(1, 2), favourable=(0, 2))
+    venv = measured(queues([[[1, 2]]], spec))
+    assert venv.get_attr("fairness_spec")[0].measures == DemographicParity(favourable=(0, 2), groups=(1, 2))
+    named = FairnessSpec(group={"turn": in_front}, notions=(), groups={"turn": (1, 2)})
+    assert measured(queues([[[1, 2]]], named)).measures.groups == (1, 2)
+
+
+@pytest.mark.parametrize("window", [3, 20])
+def test_short_term_disparity_is_minus_statistical_parity(window):
+    venv = VecDisparity(make_batch(n_envs=4, history=SlidingWindow(window + 1), **HIRING), DemographicParity(window))
+    venv.seed(0)
+    venv.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        fairness = venv.step(rng.integers(2, size=4))[3][0].record["fairness"]
+        assert_allclose(fairness["d_s"], -np.nan_to_num(fairness["SP"]), atol=1e-12)
+
+
+def test_a_product_of_attributes_is_one_partition():
+    """Four groups, told apart as the audit does."""
+    group = ("gender", "nationality")
+    venv = VecDisparity(make_batch(n_envs=4, history=SlidingWindow(9), group=group, **HIRING), DemographicParity(8))
+    venv.seed(1)
+    venv.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        fairness = venv.step(rng.integers(2, size=4))[3][0].record["fairness"]
+        assert_allclose(fairness["d_s"], -np.nan_to_num(fairness["SP"]), atol=1e-12)
+
+
+def paths(venv):
+    """Figures and what was known before each decision, of 30 random steps."""
+    rng = np.random.default_rng(0)
+    venv.seed(3)
+    venv.reset()
+    known, seen = [first(venv)], []
+    for _ in range(30):
+        _, _, dones, infos = venv.step(rng.integers(2, size=venv.num_envs))
+        seen.append([figures(info) for info in infos])
+        known.append(coming(venv, infos, dones))
+    venv.close()
+    return np.array(seen), {key: np.stack([record[key] for record in known]) for key in known[0]}
+
+
+def test_dummy_subproc_and_batched_publish_the_same():
+    settings = {"team_size": 6, "episode_length": 12}
+    env_id = "sb3_fair:sb3_fair/JobHiring-v0"
+    kinds = [
+        make_vec(env_id, 3, **settings),
+        make_vec_env(env_id, 3, env_kwargs=settings),
+        make_vec_env(
+            env_id, 3, env_kwargs=settings, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "fork"}
+        ),
+    ]
+    (batched, known), *others = [paths(measured(venv)) for venv in kinds]
+    assert batched.any() and (known["group"] == 1).any() and known["decided"].max() > 3
+    for figures_, same in others:
+        assert_array_equal(figures_, batched)
+        assert same.keys() == known.keys()
+        for key in known:
+            assert_array_equal(same[key], known[key])
+
+
+def test_what_was_published_never_changes():
+    venv = VecDisparity(make_batch(n_envs=16, **HIRING))
+    venv.seed(0)
+    venv.reset()
+    published, copies = [], []
+    for step in range(30):
+        record = venv.step((np.arange(16) + step) % 3 % 2)[3][0].record
+        for key in ("fairness", "massage"):
+            for name, array in record[key].items():
+                published.append(array)
+                copies.append(np.array(array))
+                assert isinstance(array, np.ndarray), name
+        if step == 20:
+            venv.reset()
+    for array, copy in zip(published, copies, strict=True):
+        assert_array_equal(array, copy)
+
+
+def test_other_figures_stay_and_the_reset_infos_of_a_batch_are_one_record():
+    venv = VecDisparity(make_batch(n_envs=2, audit=("SP",), **HIRING))
+    gymnasium = GymnasiumVector(venv)
+    _, infos = gymnasium.reset(seed=0)
+    assert_array_equal(infos["massage"]["decided"], np.zeros_like(infos["massage"]["decided"]))
+    *_, infos = gymnasium.step(np.array([1, 0]))
+    assert set(infos["fairness"]) >= {"SP", *FIGURES}
+    assert infos["massage"]["decided"].sum() == 2
+
+
+def test_a_filter_may_know_the_group_that_observations_hide():
+    venv = make_batch(n_envs=5, hide_sensitive=True, **HIRING)
+    venv.seed(0)
+    venv.reset()
+    known, ended = first(venv), 0
+    for _ in range(30):
+        _, _, dones, infos = venv.step(np.ones(5, dtype=int))
+        assert_array_equal([info["individual"]["group"] for info in infos], known["group"])
+        known, ended = coming(venv, infos, dones), ended + dones.sum()
+    assert ended > 5
+
+
+def test_the_spec_sees_observations_before_they_are_normalised():
+    inside = queues([[[1, 2, 1, 2]]], FairnessSpec(group=in_front, notions=()))
+    venv = VecDisparity(VecNormalize(inside), DemographicParity(window=9, groups=(1, 2)))
+    venv.reset()
+    groups = [first(venv)["column"][0]]
+    for _ in range(3):
+        groups.append(venv.step(np.array([0]))[3][0]["massage"]["column"])
+    assert groups == [0, 1, 0, 1]
+
+
+def test_a_second_measure_goes_by_the_same_labels():
+    """Also of people that the first one does not compare."""
+    inside = queues([[[2, 0, 1, 0, 2, 1, 0]]], FairnessSpec(group=None, notions=()), tells=True)
+    twice = measured(measured(inside, DemographicParity(groups=(1, 2))), DemographicParity(groups=(1, 0)))
+    twice.reset()
+    seen = [figures(twice.step(np.array([action]))[3][0])[0] for action in (1, 1, 0, 1, 1, 1, 1)]
+    assert seen == [0, 0, 1, 1, 1, 0.5, 0.5]
+
+
+class Measures(DemographicParity):
+    """Measures that an environment has of its own."""
+
+
+class OtherMeasures(DemographicParity):
+    """Measures of other names."""
+
+    short_term = "other"
+
+
+def test_measures_of_ones_own_are_left_alone():
+    own = Measures()
+    venv = queues([[[0, 1]]], FairnessSpec(group=in_front, notions=(), measures=own))
+    assert measured(venv) is venv and measured(venv, Measures()) is venv
+    assert measured(venv, DemographicParity(7)).get_attr("fairness_spec")[0].measures == DemographicParity(7)
+    again = measured(queues([[[0, 1]]], FairnessSpec(group=in_front, notions=())))
+    assert measured(again) is again
+
+
+class Published:
+    """Measures that are no demographic parity."""
+
+    short_term, short_term_prev, long_term, long_term_next, reported = "s", "s_prev", "l", "l_next", {}
+
+    def threshold(self, iteration):
+        return 0.0
+
+    def candidates(self, massage, actions, probabilities):
+        raise NotImplementedError
+
+    def would_be(self, massage, candidates):
+        raise NotImplementedError
+
+
+def test_what_the_environment_publishes_by_itself_is_taken_at_its_word():
+    bare = DummyVecEnv([lambda: Queue([[0, 1]])])
+    assert measured(bare, Published()) is bare
+
+
+@pytest.mark.parametrize(
+    ("venv", "measures", "error", "message"),
+    [
+        (lambda: DummyVecEnv([lambda: Queue([[0]])]), None, ValueError, "env must be a fairness MDP"),
+        (lambda: make_batch(n_envs=1, group=["gender", "nationality"], **HIRING), None, ValueError, "one attribute"),
+        (lambda: queues([[[0]]], FairnessSpec()), DemographicParity(favourable=(3,)), ValueError, "favourable must be"),
+        (lambda: queues([[[0]]], FairnessSpec()), "parity", TypeError, "measures must have all"),
+        (
+            lambda: queues([[[0]]], FairnessSpec(measures=DemographicParity())),
+            Published(),
+            ValueError,
+            "measures must be those that the environment publishes",
+        ),
+    ],
+)
+def test_environments_that_cannot_be_measured_are_refused(venv, measures, error, message):
+    with pytest.raises(error, match=message):
+        measured(venv(), measures)
+
+
+def test_other_actions_than_discrete_ones_are_refused():
+    env = FairMDP(gym.make("Pendulum-v1"), FairnessSpec(group=in_front, notions=()))
+    with pytest.raises(ValueError, match=r"env must have Discrete actions 0, 1, \.\.\. for DemographicParity, got Box"):
+        measured(DummyVecEnv([lambda: env]))
+
+
+def several(obs, info):
+    return [0, 1]
+
+
+def unknown(obs, info):
+    return info["later"]
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        (None, "got [None]"),
+        ("later", "asks for 'later'"),
+        (unknown, "raised KeyError"),
+        (several, "one label per copy and step"),
+    ],
+)
+def test_a_group_that_is_not_known_before_the_decision_is_an_error_at_reset(group, message):
+    venv = measured(queues([[[0, 1]], [[1]]], FairnessSpec(group=group, notions=())))
+    with pytest.raises(ValueError, match="group of the coming individual must be known before the decision") as caught:
+        venv.reset()
+    assert message in str(caught.value)

@@ -1,0 +1,64 @@
+"""What may a filter between policy and environment know before the coming decision of every copy?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.wrappers.infos import Record, stack, stacked
+from sb3_fair.wrappers.layer import VecLayer
+
+MASSAGE = "massage"
+
+
+def first(venv: VecEnv) -> Record | None:
+    """``info["massage"]`` after a reset, arrays (n, ...); None if the environment publishes none."""
+    return _stacked(venv.unwrapped.reset_infos)  # those of VecMonitor and VecNormalize stay empty
+
+
+def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> Record | None:
+    """``info["massage"]`` of the coming decisions, arrays (n, ...); None if the environment publishes none.
+
+    :param infos: of the step before
+    :param dones: (n,), whose episode ended with it: what counts for them is in the info of their reset
+    """
+    if MASSAGE not in infos[0]:
+        return None
+    record: Record = stack(infos, MASSAGE)
+    which = np.flatnonzero(dones)
+    if not len(which):
+        return record
+    restarted = _stacked([venv.unwrapped.reset_infos[copy] for copy in which])
+    if restarted is None:
+        raise ValueError(f"an environment with info[{MASSAGE!r}] after steps must have it after resets too, got none")
+    rows = np.arange(len(dones))
+    rows[which] = len(dones) + np.arange(len(which))
+    return {key: np.concatenate((value, restarted[key]))[rows] for key, value in record.items()}
+
+
+def _stacked(infos: Sequence[Mapping[str, Any]]) -> Record | None:
+    if not all(MASSAGE in info for info in infos):
+        return None
+    return dict(stacked([info[MASSAGE] for info in infos]))
+
+
+class VecComing(VecLayer):
+    """A VecEnv that remembers in ``coming`` what is known before its next decisions: None before the first reset, or
+    if the environment publishes no ``info["massage"]``."""
+
+    def __init__(self, venv: VecEnv) -> None:
+        super().__init__(venv)
+        self.coming: Record | None = None
+
+    def reset(self) -> VecEnvObs:
+        obs = self.venv.reset()
+        self.coming = first(self.venv)
+        return obs
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self.coming = coming(self.venv, infos, dones)
+        return obs, rewards, dones, infos

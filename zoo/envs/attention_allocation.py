@@ -1,0 +1,91 @@
+"""Which actions stand for which allocation of attention units to locations?"""
+
+from functools import cache
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def by_location(values: ArrayLike) -> NDArray[Any]:
+    """``values`` (..., locations) with the locations first: numpy reduces few long rows faster than many short."""
+    return np.ascontiguousarray(np.moveaxis(np.asarray(values), -1, 0))
+
+
+def location_probabilities(logits: ArrayLike) -> NDArray[np.float64]:
+    """Softmax over the last axis (..., locations)."""
+    return np.ascontiguousarray(np.moveaxis(_softmax(by_location(logits)), 0, -1))
+
+
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Softmax over the first axis."""
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=0))
+    result: NDArray[np.float64] = weights / weights.sum(axis=0)
+    return result
+
+
+def logits_to_allocation(logits: ArrayLike, n_units: int) -> NDArray[np.int64]:
+    """Units per location (..., locations) that come nearest to the softmax of ``logits`` (..., locations).
+
+    Unit after unit goes to the location with the largest probability left, the first of several, which takes
+    ``1 / n_units`` off that probability. A number added to all logits makes no difference but for rounding.
+    """
+    return _one_by_one(_softmax(by_location(logits)), n_units, 1 / n_units)
+
+
+def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
+    """Units per location (..., locations) if each goes where the worth is largest, which falls by ``price``.
+
+    :param worths: of a unit at each location (..., locations); of several largest the first counts
+    """
+    return _one_by_one(by_location(worths), n_units, price)
+
+
+def _one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
+    """:func:`one_by_one` of (locations, ...)."""
+    units = np.zeros(worths.shape, dtype=np.int64)
+    places = np.arange(len(worths)).reshape(-1, *[1] * (worths.ndim - 1))
+    for _ in range(n_units):
+        chosen = worths.argmax(axis=0) == places
+        units += chosen
+        worths = worths - price * chosen
+    return np.ascontiguousarray(np.moveaxis(units, 0, -1))
+
+
+def units_to_allocation(locations: ArrayLike, n_locations: int) -> NDArray[np.int64]:
+    """Units per location (..., n_locations) from the location of each unit (..., n_units)."""
+    counts: NDArray[np.int64] = (np.asarray(locations)[..., None] == np.arange(n_locations)).sum(axis=-2)
+    return counts
+
+
+@cache
+def all_allocations(n_units: int, n_locations: int) -> NDArray[np.int64]:
+    """Every way to allocate the units, in lexicographic order: (0, ..., 0, n_units) first, (n_units, 0, ..., 0) last.
+
+    :return: (m, n_locations), read only; m is the binomial coefficient of n_units + n_locations - 1 and n_units
+    """
+    # Of n_units + n_locations - 1 places in a row some are bars, which separate the units of the locations.
+    bars = np.array(list(combinations(range(n_units + n_locations - 1), n_locations - 1)), dtype=np.int64)
+    ends = [np.full((len(bars), 1), end) for end in (-1, n_units + n_locations - 1)]
+    table: NDArray[np.int64] = np.diff(np.hstack([ends[0], bars, ends[1]]), axis=1) - 1
+    table.flags.writeable = False
+    return table
+
+
+def index_to_allocation(index: ArrayLike, n_units: int, n_locations: int) -> NDArray[np.int64]:
+    """Units per location (..., n_locations) of the numbers ``index`` (...) in :func:`all_allocations`."""
+    return all_allocations(n_units, n_locations)[np.asarray(index)]
+
+
+def allocation_to_index(allocation: ArrayLike, n_units: int) -> NDArray[np.int64]:
+    """The numbers (...) of ``allocation`` (..., n_locations) in :func:`all_allocations`.
+
+    :raises ValueError: if an allocation is not made of ``n_units`` units
+    """
+    units = np.asarray(allocation)
+    if units.dtype.kind not in "iu" or (units < 0).any() or (units.sum(axis=-1) != n_units).any():
+        raise ValueError(f"allocation must be whole numbers that sum to {n_units}, got {allocation!r}")
+    digits = (n_units + 1) ** np.arange(units.shape[-1])[::-1]
+    index: Any = np.searchsorted(all_allocations(n_units, units.shape[-1]) @ digits, units @ digits)
+    return index

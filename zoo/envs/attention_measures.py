@@ -1,0 +1,221 @@
+"""How unequal is attention, and which actions would make it more equal?
+
+Short- and long-term disparity of the attention scenario, from "Striking a Balance in Fairness for Dynamic Systems
+Through Reinforcement Learning" (arXiv 2401.06318).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fairness.measures import Candidates
+from sb3_fair.zoo.envs.attention_allocation import (
+    by_location,
+    index_to_allocation,
+    location_probabilities,
+    logits_to_allocation,
+    units_to_allocation,
+)
+
+_LEAST = 0.005  # probability that a location keeps when a unit is moved away from it
+
+
+def disparity(values: ArrayLike, total: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Largest distance of a location's share from the equal share: max over k of abs(v_k / total - 1 / K) (...).
+
+    0 if all are equal, or if there is nothing to share. Whole numbers that are equally unequal have equal disparities,
+    with no rounding error.
+
+    :param values: (..., K), non-negative
+    :param total: what the values are shares of (...); None: their sum
+    """
+    columns = by_location(values)
+    total = np.asarray(columns.sum(axis=0) if total is None else total)
+    known = total > 0
+    gap: NDArray[np.float64] = _deviation(columns, total) / (np.where(known, total, 1) * len(columns))
+    return np.where(known, gap, 0.0)
+
+
+def raw_disparity(values: ArrayLike) -> NDArray[np.float64]:
+    """Largest distance of a location's value from their mean: max over k of abs(v_k - mean(v)) (...).
+
+    :param values: (..., K)
+    """
+    columns = by_location(values)
+    gap: NDArray[np.float64] = _deviation(columns, columns.sum(axis=0)) / len(columns)
+    return gap
+
+
+def _deviation(columns: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
+    """K times the largest distance of a value from total / K.
+
+    :param columns: (K, ...)
+    """
+    largest: NDArray[Any] = np.abs(columns * len(columns) - total).max(axis=0)
+    return largest
+
+
+@dataclass(frozen=True)
+class AttentionMeasures:
+    """What the measures of all action modes share; the modes differ in their candidates.
+
+    ``massage`` has ``units`` (n, K), the units that each location got in those steps of the window that still belong
+    to it when the coming step is added, and ``steps`` (n,), the number of steps in the window with the coming one.
+
+    :param n_locations: K
+    :param n_units: units per step
+    :param norm_steps: number of steps that shares refer to; None: as many as there are in the window
+    :param tolerance: the threshold, from iteration ``start`` on; 0 before
+    :param start: the first rollout with a threshold
+    """
+
+    n_locations: int
+    n_units: int
+    norm_steps: int | None = None
+    tolerance: float = 0.08
+    start: int = 0
+
+    short_term = "d_s"
+    short_term_prev = "d_s_prev"
+    long_term = "d_l"
+    long_term_next = "d_l_next"
+    reported: ClassVar[Mapping[str, str]] = {
+        "utility": "reward",
+        "short_term": "d_s",
+        "long_term": "d_l_rates",
+        "raw rates": "d_l_rates_raw",
+        "cumulative short-term": "d_s_cumulative",
+    }
+
+    def threshold(self, iteration: int) -> float:
+        """How far apart probabilities may be in rollout 0, 1, ..."""
+        return self.tolerance if iteration >= self.start else 0.0
+
+    def short_term_of(self, units: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Short-term disparity (...) of the units (..., K) that the locations got in a number of steps (...)."""
+        return disparity(units, self.total(steps))
+
+    def total(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What the units of a number of steps (...) are divided by, to be shares."""
+        counted = steps if self.norm_steps is None else np.full_like(steps, self.norm_steps)
+        return self.n_units * counted
+
+    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+        """Short-term disparity (n, k) after the coming step, if ``candidates`` (n, k, ...) were executed."""
+        units, steps = np.asarray(massage["units"]), np.asarray(massage["steps"])
+        return self.short_term_of(units[:, None] + self.allocation(candidates), steps[:, None])
+
+    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        """Units per location (..., K) that the actions stand for."""
+        raise NotImplementedError
+
+    def candidates(
+        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+    ) -> Candidates:
+        """What could be done instead of ``actions``; see :class:`~sb3_fair.fairness.measures.Measures`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LogitMeasures(AttentionMeasures):
+    """Actions are logits (n, K); a candidate moves one unit between two locations, for all ordered pairs.
+
+    Probabilities of actions are those of locations, the softmax of the logits. The move is written back to the logits:
+    the probability of the location that loses the unit falls by ``1 / n_units``, but not below 0.005; what it loses
+    goes to the other one, and the rest stays. Where logits do not stand for the allocation that was meant, or leave the
+    Box, there is no candidate. Preferred are close locations, then low ones.
+
+    :param logit_bound: bound of the Box; actions beyond are clipped
+    """
+
+    logit_bound: float = 10.0
+
+    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        return logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
+
+    def candidates(
+        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+    ) -> Candidates:
+        logits = np.clip(np.asarray(actions), -self.logit_bound, self.logit_bound)
+        chances, units = location_probabilities(logits), logits_to_allocation(logits, self.n_units)
+        loser, winner = np.nonzero(~np.eye(self.n_locations, dtype=bool))
+        pairs = np.arange(len(loser))
+        lost, won = chances[:, loser], chances[:, winner]
+        kept = np.minimum(lost, np.maximum(_LEAST, lost - 1 / self.n_units))
+        moved = np.repeat(logits[:, None], len(pairs), axis=1)
+        scale = (logits.max(axis=1) - np.log(chances.max(axis=1)))[:, None]  # log of the sum of the exponentials
+        with np.errstate(divide="ignore"):  # far apart logits have the probability 0
+            moved[:, pairs, loser] = scale + np.log(kept)
+            moved[:, pairs, winner] = scale + np.log(won + lost - kept)
+        identity = np.eye(self.n_locations, dtype=np.int64)
+        meant = units[:, None] - identity[loser] + identity[winner]
+        valid = (units[:, loser] > 0) & (lost > _LEAST) & (np.abs(moved) <= self.logit_bound).all(axis=-1)
+        valid[valid] = (logits_to_allocation(moved[valid], self.n_units) == meant[valid]).all(axis=-1)
+        return _preferred(Candidates(moved, np.abs(lost - won), valid), loser, winner)
+
+
+@dataclass(frozen=True)
+class UnitMeasures(AttentionMeasures):
+    """Actions are the locations of the units (n, units); a candidate moves one unit to another location.
+
+    Probabilities are those of that unit's location. Preferred are close ones, then low locations.
+    """
+
+    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        return units_to_allocation(actions, self.n_locations)
+
+    def candidates(
+        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+    ) -> Candidates:
+        actions, rows = np.asarray(actions), _known(probabilities)
+        unit, winner = (places.ravel() for places in np.indices((self.n_units, self.n_locations)))
+        loser = actions[:, unit]
+        moved = np.repeat(actions[:, None], len(unit), axis=1)
+        moved[:, np.arange(len(unit)), unit] = winner
+        present = np.take_along_axis(rows, actions[:, :, None], axis=2)
+        closeness = np.abs(rows - present).reshape(len(actions), -1)
+        return _preferred(Candidates(moved, closeness, loser != winner), loser, np.broadcast_to(winner, loser.shape))
+
+
+@dataclass(frozen=True)
+class AllocationMeasures(AttentionMeasures):
+    """Actions are numbers of allocations (n,); every other allocation is a candidate.
+
+    Preferred are probable ones, then low ones.
+    """
+
+    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+        return index_to_allocation(actions, self.n_units, self.n_locations)
+
+    def candidates(
+        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+    ) -> Candidates:
+        actions, rows = np.asarray(actions), _known(probabilities)
+        present = np.take_along_axis(rows, actions[:, None], axis=1)
+        order = np.argsort(-rows, axis=1, kind="stable")
+        closeness = np.take_along_axis(np.abs(rows - present), order, axis=1)
+        return Candidates(order.astype(actions.dtype), closeness, order != actions[:, None])
+
+
+def _preferred(found: Candidates, loser: NDArray[np.int64], winner: NDArray[np.int64]) -> Candidates:
+    """The candidates by closeness, then by the location that loses a unit, then by the one that gets it.
+
+    :param loser: (k,) or (n, k)
+    :param winner: the same shape
+    """
+    loser, winner = (np.broadcast_to(places, found.closeness.shape) for places in (loser, winner))
+    order = np.lexsort((winner, loser, found.closeness), axis=-1)
+    return Candidates(
+        np.take_along_axis(found.actions, order[:, :, None], axis=1),
+        np.take_along_axis(found.closeness, order, axis=1),
+        np.take_along_axis(found.valid, order, axis=1),
+    )
+
+
+def _known(probabilities: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    if probabilities is None:
+        raise ValueError("probabilities must be those of the policy in this action mode, got None")
+    return np.asarray(probabilities)
