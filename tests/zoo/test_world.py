@@ -14,6 +14,7 @@ from numpy.testing import assert_array_equal, assert_equal
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+import sb3_fair
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -390,3 +391,17 @@ def test_the_single_face_does_not_show_what_moves_a_world():
     env = WorldEnv(HiringWorld)
     for name in ("seed", "restart", "forgotten"):
         assert not hasattr(env, name)
+
+
+@pytest.mark.parametrize("env_id", ["Lending-v0", "AttentionAllocation-Discrete-v0", "EpidemicControl-v0"])
+def test_detail_shows_the_groups_before_and_after_a_step(env_id):
+    venv = sb3_fair.make_vec(f"sb3_fair/{env_id}", 3, seed=0, detail=True, episode_length=4, monitor=False)
+    venv.action_space.seed(0)
+    venv.reset()
+    after = None
+    for step in range(9):
+        _, _, _, infos = venv.step(np.array([venv.action_space.sample() for _ in range(3)]))
+        detail = stack(infos, "detail")
+        if step % 4:  # the first step of an episode begins anew
+            assert_array_equal(detail["groups_before"], after)
+        after = detail["groups"]

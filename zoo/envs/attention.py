@@ -194,7 +194,8 @@ class AttentionWorld(World):
     their action is the number of units, feedback the number of incidents.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups``, the rates (n, K, 1)
+    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the rates (n, K, 1)
+        before and after the step
     :param config: fields of :class:`AttentionConfig`
     """
 
@@ -283,8 +284,9 @@ class AttentionWorld(World):
         self.units += units
         self._units.add(units)
         self._show(discovered, incidents, units)
-        raised = np.minimum(self.rates + self._increase, self._most)
-        self.rates = np.where(units == 0, raised, np.maximum(0, self.rates - settings.decrease_rate * units))
+        rates = self.rates
+        raised = np.minimum(rates + self._increase, self._most)
+        self.rates = np.where(units == 0, raised, np.maximum(0, rates - settings.decrease_rate * units))
         self.tapes.advance()
         self.incidents = poisson_quantile(self.tapes.now.values, self.rates)
         self._incidents.add(self.incidents)
@@ -294,7 +296,7 @@ class AttentionWorld(World):
             "fairness": figures,
         }
         if self.detail:
-            record["detail"] = {"groups": self.rates[:, :, None]}
+            record["detail"] = {"groups_before": rates[:, :, None], "groups": self.rates[:, :, None]}
         over = np.zeros(self.n_worlds, dtype=bool)
         truncated = over if self.max_steps is None else self.time >= self.max_steps
         return self.history.reshape(self.n_worlds, -1).copy(), reward, over, truncated, record

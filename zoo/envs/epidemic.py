@@ -178,8 +178,8 @@ class EpidemicWorld(World):
     of the one who was vaccinated.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups`` (communities, 3), the numbers of susceptible, infected
-        and recovered after the step
+    :param detail: whether records have ``detail``: ``groups_before`` and ``groups`` (communities, 3), the numbers
+        of susceptible, infected and recovered before and after the step
     :param config: fields of :class:`EpidemicConfig`
     """
 
@@ -279,7 +279,7 @@ class EpidemicWorld(World):
 
     def step(self, actions: Array) -> Step:
         self.tapes.advance()
-        before = self.susceptible
+        before, states_before = self.susceptible, self._states() if self.detail else None
         neighbours = self.infected_neighbours(self.infected)  # the same after the treatment
         given = actions[:, None] == self._places
         self.susceptible, self.infected, caught = _spread(before & ~given, self.infected, neighbours, self.tapes.now)
@@ -291,7 +291,7 @@ class EpidemicWorld(World):
             "fairness": self._figures(actions, (given & before).any(axis=1), caught, states),
         }
         if self.detail:
-            record["detail"] = {"groups": states}
+            record["detail"] = {"groups_before": states_before, "groups": states}
         reward = 1 - states[..., INFECTED].sum(axis=1) / self.nodes
         terminated = np.zeros(self.n_worlds, dtype=bool)
         return self._observation(), reward, terminated, self.time >= self.max_steps, record

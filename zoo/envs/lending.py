@@ -119,8 +119,8 @@ class LendingWorld(World):
 
     :param n_worlds: number of copies
     :param group: what group notions compare: ``"group"`` is all there is
-    :param detail: whether records have ``detail``: ``groups``, the distributions (G, M) after the step; ``would_repay``
-        of the applicant who was decided on; and ``tpr`` (G,) with true outcomes
+    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the distributions (G, M) before
+        and after the step; ``would_repay`` of the applicant who was decided on; and ``tpr`` (G,) with true outcomes
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
@@ -234,6 +234,7 @@ class LendingWorld(World):
         d_s, d_s_prev = self.measures.gap(known[0].T, known[1].T), self._d_s
         true = d_s if self.config.oracle_outcomes else self.measures.gap(counts[GRANTED].T, counts[REPAYING].T)
         before = self._w1, self._window_w1
+        groups_before = self.distributions if self.detail else None
         expected = self._expected(code, now.estimate) if self.config.long_term_source == "expected" else None
         self._move(self._below, code)
         self._d_s, self._w1 = d_s, _widest(self._below[:, 1:-1])
@@ -267,6 +268,7 @@ class LendingWorld(World):
         }
         if self.detail:
             record["detail"] = {
+                "groups_before": groups_before,
                 "groups": self.distributions,
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
