@@ -15,6 +15,7 @@ class Algorithm:
     :param path: ``"module:Class"``, imported when it is used
     :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
     :param policy: policy by default; None: it takes none
+    :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
     :param about: what it is, in a few words
     """
 
@@ -23,17 +24,13 @@ class Algorithm:
     about: str
     vector: bool = False
     policy: str | None = "MlpPolicy"
+    tells_chances: bool = False
 
     @property
     def cls(self) -> Any:
         """The algorithm's class."""
         module, name = self.path.split(":")
         return getattr(import_module(module), name)
-
-    @property
-    def tells_chances(self) -> bool:
-        """Whether its actions carry their probabilities; those of SB3's algorithms get them from VecChoices."""
-        return self.path.startswith("sb3_fair.")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -46,20 +43,35 @@ class Algorithm:
 ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
-        Algorithm("pcn", "sb3_fair.pcn:PCN", "Pareto Conditioned Networks: the whole trade-off at once", vector=True),
+        Algorithm(
+            "pcn",
+            "sb3_fair.pcn:PCN",
+            "Pareto Conditioned Networks: the whole trade-off at once",
+            vector=True,
+            tells_chances=True,
+        ),
+        Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", "F-PPO: fair decisions now, groups that converge in the long run"),
+        Algorithm("cpo", "sb3_fair.f_ppo:ConstrainedPPO", "PPO under a limit on short-term disparity"),
         Algorithm(
             "fair_qcm",
             "sb3_fair.fair_qcm:FairQCM",
             "Deep Q-learning with counterfactual memories: fairness of the whole past",
             policy="MultiInputPolicy",
+            tells_chances=True,
         ),
         Algorithm(
             "tabular_fair_qcm",
             "sb3_fair.fair_qcm:TabularFairQCM",
             "FairQCM with a table, for small worlds",
             policy=None,
+            tells_chances=True,
         ),
-        Algorithm("recurrent_dqn", "sb3_fair.fair_qcm:RecurrentDQN", "Deep Q-learning with a GRU for a memory"),
+        Algorithm(
+            "recurrent_dqn",
+            "sb3_fair.fair_qcm:RecurrentDQN",
+            "Deep Q-learning with a GRU for a memory",
+            tells_chances=True,
+        ),
         Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
         Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
         Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network"),

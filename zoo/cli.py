@@ -187,6 +187,24 @@ def fair_qcm(
     study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
+@benchmark.command("f-ppo")
+def f_ppo(
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(help="lending, attention, epidemic or epidemic-random; repeatable. All by default."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Two seeds, a fifth of the steps and of the episodes.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    log_dir: LogDir = Path("logs/f-ppo"),
+) -> None:
+    """Compares F-PPO with its baselines over seeds, now and in the long run; goes on where it was interrupted."""
+    from sb3_fair.zoo.studies.f_ppo import EXPERIMENTS, study
+
+    chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
+    study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+
+
 def main() -> None:
     """The console script: wrong input is one line on stderr and exit code 2."""
     try:

@@ -5,13 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.chance import SUFFIX, VecChance
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.choices import VecChoices
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
@@ -24,8 +27,18 @@ SEED = 10_000
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     """Environments with fairness histories of their own, which measure all audited notions and their chance levels."""
-    settings = {**plan.env_kwargs, "audit": [name for name in plan.audit if name not in plan.objectives]}
+    settings = {**plan.env_kwargs, "audit": [name for name in _measurable(plan) if name not in plan.objectives]}
     return VecChance(make_vec(plan.env, n_envs=n_envs, monitor=False, **settings))
+
+
+def _measurable(plan: Plan) -> list[str]:
+    """The audited notions that the environment can have: all compare discrete actions, some features of people."""
+    venv = make_vec(plan.env, monitor=False, **plan.env_kwargs)
+    if not isinstance(venv.action_space, spaces.Discrete):
+        return []
+    spec = attribute(venv, "fairness_spec")
+    featured = spec.features is not None or spec.feature_names is not None
+    return [name for name in plan.audit if featured or not find_notion(name).needs_features]
 
 
 def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
@@ -36,6 +49,12 @@ def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
         front = model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed)
         return [with_chance(policy) for policy in front]
     return [_scalar(plan, model, venv, plan.n_eval_episodes, seed)]
+
+
+def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv``, told the probabilities of discrete actions by the algorithm itself or by a VecChoices."""
+    discrete = isinstance(venv.action_space, spaces.Discrete)
+    return VecChoices(venv) if discrete and not plan.algorithm.tells_chances else venv
 
 
 def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | None = None) -> list[EvaluatedPolicy]:
@@ -91,7 +110,9 @@ def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
 
 
 def _scalar(plan: Plan, model: Any, venv: VecEnv, episodes: int, seed: int) -> EvaluatedPolicy:
-    following: VecEnv = venv if plan.algorithm.tells_chances else VecChoices(venv).follow(model)
+    following = with_chances(plan, venv)
+    if isinstance(following, VecChoices):
+        following.follow(model)
     if hasattr(model, "follow"):
         following = model.follow(following)
     return with_chance(evaluate_vector(model, following, episodes, name=plan.algo.upper(), seed=seed))

@@ -1,18 +1,20 @@
 """How does a plan become a trained, evaluated and documented run?"""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of
+from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
 from sb3_fair.zoo.names import input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.reference import shipped_reference
@@ -56,11 +58,23 @@ def training_env(plan: Plan) -> VecEnv:
     """The environments a plan trains in, with the scalar reward for algorithms that need one."""
     scalarise: dict[str, Any] = {} if plan.weights is None else {"scalarise": plan.weights}
     venv = make_vec(plan.env, n_envs=plan.n_envs, seed=plan.seed, **plan.env_kwargs, **scalarise)
-    return venv if plan.algorithm.tells_chances else VecChoices(venv)
+    return with_chances(plan, venv)
 
 
-def schedule(value: Any) -> Any:
-    """``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; anything else is what it is."""
+def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
+    """What an algorithm is given for the settings of a YAML file.
+
+    ``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; ``activation_fn`` in
+    ``policy_kwargs`` is the name of a class in ``torch.nn``; anything else is what it is.
+    """
+    given = {key: _scheduled(value) for key, value in hyperparams.items()}
+    networks = given.get("policy_kwargs") or {}
+    if "activation_fn" in networks:
+        given["policy_kwargs"] = {**networks, "activation_fn": getattr(nn, networks["activation_fn"])}
+    return given
+
+
+def _scheduled(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("lin_"):
         return LinearSchedule(float(value.removeprefix("lin_")), 0, 1)
     return value
@@ -68,7 +82,7 @@ def schedule(value: Any) -> Any:
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
-    hyperparams = {key: schedule(value) for key, value in plan.hyperparams.items()}
+    hyperparams = arguments(plan.hyperparams)
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)

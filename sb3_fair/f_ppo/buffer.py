@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
 
 
@@ -17,10 +18,12 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
     Returns, the targets of the value network, stay those of the rewards.
 
     ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
-    changed once per rollout, with ``"minmax"`` in every minibatch.
+    changed once per rollout, with ``"minmax"`` in every minibatch. ``long_run``: credits steps with what they do to the
+    groups in the long run, in place of F-PPO's R; None: R.
     """
 
     regulariser: Mapping[str, Any] = {}
+    long_run: LongRunCredit | None = None
 
     def disparities(self, which: Any = ...) -> Columns:
         """The columns of the measures, or the entries ``which`` of them."""
@@ -37,7 +40,9 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
             if np.isnan(column).any():
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
-            self.advantages = self._regularised(self.advantages, ...)
+            columns = self.disparities()
+            credit = None if self.long_run is None else self.long_run.credit(columns.d_l - columns.d_l_next)
+            self.advantages = self._regularised(self.advantages, ..., credit)
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
         batch = super()._get_samples(batch_inds, env)
@@ -50,8 +55,9 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
     def _per_minibatch(self) -> bool:
         return self.regulariser.get("scaling") == "minmax"
 
-    def _regularised(self, advantages: NDArray[np.float32], which: Any) -> NDArray[np.float32]:
-        return regularise_advantages(advantages, self.disparities(which), **self.regulariser).astype(np.float32)
+    def _regularised(self, advantages: NDArray[np.float32], which: Any, credit: Any = None) -> NDArray[np.float32]:
+        columns = self.disparities(which)
+        return regularise_advantages(advantages, columns, credit=credit, **self.regulariser).astype(np.float32)
 
 
 class FairDictRolloutBuffer(FairRolloutBuffer, ColumnDictRolloutBuffer):

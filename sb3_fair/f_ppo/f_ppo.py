@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.columns import figure
+from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.measures import Measures
@@ -99,6 +100,12 @@ class FPPO(PPO):
     :param beta2: A-PPO's weight of its growth
     :param omega: largest short-term disparity that A-PPO calls fair
     :param measures: of short- and long-term disparity; None: the environment's
+    :param reg_credit: ``"step"``: the regulariser is the paper's, which looks at the step alone; ``"return"``: it is
+        all that the step does to the groups in the long run, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`;
+        the environment must be made with ``detail=True``
+    :param reg_gamma: discount factor of that
+    :param massage_start: share of the training before which the filter stays shut, so that the policy has learned what
+        it is indifferent about
     :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
     """
 
@@ -146,6 +153,9 @@ class FPPO(PPO):
         beta2: float = 0.0,
         omega: float = 0.05,
         measures: Measures | None = None,
+        reg_credit: Literal["step", "return"] = "step",
+        reg_gamma: float = 0.9995,
+        massage_start: float = 0.0,
     ) -> None:
         if env is None and _init_setup_model:
             raise ValueError("env must be given unless the model is loaded")
@@ -189,6 +199,10 @@ class FPPO(PPO):
         self.beta1 = beta1
         self.beta2 = beta2
         self.omega = omega
+        self.reg_credit = reg_credit
+        self.reg_gamma = reg_gamma
+        self.massage_start = massage_start
+        self.group_inputs: int | None = None
         self.given_measures = measures
         self.measures: Any = measures
         self.iteration = 0
@@ -236,12 +250,32 @@ class FPPO(PPO):
             keyed = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = FairDictRolloutBuffer if keyed else FairRolloutBuffer
         super()._setup_model()
+        self._set_up_long_run()
+
+    def _set_up_long_run(self) -> None:
+        """Its critic, as soon as it is known how many numbers describe the groups."""
+        self.long_run: LongRunCredit | None = None
+        if self.group_inputs is not None:
+            self.long_run = LongRunCredit(
+                self.group_inputs, self.reg_gamma, self.n_epochs, self.batch_size, self.seed, self.device
+            )
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        critic = [] if self.long_run is None else ["long_run.critic", "long_run.critic.optimizer"]
+        return [*state_dicts, *critic], variables
 
     def _check_arguments(self) -> None:
         for name in ("reg_lambda", "delta", "beta1", "beta2", "omega"):
             if number(name, getattr(self, name)) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         one_of("scaling", self.scaling, ("none", "std", "minmax"))
+        one_of("reg_credit", self.reg_credit, ("step", "return"))
+        if self.reg_credit == "return" and self.scaling == "minmax":
+            raise ValueError("scaling must be 'none' or 'std' with reg_credit='return', got 'minmax'")
+        for name in ("reg_gamma", "massage_start"):
+            if not 0 <= number(name, getattr(self, name)) <= 1:
+                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)!r}")
         one_of("schedule_unit", self.schedule_unit, ("iteration", "timesteps"))
         integer("schedule_steps", self.schedule_steps, low=1)
         if self.minmax_weights is not None:
@@ -279,7 +313,7 @@ class FPPO(PPO):
         self._train_on(self.env)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_bound"]
+        return [*super()._excluded_save_params(), "_bound", "long_run"]
 
     # ---------------------------------------------------------------- learning
 
@@ -341,6 +375,8 @@ class FPPO(PPO):
         return complete
 
     def _threshold_now(self) -> float:
+        if 1 - self._current_progress_remaining < self.massage_start:
+            return 0.0
         by_timesteps = self.schedule_unit == "timesteps"
         iteration = self.num_timesteps // self.schedule_steps if by_timesteps else self.iteration
         if self.massage_threshold is None:
@@ -400,6 +436,13 @@ class FPPO(PPO):
         except KeyError as error:
             raise ValueError(f"env must publish {told} in info['fairness'], but does not publish {error}") from error
         self.figures.add(infos, dones)
+        if self.reg_credit == "return" and self.reg_lambda:
+            if self.long_run is None:
+                self.group_inputs = groups_of(infos)[0].shape[1]
+                self._set_up_long_run()
+            assert self.long_run is not None
+            self.long_run.note(infos, dones)
+            self.rollout_buffer.long_run = self.long_run
         if self.massage:
             begin = perf_counter()
             self._coming = coming(self.env, infos, dones)

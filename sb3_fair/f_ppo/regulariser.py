@@ -54,6 +54,7 @@ def regularise_advantages(
     beta1: float = 0.0,
     beta2: float = 0.0,
     omega: float = 0.05,
+    credit: Array | None = None,
 ) -> NDArray[np.floating]:
     """Advantages with what an action does to the disparities added; with all weights 0 they are returned as they are.
 
@@ -66,6 +67,7 @@ def regularise_advantages(
         their standard deviation, what is added by its root mean square, so that weights are relative; ``"minmax"``:
         everything is stretched to [0, 1], penalty and bonus of R apart, added up and standardised (the authors' code)
     :param minmax_weights: of R's penalty and bonus with ``"minmax"``; None: ``reg_lambda`` for both
+    :param credit: what stands in R's place, but for ``"minmax"``; None: R
     """
     penalty, bonus = _parts(columns, delta)
     excess = np.minimum(0.0, omega - columns.d_s)
@@ -74,7 +76,7 @@ def regularise_advantages(
     if reg_lambda and scaling == "minmax":
         terms += zip(minmax_weights or (reg_lambda, reg_lambda), (penalty, bonus), strict=True)
     else:
-        terms += [(reg_lambda, penalty + bonus)]
+        terms += [(reg_lambda, penalty + bonus if credit is None else credit)]
     terms = [(weight, term) for weight, term in terms if weight]
     if not terms:
         return advantages

@@ -15,23 +15,34 @@ def by_location(values: ArrayLike) -> NDArray[Any]:
 
 def location_probabilities(logits: ArrayLike) -> NDArray[np.float64]:
     """Softmax over the last axis (..., locations)."""
-    return np.ascontiguousarray(np.moveaxis(_softmax(by_location(logits)), 0, -1))
-
-
-def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Softmax over the first axis."""
-    weights = np.exp(logits.astype(np.float64) - logits.max(axis=0))
-    result: NDArray[np.float64] = weights / weights.sum(axis=0)
-    return result
+    columns = by_location(logits)
+    weights = np.exp(columns.astype(np.float64) - columns.max(axis=0))
+    return np.moveaxis(weights / weights.sum(axis=0), 0, -1)
 
 
 def logits_to_allocation(logits: ArrayLike, n_units: int) -> NDArray[np.int64]:
     """Units per location (..., locations) that come nearest to the softmax of ``logits`` (..., locations).
 
-    Unit after unit goes to the location with the largest probability left, the first of several, which takes
-    ``1 / n_units`` off that probability. A number added to all logits makes no difference but for rounding.
+    A number added to all logits makes no difference but for rounding. See :func:`nearest_allocation`.
     """
-    return _one_by_one(_softmax(by_location(logits)), n_units, 1 / n_units)
+    return nearest_allocation(location_probabilities(logits), n_units)
+
+
+def nearest_allocation(probabilities: ArrayLike, n_units: int) -> NDArray[np.int64]:
+    """Units per location (..., locations) that come nearest to ``probabilities`` (..., locations), which sum to 1.
+
+    Unit after unit goes to the location with the largest probability left, the first of several, which takes
+    ``1 / n_units`` off that probability: whole multiples of it are used up first, the largest remainders get the rest.
+    """
+    shares = by_location(probabilities) * n_units
+    whole = np.floor(shares)
+    remainders = shares - whole
+    ahead = np.zeros(shares.shape, dtype=np.int64)  # locations with larger remainders
+    for place, remainder in enumerate(remainders):
+        ahead[:place] += remainder > remainders[:place]
+        ahead[place + 1 :] += remainder >= remainders[place + 1 :]
+    units = whole.astype(np.int64) + (ahead < n_units - whole.sum(axis=0))
+    return np.ascontiguousarray(np.moveaxis(units, 0, -1))
 
 
 def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
@@ -39,17 +50,13 @@ def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArr
 
     :param worths: of a unit at each location (..., locations); of several largest the first counts
     """
-    return _one_by_one(by_location(worths), n_units, price)
-
-
-def _one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
-    """:func:`one_by_one` of (locations, ...)."""
-    units = np.zeros(worths.shape, dtype=np.int64)
-    places = np.arange(len(worths)).reshape(-1, *[1] * (worths.ndim - 1))
+    left = by_location(worths)
+    units = np.zeros(left.shape, dtype=np.int64)
+    places = np.arange(len(left)).reshape(-1, *[1] * (left.ndim - 1))
     for _ in range(n_units):
-        chosen = worths.argmax(axis=0) == places
+        chosen = left.argmax(axis=0) == places
         units += chosen
-        worths = worths - price * chosen
+        left = left - price * chosen
     return np.ascontiguousarray(np.moveaxis(units, 0, -1))
 
 

@@ -17,6 +17,7 @@ from sb3_fair.zoo.envs.attention_allocation import (
     index_to_allocation,
     location_probabilities,
     logits_to_allocation,
+    nearest_allocation,
     units_to_allocation,
 )
 
@@ -113,7 +114,11 @@ class AttentionMeasures:
         raise NotImplementedError
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         """What could be done instead of ``actions``; see :class:`~sb3_fair.fairness.measures.Measures`."""
         raise NotImplementedError
@@ -137,24 +142,30 @@ class LogitMeasures(AttentionMeasures):
         return logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         logits = np.clip(np.asarray(actions), -self.logit_bound, self.logit_bound)
-        chances, units = location_probabilities(logits), logits_to_allocation(logits, self.n_units)
-        loser, winner = np.nonzero(~np.eye(self.n_locations, dtype=bool))
-        pairs = np.arange(len(loser))
-        lost, won = chances[:, loser], chances[:, winner]
-        kept = np.minimum(lost, np.maximum(_LEAST, lost - 1 / self.n_units))
-        moved = np.repeat(logits[:, None], len(pairs), axis=1)
-        scale = (logits.max(axis=1) - np.log(chances.max(axis=1)))[:, None]  # log of the sum of the exponentials
-        with np.errstate(divide="ignore"):  # far apart logits have the probability 0
-            moved[:, pairs, loser] = scale + np.log(kept)
-            moved[:, pairs, winner] = scale + np.log(won + lost - kept)
-        identity = np.eye(self.n_locations, dtype=np.int64)
-        meant = units[:, None] - identity[loser] + identity[winner]
-        valid = (units[:, loser] > 0) & (lost > _LEAST) & (np.abs(moved) <= self.logit_bound).all(axis=-1)
-        valid[valid] = (logits_to_allocation(moved[valid], self.n_units) == meant[valid]).all(axis=-1)
-        return _preferred(Candidates(moved, np.abs(lost - won), valid), loser, winner)
+        chances = location_probabilities(logits)
+        units = nearest_allocation(chances, self.n_units)
+        losers, winners = np.nonzero(~np.eye(self.n_locations, dtype=bool))
+        closeness = np.abs(chances[:, losers] - chances[:, winners])
+        able = (units > 0) & (chances > _LEAST)
+        rows, pairs = np.nonzero(able[:, losers] & (closeness < threshold))
+        moves, loser, winner = np.arange(len(rows)), losers[pairs], winners[pairs]
+        lost, won = chances[rows, loser], chances[rows, winner]
+        kept = np.maximum(_LEAST, lost - 1 / self.n_units)
+        scale = logits.max(axis=1) - np.log(chances.max(axis=1))  # log of the sum of the exponentials
+        moved, meant = logits[rows], units[rows]
+        moved[moves, loser] = scale[rows] + np.log(kept)
+        moved[moves, winner] = scale[rows] + np.log(won + lost - kept)
+        meant[moves, loser] -= 1
+        meant[moves, winner] += 1
+        valid = ((np.abs(moved) <= self.logit_bound) & (self.allocation(moved) == meant)).all(axis=1)
+        return _listed(logits, rows, moved, closeness[rows, pairs], valid)
 
 
 @dataclass(frozen=True)
@@ -168,16 +179,21 @@ class UnitMeasures(AttentionMeasures):
         return units_to_allocation(actions, self.n_locations)
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
-        actions, rows = np.asarray(actions), _known(probabilities)
-        unit, winner = (places.ravel() for places in np.indices((self.n_units, self.n_locations)))
-        loser = actions[:, unit]
-        moved = np.repeat(actions[:, None], len(unit), axis=1)
-        moved[:, np.arange(len(unit)), unit] = winner
-        present = np.take_along_axis(rows, actions[:, :, None], axis=2)
-        closeness = np.abs(rows - present).reshape(len(actions), -1)
-        return _preferred(Candidates(moved, closeness, loser != winner), loser, np.broadcast_to(winner, loser.shape))
+        actions, chances = np.asarray(actions), _known(probabilities)
+        present = np.take_along_axis(chances, actions[:, :, None], axis=2)
+        closeness = np.abs(chances - present)
+        other = actions[:, :, None] != np.arange(self.n_locations)
+        rows, unit, winner = np.nonzero(other & (closeness < threshold))
+        moved = actions[rows]
+        moved[np.arange(len(rows)), unit] = winner
+        found = np.ones(len(rows), dtype=bool)
+        return _listed(actions, rows, moved, closeness[rows, unit, winner], found, actions[rows, unit], winner)
 
 
 @dataclass(frozen=True)
@@ -191,7 +207,11 @@ class AllocationMeasures(AttentionMeasures):
         return index_to_allocation(actions, self.n_units, self.n_locations)
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         actions, rows = np.asarray(actions), _known(probabilities)
         present = np.take_along_axis(rows, actions[:, None], axis=1)
@@ -200,19 +220,27 @@ class AllocationMeasures(AttentionMeasures):
         return Candidates(order.astype(actions.dtype), closeness, order != actions[:, None])
 
 
-def _preferred(found: Candidates, loser: NDArray[np.int64], winner: NDArray[np.int64]) -> Candidates:
-    """The candidates by closeness, then by the location that loses a unit, then by the one that gets it.
+def _listed(
+    actions: NDArray[Any],
+    rows: NDArray[np.int64],
+    options: NDArray[Any],
+    closeness: NDArray[np.float64],
+    valid: NDArray[np.bool_],
+    *ties: NDArray[np.int64],
+) -> Candidates:
+    """Candidates by closeness, then by ``ties``, then as they are listed.
 
-    :param loser: (k,) or (n, k)
-    :param winner: the same shape
+    :param actions: (n, ...), which fill up the rows that have fewer candidates than others
+    :param rows: (m,), whose candidates ``options`` (m, ...) are; ``closeness`` (m,) and ``valid`` (m,) are theirs
+    :param ties: (m,) numbers
     """
-    loser, winner = (np.broadcast_to(places, found.closeness.shape) for places in (loser, winner))
-    order = np.lexsort((winner, loser, found.closeness), axis=-1)
-    return Candidates(
-        np.take_along_axis(found.actions, order[:, :, None], axis=1),
-        np.take_along_axis(found.closeness, order, axis=1),
-        np.take_along_axis(found.valid, order, axis=1),
-    )
+    order = np.lexsort((*reversed(ties), closeness, rows))
+    counts = np.bincount(rows, minlength=len(actions))
+    there = np.arange(counts.max(initial=0)) < counts[:, None]
+    listed, near = np.repeat(actions[:, None], there.shape[1], axis=1), np.full(there.shape, np.inf)
+    listed[there], near[there] = options[order], closeness[order]
+    there[there] = valid[order]
+    return Candidates(listed, near, there)
 
 
 def _known(probabilities: NDArray[np.float64] | None) -> NDArray[np.float64]:

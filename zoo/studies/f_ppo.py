@@ -26,7 +26,7 @@ from sb3_fair.zoo.studies.curves import Curve, figure, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from sb3_fair.zoo.studies.learners import Learner
 from sb3_fair.zoo.tables import show
-from sb3_fair.zoo.train import schedule
+from sb3_fair.zoo.train import arguments
 
 FIRST_SEED = 100
 """Of the runs that count; settings were chosen on smaller ones."""
@@ -177,7 +177,7 @@ def _tuned(env: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     entry = default_settings(find_algorithm("f_ppo"), env)
     shared = set(signature(PPO.__init__).parameters)
     ours = {key: value for key, value in entry.items() if key in PLAN_KEYS}
-    settings = {key: schedule(value) for key, value in entry.items() if key not in PLAN_KEYS}
+    settings = arguments({key: value for key, value in entry.items() if key not in PLAN_KEYS})
     return (
         {**OURS, **ours},
         {key: value for key, value in settings.items() if key in shared},
@@ -191,7 +191,7 @@ def run(experiment: str, learner: str, seed: int, n_timesteps: int, episodes: in
     way = chosen.learners[learner]
     ours, shared, fairness = _tuned(chosen.env)
     model = way.build(
-        make_vec(chosen.env, n_envs=ours["n_envs"], seed=seed, **_env_settings(ours)),
+        make_vec(chosen.env, n_envs=ours["n_envs"], seed=seed, **ours["env_kwargs"]),
         seed,
         {"policy": ours["policy"], "device": "cpu", **shared, **(fairness if way.path == F_PPO else {})},
     )
@@ -207,11 +207,6 @@ def run(experiment: str, learner: str, seed: int, n_timesteps: int, episodes: in
 def play(experiment: str, agent: str, episodes: int) -> dict[str, Any]:
     """Evaluates a rule."""
     return _evaluated(AGENTS[agent](), EXPERIMENTS[experiment], episodes, massage=None)
-
-
-def _env_settings(ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the environment of a run, without objectives: the reward is the scenario's own."""
-    return {key: value for key, value in ours.get("env_kwargs", {}).items() if key != "objectives"}
 
 
 class TrainingDisparity(BaseCallback):

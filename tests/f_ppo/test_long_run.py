@@ -1,0 +1,172 @@
+"""Is a step credited with all that it does to the groups, also later?"""
+
+from dataclasses import dataclass, field
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from stable_baselines3.common.env_util import make_vec_env
+
+import sb3_fair
+from sb3_fair.f_ppo import FPPO
+from sb3_fair.f_ppo.long_run import GAE_LAMBDA, LongRunCredit
+from sb3_fair.fairness import FairnessSpec
+
+SETTINGS = {"n_steps": 60, "batch_size": 60, "n_epochs": 4, "learning_rate": 0.01, "device": "cpu"}
+REPORTED = {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
+
+
+class LineCritic:
+    """Values are a line in the groups' only number; notes what it is to learn."""
+
+    def values(self, groups):
+        return (2 * groups[:, 0] - 1).astype(np.float64)
+
+    def fit(self, groups, returns, epochs, batch_size):
+        self.learned = returns
+
+
+def infos_of(before, after, truncated):
+    return [
+        {"detail": {"groups_before": b, "groups": a}, "TimeLimit.truncated": bool(t)}
+        for b, a, t in zip(before, after, truncated, strict=True)
+    ]
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10_000), n=st.integers(1, 3), length=st.integers(1, 7), gamma=st.floats(0, 1))
+def test_credit_and_targets_are_those_of_the_formulas(seed, n, length, gamma):
+    rng = np.random.default_rng(seed)
+    before, after = rng.random((2, length, n, 1)).astype(np.float32)
+    fall, dones = rng.normal(size=(length, n)), rng.random((length, n)) < 0.3
+    truncated = dones & (rng.random((length, n)) < 0.5)
+    long_run = LongRunCredit(1, gamma, 1, 8, 0, "cpu")
+    long_run.critic = critic = LineCritic()
+    for step in range(length):
+        long_run.note(infos_of(before[step], after[step], truncated[step]), dones[step])
+    credit = long_run.credit(fall)
+    value, following = 2 * before[..., 0] - 1, np.where(dones & ~truncated, 0, 2 * after[..., 0] - 1)
+    surprise = fall + gamma * following - value
+    assert_allclose(credit, surprise, atol=1e-6)
+    expected = np.zeros((length, n))
+    for copy in range(n):
+        advantage = 0.0
+        for step in reversed(range(length)):
+            advantage = surprise[step, copy] + gamma * GAE_LAMBDA * (not dones[step, copy]) * advantage
+            if step + 1 < length and not dones[step, copy]:  # inside an episode the critic sees the next step's groups
+                advantage += gamma * (value[step + 1, copy] - following[step, copy])
+            expected[step, copy] = advantage + value[step, copy]
+    assert_allclose(critic.learned.reshape(length, n), expected, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class BridgeMeasures:
+    short_term: str = "d_s"
+    short_term_prev: str = "d_s_prev"
+    long_term: str = "d_l"
+    long_term_next: str = "d_l_next"
+    reported: dict = field(default_factory=lambda: dict(REPORTED))
+
+    def threshold(self, iteration):
+        return 0.0
+
+    def candidates(self, massage, actions, probabilities):
+        raise AssertionError("nothing is massaged here")
+
+    would_be = candidates
+
+
+class Bridge(gym.Env):
+    """To build a bridge (action 1 in the first step) takes the groups apart a little, then brings them together.
+
+    Decisions are never fair, so that F-PPO punishes what takes the groups apart.
+    """
+
+    observation_space = spaces.Box(0, 1, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, detail=True):
+        self.detail = detail
+        self.fairness_spec = FairnessSpec(notions=(), measures=BridgeMeasures())
+
+    def _groups(self):
+        return np.array([[self.t / 6, self.built, self.distance]])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.built, self.distance = 0, 0, 1.0
+        return np.ones(1, np.float32), {}
+
+    def step(self, action):
+        groups, d_l = self._groups(), self.distance
+        if self.t == 0:
+            self.built = int(action)
+            self.distance += 0.1 * self.built
+        else:
+            self.distance -= 0.1 * self.built
+        self.t += 1
+        fairness = {"d_s": 1.0, "d_s_prev": 1.0, "d_l": d_l, "d_l_next": self.distance}
+        info = {"fairness": fairness}
+        if self.detail:
+            info["detail"] = {"groups_before": groups, "groups": self._groups()}
+        return np.zeros(1, np.float32), 0.0, False, self.t == 6, info
+
+
+def chance_of_building(model):
+    first = th.ones((1, 1))
+    return float(model.policy.get_distribution(first).distribution.probs[0, 1].detach())
+
+
+@pytest.mark.parametrize(("credit", "builds"), [("step", False), ("return", True)])
+def test_what_pays_later_is_learned_with_the_credit_of_the_long_run(credit, builds):
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 4), seed=0, massage=False, reg_credit=credit, **SETTINGS)
+    model.learn(6000)
+    assert (chance_of_building(model) > 0.5) == builds
+    assert abs(chance_of_building(model) - 0.5) > 0.2
+
+
+def test_the_critic_goes_on_after_saving(tmp_path):
+    def made():
+        return FPPO("MlpPolicy", make_vec_env(Bridge, 2), seed=0, massage=False, reg_credit="return", **SETTINGS)
+
+    model = made().learn(240)
+    model.save(tmp_path / "model")
+    loaded = FPPO.load(tmp_path / "model", env=make_vec_env(Bridge, 2), device="cpu")
+    for ours, theirs in zip(model.long_run.critic.parameters(), loaded.long_run.critic.parameters(), strict=True):
+        assert th.equal(ours, theirs)
+    assert loaded.long_run.critic.rollouts == model.long_run.critic.rollouts == 2
+    loaded.learn(120, reset_num_timesteps=False)
+    assert loaded.long_run.critic.rollouts == 3
+
+
+def test_environments_that_hide_their_groups_are_refused():
+    model = FPPO("MlpPolicy", make_vec_env(lambda: Bridge(detail=False), 1), reg_credit="return", massage=False)
+    with pytest.raises(ValueError, match="reg_credit must be 'step' for an environment without info"):
+        model.learn(10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"reg_credit": "steps"}, "reg_credit must be one of"),
+        ({"reg_credit": "return", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='return'"),
+        ({"reg_gamma": 1.5}, "reg_gamma must be between 0 and 1, got 1.5"),
+        ({"massage_start": -0.1}, "massage_start must be between 0 and 1, got -0.1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        FPPO("MlpPolicy", make_vec_env(Bridge, 1), **settings)
+
+
+def test_the_filter_stays_shut_until_it_is_to_start():
+    venv = sb3_fair.make_vec("sb3_fair/Lending-v0", 4, seed=0)
+    thresholds = []
+    model = FPPO("MlpPolicy", venv, n_steps=8, batch_size=32, massage_threshold=0.4, massage_start=0.5, device="cpu")
+    model.learn(32 * 8, callback=lambda local, _: thresholds.append(model.threshold) or True)
+    assert thresholds[::8] == [0.0] * 4 + [0.4] * 4
