@@ -1,0 +1,67 @@
+"""Does the study of F-PPO train its learners on equal terms, play the same episodes, and report what it saw?"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sb3_fair.zoo.studies import f_ppo
+from sb3_fair.zoo.studies.learners import Learner
+
+SMALL = {"n_timesteps": 512, "n_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 1}
+
+
+@pytest.fixture
+def short(monkeypatch):
+    """All experiments, cut to a few steps."""
+    tiny = {
+        name: replace(each, episodes=5, steps=min(each.steps, 30), after=0) for name, each in f_ppo.EXPERIMENTS.items()
+    }
+    monkeypatch.setattr(f_ppo, "EXPERIMENTS", tiny)
+    entry = f_ppo.default_settings
+    monkeypatch.setattr(f_ppo, "default_settings", lambda algorithm, env: {**entry(algorithm, env), **SMALL})
+    return tiny
+
+
+def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
+    learners = {name: short["epidemic"].learners[name] for name in ("PPO", "F-PPO-L", "F-PPO")}
+    monkeypatch.setitem(short, "epidemic", replace(short["epidemic"], learners=learners, agents=("Max", "random")))
+    found = f_ppo.study(["epidemic"], seeds=2, n_jobs=1, log_dir=tmp_path)
+    assert list(found["epidemic"]) == ["PPO", "F-PPO-L", "F-PPO, policy alone", "F-PPO", "Max", "random"]
+    folder = tmp_path / "full"
+    assert json.loads((folder / "study.json").read_text()) == found
+    assert (folder / "epidemic.png").stat().st_size > 5000
+    assert (folder / "epidemic-training.png").stat().st_size > 5000
+    runs = [json.loads(file.read_text())["result"] for file in sorted(folder.glob("epidemic/F-PPO/*.json"))]
+    each = [run["evaluations"][1]["summary"]["utility"]["final"][0] for run in runs]
+    assert found["epidemic"]["F-PPO"]["utility"]["final"][0] == pytest.approx(np.mean(each))
+    assert len(runs[0]["training"]["steps"]) == len(runs[0]["training"]["short_term"]) == 4
+
+
+@pytest.mark.parametrize("name", f_ppo.EXPERIMENTS)
+def test_learners_share_ppo_settings_and_steps(name):
+    experiment = f_ppo.EXPERIMENTS[name]
+    ours, shared, fairness = f_ppo._tuned(experiment.env)
+    assert not shared.keys() & fairness.keys() and {"n_steps", "learning_rate"} <= shared.keys()
+    assert {"reg_lambda", "massage_threshold"} <= fairness.keys()
+    assert ours["n_timesteps"] >= 500_000
+    for label, learner in experiment.learners.items():
+        assert not learner.settings.keys() & shared.keys() or label == "PPO without entropy"
+
+
+def test_the_same_seed_gives_the_same_run(short):
+    first, second = (f_ppo.run("lending", "F-PPO", 3, 512, 5) for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lending", "attention", "epidemic"])
+def test_every_learner_and_rule_of_an_experiment_runs(short, name):
+    for label, learner in short[name].learners.items():
+        assert isinstance(learner, Learner)
+        result = f_ppo.run(name, label, 0, 512, 5)
+        assert len(result["evaluations"]) == 1 + (label == "F-PPO")
+        assert np.isfinite(result["evaluations"][0]["curves"]["long_term"]).all()
+    for label in short[name].agents:
+        assert np.isfinite(f_ppo.play(name, label, 5)["curves"]["utility"]).all()
