@@ -83,8 +83,10 @@ class Measurement:
         return replace(spec, **changes) if changes else spec
 
 
-def _split(settings: dict[str, Any]) -> tuple[Measurement, dict[str, Any]]:
-    ours = {key: value for key, value in settings.items() if key in Measurement.__dataclass_fields__}
+def _split(world: type[World], settings: dict[str, Any]) -> tuple[Measurement, dict[str, Any]]:
+    """What is measured, and the scenario's own settings."""
+    measured = Measurement.__dataclass_fields__.keys() - set(world.own_settings)
+    ours = {key: value for key, value in settings.items() if key in measured}
     return Measurement(**ours), {key: value for key, value in settings.items() if key not in ours}
 
 
@@ -100,8 +102,9 @@ def make(world: str, render_mode: str | None = None, **settings: Any) -> gym.Env
     :param world: ``"module:Class"`` of the World
     :param settings: fields of :class:`Measurement`, and the scenario's own parameters
     """
-    measurement, config = _split(settings)
-    env: gym.Env = WorldEnv(_world_class(world), render_mode=render_mode, **config)
+    world_class = _world_class(world)
+    measurement, config = _split(world_class, settings)
+    env: gym.Env = WorldEnv(world_class, render_mode=render_mode, **config)
     if measurement.scheme is not None:
         env = FairnessScheme(env, measurement.scheme)
     env = FairMDP(
@@ -127,10 +130,11 @@ def make(world: str, render_mode: str | None = None, **settings: Any) -> gym.Env
 
 def make_batch(world: str, n_envs: int, render_mode: str | None = None, **settings: Any) -> VecEnv:
     """``n_envs`` copies of a scenario on one World, as an SB3 VecEnv with the wrappers' VecEnv twins."""
-    measurement, config = _split(settings)
+    world_class = _world_class(world)
+    measurement, config = _split(world_class, settings)
     if measurement.vector:
         raise ValueError("vector must be False for a VecEnv, whose rewards are scalar: read info['vector_reward']")
-    venv: VecEnv = WorldVecEnv(_world_class(world), n_envs, render_mode=render_mode, **config)
+    venv: VecEnv = WorldVecEnv(world_class, n_envs, render_mode=render_mode, **config)
     if measurement.scheme is not None:
         venv = VecFairnessScheme(venv, measurement.scheme)
     venv = VecFairMDP(

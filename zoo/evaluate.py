@@ -1,6 +1,6 @@
 """How good is what was trained, on episodes it has never seen, beside the rules of the environment?"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,18 +27,18 @@ SEED = 10_000
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     """Environments with fairness histories of their own, which measure all audited notions and their chance levels."""
-    settings = {**plan.env_kwargs, "audit": [name for name in _measurable(plan) if name not in plan.objectives]}
-    return VecChance(make_vec(plan.env, n_envs=n_envs, monitor=False, **settings))
+    audit = [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
+    return VecChance(make_vec(plan.env, n_envs=n_envs, monitor=False, **{**plan.env_kwargs, "audit": audit}))
 
 
-def _measurable(plan: Plan) -> list[str]:
-    """The audited notions that the environment can have: all compare discrete actions, some features of people."""
-    venv = make_vec(plan.env, monitor=False, **plan.env_kwargs)
+def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
+    """The notions that an environment can have: all compare discrete actions, some also features of people."""
+    venv = make_vec(env, monitor=False, **env_kwargs)
     if not isinstance(venv.action_space, spaces.Discrete):
         return []
     spec = attribute(venv, "fairness_spec")
     featured = spec.features is not None or spec.feature_names is not None
-    return [name for name in plan.audit if featured or not find_notion(name).needs_features]
+    return [name for name in notions if featured or not find_notion(name).needs_features]
 
 
 def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:

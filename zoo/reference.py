@@ -1,8 +1,9 @@
 """Against which point is hypervolume measured, so that runs on a scenario can be compared?
 
-Per registered ID, way of emission and kind of probabilities: the worst mean return, over the policies "uniformly
-random", "always action 0" and "always action 1" (20 episodes each), less 10 % of the range of the three, for every
-objective by itself. ``python -m sb3_fair.zoo.reference`` computes the table that ships with the package anew.
+Per registered ID that can have all objectives, way of emission and kind of probabilities: the worst mean return, over
+the policies "uniformly random", "always action 0" and "always action 1" (20 episodes each), less 10 % of the range of
+the three, for every objective by itself. ``python -m sb3_fair.zoo.reference`` computes the table that ships with the
+package anew.
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.evaluate import measurable
 from sb3_fair.zoo.names import PREFIX
 from sb3_fair.zoo.registration import WORLDS
 
@@ -73,10 +75,16 @@ def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, f
     return {name: entry[name] for name in objectives} if entry.keys() >= set(objectives) else None
 
 
+def with_all_objectives() -> list[str]:
+    """The IDs that can have all notions: those with discrete actions on people with features."""
+    return [env_id for env_id in WORLDS if len(measurable(NOTIONS, env_id, {})) == len(NOTIONS)]
+
+
 def compute_table() -> dict[str, Any]:
     """What ``reference_points.yml`` holds."""
     table: dict[str, Any] = {}
-    for env_id, emit, probabilities in product(WORLDS, ("level", "difference", "terminal"), ("policy", "executed")):
+    ways = ("level", "difference", "terminal"), ("policy", "executed")
+    for env_id, emit, probabilities in product(with_all_objectives(), *ways):
         figures = worst_returns(env_id, emit=emit, probabilities=probabilities)
         rounded = {name: round(value, 4) for name, value in figures.items()}
         table.setdefault(env_id, {}).setdefault(emit, {})[probabilities] = rounded

@@ -19,11 +19,12 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
 
     ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
     changed once per rollout, with ``"minmax"`` in every minibatch. ``long_run``: credits steps with what they do to the
-    groups in the long run, in place of F-PPO's R; None: R.
+    groups in the long run, in place of F-PPO's R; None: R. ``credit``: those of the last rollout.
     """
 
     regulariser: Mapping[str, Any] = {}
     long_run: LongRunCredit | None = None
+    credit: NDArray[np.float64] | None = None
 
     def disparities(self, which: Any = ...) -> Columns:
         """The columns of the measures, or the entries ``which`` of them."""
@@ -40,9 +41,10 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
             if np.isnan(column).any():
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
-            columns = self.disparities()
-            credit = None if self.long_run is None else self.long_run.credit(columns.d_l - columns.d_l_next)
-            self.advantages = self._regularised(self.advantages, ..., credit)
+            if self.long_run is not None:
+                columns = self.disparities()
+                self.credit = self.long_run.credit(columns.d_l - columns.d_l_next)
+            self.advantages = self._regularised(self.advantages, ..., self.credit)
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
         batch = super()._get_samples(batch_inds, env)

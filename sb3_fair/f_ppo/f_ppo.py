@@ -459,7 +459,9 @@ class FPPO(PPO):
         self.figures.record(self.logger)
         self.logger.record("fairness/d_s", float(columns["d_s"].mean()))
         self.logger.record("fairness/d_l", float(columns["d_l"].mean()))
-        bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
+        bonus = self.rollout_buffer.credit
+        if bonus is None:
+            bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
         self.logger.record("time/env", env_seconds)

@@ -45,7 +45,7 @@ def massage(
     :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions), None for Box actions
     :param threshold: tau; 0: nothing is replaced
     """
-    found = measures.candidates(record, actions, probabilities)
+    found = measures.candidates(record, actions, probabilities, threshold)
     close = found.valid & (found.closeness < threshold)
     candidates = np.count_nonzero(close, axis=1) > 0
     if not candidates.any():

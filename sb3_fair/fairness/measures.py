@@ -49,12 +49,17 @@ class Measures(Protocol):
         ...
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         """What could be done instead of ``actions`` (n, ...).
 
         :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions) for MultiDiscrete actions of equal
             parts, None for Box actions
+        :param threshold: candidates that are not closer than this may be left out, to save the work of finding them
         """
         ...
 

@@ -65,7 +65,11 @@ class DemographicParity:
         return self.massage_threshold
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         """All other actions, the most probable first, of equally probable ones the lowest.
 

@@ -221,3 +221,9 @@ def test_a_vector_reward_is_the_reward_on_request():
     env.reset(seed=0)
     reward = env.step(1)[1]
     assert reward.shape == (2,) and env.unwrapped.reward_space.shape == (2,)
+
+
+@pytest.mark.parametrize("env_id", ["Lending-v0", "AttentionAllocation-v0", "EpidemicControl-v0"])
+def test_the_window_of_a_scenario_that_has_one_is_set_through_its_id(env_id):
+    assert gym.make(f"sb3_fair/{env_id}", window=7).unwrapped.world.config.window == 7
+    assert sb3_fair.make_vec(f"sb3_fair/{env_id}", 2, window=7).get_attr("config")[0].window == 7

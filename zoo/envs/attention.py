@@ -199,6 +199,7 @@ class AttentionWorld(World):
     :param config: fields of :class:`AttentionConfig`
     """
 
+    own_settings = ("window",)
     rules: ClassVar[Mapping[str, Rule]] = {"cover": _cover, "rotate": _rotate, "greedy": _greedy, "random": _random}
     """Of the action mode ``"allocation"``; with other actions there are none."""
 

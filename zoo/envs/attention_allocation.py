@@ -37,10 +37,10 @@ def nearest_allocation(probabilities: ArrayLike, n_units: int) -> NDArray[np.int
     shares = by_location(probabilities) * n_units
     whole = np.floor(shares)
     remainders = shares - whole
-    ahead = np.zeros(shares.shape, dtype=np.int64)  # locations with larger remainders
+    ahead = np.zeros(shares.shape, dtype=np.int8)  # how many locations have larger remainders
     for place, remainder in enumerate(remainders):
-        ahead[:place] += remainder > remainders[:place]
-        ahead[place + 1 :] += remainder >= remainders[place + 1 :]
+        ahead[:place] += (remainder > remainders[:place]).view(np.int8)
+        ahead[place + 1 :] += (remainder >= remainders[place + 1 :]).view(np.int8)
     units = whole.astype(np.int64) + (ahead < n_units - whole.sum(axis=0))
     return np.ascontiguousarray(np.moveaxis(units, 0, -1))
 

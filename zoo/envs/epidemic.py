@@ -183,6 +183,7 @@ class EpidemicWorld(World):
     :param config: fields of :class:`EpidemicConfig`
     """
 
+    own_settings = ("window",)
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,
         "nobody": _nobody,

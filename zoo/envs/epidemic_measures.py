@@ -83,7 +83,11 @@ class EpidemicMeasures:
         return 0.0 if iteration < 50 else min(0.35, 0.01 * 1.2 ** min(iteration - 50, 20))
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         """All susceptible nodes and nobody, by falling probability and then by number.
 

@@ -124,6 +124,7 @@ class LendingWorld(World):
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
+    own_settings = ("window",)
     rules: ClassVar[Mapping[str, Rule]] = {
         "never": _never,
         "always": _always,

@@ -56,7 +56,11 @@ class LendingMeasures:
         return 1 - 0.985 ** max(iteration - 17, 0)
 
     def candidates(
-        self, massage: Mapping[str, Any], actions: NDArray[Any], probabilities: NDArray[np.float64] | None
+        self,
+        massage: Mapping[str, Any],
+        actions: NDArray[Any],
+        probabilities: NDArray[np.float64] | None,
+        threshold: float = np.inf,
     ) -> Candidates:
         """The other decision (n, 1), as close as abs(2 pi(1) - 1).
 

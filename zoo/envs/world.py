@@ -8,7 +8,7 @@ the single environment seeded s + i.
 
 from collections.abc import Callable, Mapping, Sequence
 from inspect import ismethod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -59,6 +59,8 @@ class World:
     """How an episode ends after :attr:`max_steps`: ``"truncated"`` or ``"terminated"``."""
     clock: bool = False
     """Whether observations show the time."""
+    own_settings: ClassVar[tuple[str, ...]] = ()
+    """Settings that are the scenario's own although those of measurement have one of the same name."""
     rules: Mapping[str, Rule] = {}
     """Baselines ``rule(world) -> action probabilities (n, n_actions)``, which may look into the hidden state."""
     render_mode: str | None = None

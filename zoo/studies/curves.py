@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from sb3_fair.common import intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,12 +20,9 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def mean_and_interval(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
-    """Mean, and the ends of its 95 % confidence interval (Student t)."""
-    array: NDArray[np.float64] = np.asarray(values, dtype=np.float64)
-    if len(array) == 1:
-        return [float(array[0])] * 3
-    half = stats.t.ppf(0.975, len(array) - 1) * stats.sem(array)
-    return [float(array.mean()), float(array.mean() - half), float(array.mean() + half)]
+    """Mean, and the ends of its 95 % confidence interval; of a single value: three times that."""
+    mean, *ends = intervals.mean_and_interval(values)
+    return [float(mean), *(float(mean if np.isnan(end) else end) for end in ends)]
 
 
 def draw(
