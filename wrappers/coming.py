@@ -16,7 +16,7 @@ MASSAGE = "massage"
 
 def first(venv: VecEnv) -> Record | None:
     """``info["massage"]`` after a reset, arrays (n, ...); None if the environment publishes none."""
-    return _stacked(venv.unwrapped.reset_infos)  # those of VecMonitor and VecNormalize stay empty
+    return told(venv.unwrapped.reset_infos)  # those of VecMonitor and VecNormalize stay empty
 
 
 def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> Record | None:
@@ -31,7 +31,7 @@ def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.b
     which = np.flatnonzero(dones)
     if not len(which):
         return record
-    restarted = _stacked([venv.unwrapped.reset_infos[copy] for copy in which])
+    restarted = told([venv.unwrapped.reset_infos[copy] for copy in which])
     if restarted is None:
         raise ValueError(f"an environment with info[{MASSAGE!r}] after steps must have it after resets too, got none")
     rows = np.arange(len(dones))
@@ -39,7 +39,8 @@ def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.b
     return {key: np.concatenate((value, restarted[key]))[rows] for key, value in record.items()}
 
 
-def _stacked(infos: Sequence[Mapping[str, Any]]) -> Record | None:
+def told(infos: Sequence[Mapping[str, Any]]) -> Record | None:
+    """``info["massage"]`` in each of n infos, whatever copies they are of, as arrays (n, ...); None if one has none."""
     if not all(MASSAGE in info for info in infos):
         return None
     return dict(stacked([info[MASSAGE] for info in infos]))

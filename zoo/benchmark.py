@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
+from sb3_fair.f_ppo import FPPO, EqualOpportunityAgent
 from sb3_fair.fair_qcm import FairQCM, TabularFairQCM
 from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
 from sb3_fair.zoo.build import make_vec
@@ -32,6 +33,8 @@ HIRING = "sb3_fair/JobHiring-v0"
 TREASURE = "mo_gymnasium:deep-sea-treasure-v0"
 DOUGHNUT, SMALL_DOUGHNUT = "sb3_fair/Doughnut-v0", "sb3_fair/Doughnut-Small-v0"
 LOANS = "sb3_fair/LoanAllocation-Code-v0"
+LENDING, ATTENTION = "sb3_fair/Lending-v0", "sb3_fair/AttentionAllocation-v0"
+EPIDEMIC = "sb3_fair/EpidemicControl-v0"
 WINDOWS = (100, 500, 1000)
 FEATURES = 7
 ROUNDS = 3
@@ -96,6 +99,7 @@ def measured(scale: float) -> Iterator[Figure]:
     yield Figure("PCN on hiring, R:SP:IF, window 500", _pcn_on_hiring(scale), rate, 3_000)
     yield from _deep_sea_treasure(scale)
     yield from _fair_qcm(scale)
+    yield from _f_ppo(scale)
     yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), rate)
     ppo = _ppo(_tracked, scale)
     yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, rate)
@@ -141,13 +145,16 @@ def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool =
 
 
 def _steps_of(venv: Any, scale: float) -> float:
+    """With random actions: Gaussian ones in a Box, else any of the first two."""
     venv.reset()
-    actions = np.random.default_rng(0).integers(2, size=(1000 // venv.num_envs + 1, venv.num_envs))
+    rng, size = np.random.default_rng(0), (1000 // venv.num_envs + 1, venv.num_envs)
+    boxed = isinstance(venv.action_space, gym.spaces.Box)
+    actions = rng.normal(size=(*size, *venv.action_space.shape)) if boxed else rng.integers(2, size=size)
 
     def step() -> int:
         for row in actions:
             venv.step(row)
-        return int(actions.size)
+        return len(actions) * int(venv.num_envs)
 
     step()
     return _steps_per_second(step, scale)
@@ -259,6 +266,43 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
     yield Figure("relabelling 2048 rows", 1e3 / _steps_per_second(relabel, scale), "ms", 1.0, lower_is_better=True)
     ratio = _gradient_step(relabelled, scale) / _gradient_step(plain, scale)
     yield Figure("gradient step of FairQCM / of DQN", ratio, "x", 1.3, lower_is_better=True)
+
+
+def _f_ppo(scale: float) -> Iterator[Figure]:
+    """Worlds with measures of disparity, and what both halves of F-PPO cost at the last threshold of training."""
+    for name, env, n, target in (
+        ("lending", LENDING, 2048, 1_000_000),
+        ("attention", ATTENTION, 1024, 300_000),
+        ("epidemic", EPIDEMIC, 1024, 300_000),
+    ):
+        venv = make_vec(env, n_envs=n, seed=0, monitor=False).unwrapped
+        yield Figure(f"{name} env, {n} copies", _steps_of(venv, scale), "steps/s", target)
+        last = venv.get_attr("fairness_spec")[0].measures.threshold(1000)
+        share = _share_of_ppo(env, int(16_384 * scale), massage_threshold=last)
+        yield Figure(f"speed of FPPO on {name} / of PPO", 100 * share, "%", 70)
+    venv = make_vec(LENDING, seed=0)
+    agent, observation = EqualOpportunityAgent(), venv.reset()
+    agent.bind(venv)
+
+    def decide() -> int:
+        agent.predict(observation)
+        return 1
+
+    yield Figure("equal opportunity, a decision", 1e3 / _steps_per_second(decide, scale), "ms", 1, lower_is_better=True)
+
+
+def _share_of_ppo(env: str, steps: int, **settings: Any) -> float:
+    """Speed of FPPO's training as a share of PPO's, both in turns."""
+    from stable_baselines3 import PPO
+
+    rollouts: dict[str, Any] = {"n_steps": 64, "batch_size": 1024, "n_epochs": 6, "seed": 0, "device": "cpu"}
+    ppo, f_ppo = (
+        kind("MlpPolicy", make_vec(env, n_envs=64, seed=0), **rollouts, **own)
+        for kind, own in ((PPO, {}), (FPPO, settings))
+    )
+    speeds = [(_learning(f_ppo, steps), _learning(ppo, steps)) for _ in range(ROUNDS)]
+    ours, theirs = np.max(speeds, axis=0)
+    return float(ours / theirs)
 
 
 def _learner(env: str, n_envs: int, **settings: Any) -> Any:

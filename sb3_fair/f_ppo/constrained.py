@@ -128,6 +128,8 @@ class ConstrainedPPO(PPO):
         scale_cost: bool = True,
         critic_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        if env is None and _init_setup_model:
+            raise ValueError("env must be given unless the model is loaded")
         if rollout_buffer_class is not None and not issubclass(rollout_buffer_class, ColumnRolloutBuffer):
             raise ValueError(
                 f"rollout_buffer_class must be ColumnRolloutBuffer or a subclass, got {rollout_buffer_class!r}"

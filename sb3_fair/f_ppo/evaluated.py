@@ -140,7 +140,8 @@ def _rows(evaluation: FairnessEvaluation, every: int) -> Iterator[list[Any]]:
     if legacy is not None:
         for figure, values in (("cloud distance", legacy.distance), ("gap of mean TPR", legacy.gap_of_mean_tpr)):
             if values is not None:
-                yield from ([figure, int(step), float(value)] for step, value in zip(legacy.steps, values, strict=True))
+                for step, value in zip(legacy.steps, values, strict=True):
+                    yield [figure, int(step), _number(value), None, None]
 
 
 def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: float = 0.1) -> None:

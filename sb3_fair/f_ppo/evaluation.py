@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.common.rollout import seeded
 from sb3_fair.f_ppo.evaluated import FairnessEvaluation
@@ -57,7 +58,7 @@ def evaluate_fairness(
     :param n_envs: how many episodes are played at once; with sampled actions, figures depend on it
     :param env_kwargs: keyword arguments of the environment
     :raises ValueError: if a number is not positive, massaging is asked of an agent that does not, or a figure that the
-        measures report is not published
+        measures report, or what the published measures need, is not told
     """
     for name, value in (("n_episodes", n_episodes), ("n_steps", n_steps), ("n_envs", n_envs)):
         integer(name, value, 1)
@@ -68,10 +69,10 @@ def evaluate_fairness(
     with seeded(seed, agent):
         for first in range(0, n_episodes, n_envs):
             some = seeds[first : first + n_envs]
-            venv = measured(_make(env_id, len(some), n_steps, settings), measures)
+            venv = _Published(measured(_make(env_id, len(some), n_steps, settings), measures))
             reported = (attribute(venv, "fairness_spec").measures if measures is None else measures).reported
             parts.append(_Record(reported, n_steps, len(some), legacy_cloud))
-            _play(agent, _connected(agent, venv), some, deterministic, parts[-1])
+            _play(agent, venv, some, deterministic, parts[-1])
             venv.close()
     return FairnessEvaluation(
         env_id=env_id,
@@ -129,6 +130,20 @@ def _connected(agent: Any, venv: VecEnv) -> VecEnv:
     return venv
 
 
+class _Published(VecEnvWrapper):
+    """Keeps what was published in the last step, which an agent's own measures may replace in the infos."""
+
+    fairness: Mapping[str, Any]
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        step = self.venv.step_wait()
+        self.fairness = stack(step[3], "fairness")
+        return step
+
+
 class _Record:
     """What is noted of n episodes played at once.
 
@@ -144,9 +159,15 @@ class _Record:
         self.groups: list[NDArray[np.float64]] = []
         self.rates: list[NDArray[np.float64]] = []
 
-    def add(self, step: int, rewards: NDArray[Any], infos: Sequence[dict[str, Any]], plays: NDArray[np.bool_]) -> None:
+    def add(
+        self,
+        step: int,
+        rewards: NDArray[Any],
+        fairness: Mapping[str, Any],
+        infos: Sequence[dict[str, Any]],
+        plays: NDArray[np.bool_],
+    ) -> None:
         """Notes a step of the copies that still play their episode, (n,) bool."""
-        fairness = stack(infos, "fairness")
         for name, key in self.keys.items():
             value = rewards if key == REWARD else fairness.get(key)
             if value is None:
@@ -156,13 +177,16 @@ class _Record:
             np.copyto(self.figures[name][step], value, where=plays, casting="same_kind")
         self.lengths += plays
         if step in self.looked_at and plays.all():
-            detail = stack(infos, "detail")
+            detail = stack(infos, "detail") if "detail" in infos[0] else {}
+            if "groups" not in detail:
+                raise ValueError("legacy_cloud must be False without info['detail']['groups'], got True")
             self.groups.append(detail["groups"])
             if "tpr" in detail:
                 self.rates.append(detail["tpr"])
 
 
-def _play(agent: Any, venv: VecEnv, seeds: Sequence[int], deterministic: bool, record: _Record) -> None:
+def _play(agent: Any, published: _Published, seeds: Sequence[int], deterministic: bool, record: _Record) -> None:
+    venv = _connected(agent, published)
     forget_history(venv)
     seed_copies(venv, seeds)
     observations: Any = venv.reset()
@@ -172,7 +196,7 @@ def _play(agent: Any, venv: VecEnv, seeds: Sequence[int], deterministic: bool, r
     for step in range(record.n_steps):
         actions, state = agent.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
         observations, rewards, begins, infos = venv.step(actions)
-        record.add(step, rewards, infos, plays)
+        record.add(step, rewards, published.fairness, infos, plays)
         plays &= ~begins
         if not plays.any():
             break

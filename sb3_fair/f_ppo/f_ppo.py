@@ -24,9 +24,9 @@ from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.measures import Measures
 from sb3_fair.fairness.validation import integer, number, one_of
-from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first
+from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
-from sb3_fair.wrappers.infos import Record, stack
+from sb3_fair.wrappers.infos import Record
 from sb3_fair.wrappers.layer import attribute
 
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
@@ -285,8 +285,6 @@ class FPPO(PPO):
                 number("each weight in minmax_weights", weight)
         if self.massage_threshold is not None and not callable(self.massage_threshold):
             _probability(self.massage_threshold)
-        if self.given_measures is not None and not isinstance(self.given_measures, Measures):
-            raise TypeError(f"measures must have all that Measures has, or be None, got {self.given_measures!r}")
         buffer_class = self.rollout_buffer_class
         if buffer_class is not None and not issubclass(buffer_class, FairRolloutBuffer):
             raise ValueError(f"rollout_buffer_class must be a subclass of FairRolloutBuffer, got {buffer_class!r}")
@@ -313,7 +311,7 @@ class FPPO(PPO):
         self._train_on(self.env)
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "_bound", "long_run"]
+        return [*super()._excluded_save_params(), "_bound"]
 
     # ---------------------------------------------------------------- learning
 
@@ -365,6 +363,8 @@ class FPPO(PPO):
         if self.massage and self._coming is None:
             raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
         filters = self.massage and self.threshold > 0
+        if self.long_run is not None:
+            self.long_run.begin()
         self._massage_seconds = 0.0
         timed: Any = _Timed(env)
         begin = perf_counter()
@@ -375,7 +375,7 @@ class FPPO(PPO):
         return complete
 
     def _threshold_now(self) -> float:
-        if 1 - self._current_progress_remaining < self.massage_start:
+        if self.num_timesteps / max(self._total_timesteps, 1) < self.massage_start:
             return 0.0
         by_timesteps = self.schedule_unit == "timesteps"
         iteration = self.num_timesteps // self.schedule_steps if by_timesteps else self.iteration
@@ -510,14 +510,19 @@ class FPPO(PPO):
         record = self._known(infos)
         sizes = {len(batch), *(len(value) for value in record.values())}
         if len(sizes) > 1:
-            raise ValueError(f"observation must have one row per copy of the environment bound, got {sorted(sizes)}")
+            raise ValueError(
+                f"observation must have one row per copy of the environment bound, or per info, got {sorted(sizes)}"
+            )
         filtered = massaged(self.measures, record, batch, self._probabilities(), self.threshold or 0.0)
         return filtered.actions.reshape(actions.shape), state
 
     def _known(self, infos: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> Record:
         """What the filter may know before the decisions that are asked for."""
         if infos is not None:
-            return dict(stack([infos] if isinstance(infos, Mapping) else infos, MASSAGE))
+            record = told([infos] if isinstance(infos, Mapping) else infos)
+            if record is None:
+                raise ValueError(f"infos must have {MASSAGE!r}, each of them, got {infos!r}")
+            return record
         if self._bound is None:
             raise ValueError(
                 "massage_on_predict needs what the environment publishes before a decision: act in the environment "

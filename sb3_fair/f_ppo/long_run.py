@@ -37,9 +37,10 @@ class LongRunCredit:
     ) -> None:
         self.gamma, self.n_epochs, self.batch_size = gamma, n_epochs, batch_size
         self.critic = ExtraCritic(spaces.Box(-np.inf, np.inf, (inputs,)), seed=seed, device=device)
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """A rollout begins; steps of one that was broken off are forgotten."""
         self.before: list[NDArray[np.float32]] = []
         self.after: list[NDArray[np.float32]] = []
         self.dones: list[NDArray[np.bool_]] = []
@@ -51,13 +52,13 @@ class LongRunCredit:
         self.before.append(before)
         self.after.append(after)
         self.dones.append(dones)
-        truncated = [infos[copy].get("TimeLimit.truncated", False) for copy in np.flatnonzero(dones)]
+        truncated = [infos[copy].get("TimeLimit.truncated", False) for copy in np.flatnonzero(dones).tolist()]
         ended = dones.copy()
         ended[dones] = ~np.array(truncated, dtype=bool)
         self.ended.append(ended)
 
     def credit(self, fall: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The credit (T, n) of the steps noted since the last call; then the critic learns from them.
+        """The credit (T, n) of the steps noted since the rollout began; then the critic learns from them.
 
         :param fall: (T, n) of long-term disparity in each step
         """
@@ -71,7 +72,6 @@ class LongRunCredit:
         whole = fall + self.gamma * following * dones
         advantages = gae(whole, values, following[-1], dones[-1], starts, self.gamma, GAE_LAMBDA)
         self.critic.fit(before, (advantages + values).ravel(), self.n_epochs, self.batch_size)
-        self._begin()
         credit: NDArray[np.float64] = fall + self.gamma * following - values
         return credit
 

@@ -40,7 +40,7 @@ class BankMeasures:
     def threshold(self, iteration):
         return self.tau if iteration >= self.start else 0.0
 
-    def candidates(self, massage, actions, probabilities):
+    def candidates(self, massage, actions, probabilities, threshold=np.inf):
         n = len(actions)
         if self.form == "box":
             swapped = actions[:, None, ::-1]

@@ -333,6 +333,7 @@ def test_dict_observations_have_their_buffer_and_critic():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"env": None}, "env must be given unless the model is loaded"),
         ({"cost": 3}, "cost must be the name of a figure, a callable on infos or None, got 3"),
         ({"cost_limit": None}, "cost_limit must be a finite number, got None"),
         ({"multiplier_lr": -1}, "multiplier_lr must not be negative, got -1"),
@@ -345,7 +346,7 @@ def test_dict_observations_have_their_buffer_and_critic():
 )
 def test_arguments_that_are_not_allowed(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ConstrainedPPO("MlpPolicy", greed(1), **SMALL, **arguments)
+        ConstrainedPPO("MlpPolicy", **{"env": greed(1), **SMALL, **arguments})
 
 
 def test_a_cost_must_be_told_where_none_can_be_measured():

@@ -478,6 +478,26 @@ def test_predict_may_be_given_the_infos():
     assert any(found)
 
 
+def test_infos_given_are_those_of_the_copies_asked_for():
+    """Also where all copies share one record."""
+    model = model_of(make_vec("sb3_fair/JobHiring-v0", n_envs=2), massage_threshold=1.0, massage_on_predict=True)
+    venv = model.bind(make_vec("sb3_fair/JobHiring-v0", n_envs=4))
+    obs = venv.reset()
+    rng = np.random.default_rng(0)
+    changes = 0
+    for _ in range(40):
+        obs, _, _, infos = venv.step(rng.integers(2, size=4))
+        filtered, _ = model.predict(obs, deterministic=True)
+        backwards = [3, 2, 1, 0]
+        again, _ = model.predict(obs[backwards], deterministic=True, infos=[infos[copy] for copy in backwards])
+        assert_array_equal(again, filtered[backwards])
+        assert model.predict(obs[2], deterministic=True, infos=infos[2])[0] == filtered[2]
+        changes += (filtered != super(FPPO, model).predict(obs, deterministic=True)[0]).sum()
+    assert changes > 10
+    with pytest.raises(ValueError, match="infos must have 'massage'"):
+        model.predict(obs[0], infos={})
+
+
 def test_without_the_switch_predict_is_the_policys():
     model = model_of(banks(), massage_threshold=0.9)
     obs = model.get_env().reset()

@@ -144,6 +144,13 @@ def test_the_critic_goes_on_after_saving(tmp_path):
     assert loaded.long_run.critic.rollouts == 3
 
 
+def test_a_rollout_that_was_broken_off_leaves_nothing_behind():
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), seed=0, massage=False, reg_credit="return", **SETTINGS)
+    model.learn(240, callback=lambda *_: model.num_timesteps < 50)
+    assert model.long_run.critic.rollouts == 0
+    assert model.learn(240).long_run.critic.rollouts == 2
+
+
 def test_environments_that_hide_their_groups_are_refused():
     model = FPPO("MlpPolicy", make_vec_env(lambda: Bridge(detail=False), 1), reg_credit="return", massage=False)
     with pytest.raises(ValueError, match="reg_credit must be 'step' for an environment without info"):
@@ -168,5 +175,8 @@ def test_the_filter_stays_shut_until_it_is_to_start():
     venv = sb3_fair.make_vec("sb3_fair/Lending-v0", 4, seed=0)
     thresholds = []
     model = FPPO("MlpPolicy", venv, n_steps=8, batch_size=32, massage_threshold=0.4, massage_start=0.5, device="cpu")
-    model.learn(32 * 8, callback=lambda local, _: thresholds.append(model.threshold) or True)
+    assert model.threshold == 0
+    model.learn(32 * 8, callback=lambda *_: thresholds.append(model.threshold) or True)
     assert thresholds[::8] == [0.0] * 4 + [0.4] * 4
+    model.learn(32 * 4, callback=lambda *_: thresholds.append(model.threshold) or True)
+    assert thresholds[64::8] == [0.0] * 2 + [0.4] * 2  # of the second training too

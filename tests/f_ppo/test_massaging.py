@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -17,7 +17,7 @@ class Table:
     def __init__(self, order=None):
         self.order = order
 
-    def candidates(self, record, actions, probabilities):
+    def candidates(self, record, actions, probabilities, threshold=np.inf):
         n, n_actions = probabilities.shape
         options = np.broadcast_to(np.arange(n_actions) if self.order is None else self.order, (n, n_actions))
         closeness = np.abs(
@@ -37,6 +37,7 @@ def states(draw):
     return disparity, rng.integers(n_actions, size=n), rng.dirichlet(np.ones(n_actions), n), draw(st.floats(0, 1))
 
 
+@settings(deadline=None)
 @given(states())
 def test_the_choice_is_that_of_a_search_through_all_actions(state):
     disparity, actions, probabilities, threshold = state
@@ -52,6 +53,7 @@ def test_the_choice_is_that_of_a_search_through_all_actions(state):
     assert found.actions.dtype == actions.dtype
 
 
+@settings(deadline=None)
 @given(states())
 def test_among_equally_fair_actions_the_first_one_listed_is_taken(state):
     disparity, actions, probabilities, _ = state

@@ -53,7 +53,7 @@ def random_actions(mode, steps, n, seed=0):
 def set_incidents(world, incidents):
     """These incidents, and no others so far, occur in the coming step."""
     world.incidents[:] = incidents
-    world._incidents.begin(np.arange(world.n_worlds), np.array(incidents))
+    world._incidents.restart(np.arange(world.n_worlds), np.array(incidents))
     world._before["d_l"][:] = np.abs(np.array(incidents) / np.sum(incidents) - 0.2).max()
 
 
@@ -80,6 +80,14 @@ def test_the_worked_step_has_its_values(mode):
     assert_array_equal(people["group"][0], range(5))
     assert_array_equal(people["action"][0], (3, 2, 1, 0, 0))
     assert_array_equal(people["feedback"][0], (7, 5, 3, 4, 1))
+
+
+def test_rewards_are_float64_with_whole_weights_too():
+    world = started(3, discovered_weight=2, missed_weight=1)
+    expected = 3 * np.minimum(world.incidents, EQUALS).sum(axis=1) - world.incidents.sum(axis=1)
+    rewards = world.step(actions_for("allocation", [EQUALS] * 3))[1]
+    assert rewards.dtype == np.float64
+    assert_array_equal(rewards, expected)
 
 
 def test_short_term_disparity_follows_the_worked_history():
@@ -388,11 +396,11 @@ def test_episodes_need_not_end_and_may_have_other_sizes():
         ({"n_locations": 3}, ValueError, r"initial_rates must be 3 numbers, one per location, got \(8, 6, 4, 3, 1.5\)"),
         ({"n_units": 0}, ValueError, "n_units must be a positive integer, got 0"),
         ({"initial_rates": 3}, ValueError, "initial_rates must be 5 numbers, one per location, got 3"),
-        ({"initial_rates": (1, 2, 3, 4, -1)}, ValueError, "each of initial_rates must be a number in"),
-        ({"increase_rate": "fast"}, ValueError, "increase_rate must be a number in .*, got 'fast'"),
+        ({"initial_rates": (1, 2, 3, 4, -1)}, ValueError, "each of initial_rates must not be negative, got -1"),
+        ({"increase_rate": "fast"}, ValueError, "increase_rate must be a finite number, got 'fast'"),
         ({"increase_rate": (0.1, 0.2)}, ValueError, "increase_rate must be 5 numbers"),
-        ({"decrease_rate": -0.1}, ValueError, "decrease_rate must be a number in"),
-        ({"discovered_weight": np.nan}, ValueError, "discovered_weight must be a number in"),
+        ({"decrease_rate": -0.1}, ValueError, "decrease_rate must not be negative, got -0.1"),
+        ({"discovered_weight": np.nan}, ValueError, "discovered_weight must be a finite number, got nan"),
         ({"history_length": 2.5}, ValueError, "history_length must be a positive integer, got 2.5"),
         ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
         ({"window": -3}, ValueError, "window must be a positive integer, got -3"),
@@ -405,7 +413,7 @@ def test_episodes_need_not_end_and_may_have_other_sizes():
         ({"ratio": "all"}, ValueError, r"ratio must be one of \('step', 'window'\), got 'all'"),
         ({"window_norm": 1}, ValueError, "window_norm must be one of"),
         ({"long_term_source": "units"}, ValueError, "long_term_source must be one of"),
-        ({"max_rate": -1}, ValueError, "max_rate must be a number in"),
+        ({"max_rate": -1}, ValueError, "max_rate must not be negative, got -1"),
         ({"detail": 1}, ValueError, r"detail must be one of \(False, True\), got 1"),
     ],
 )

@@ -179,16 +179,38 @@ def random_states(n):
     return {"units": rng.multinomial(6 * steps, favour), "steps": steps + 1}
 
 
+def random_actions(measures, n):
+    """Actions, and the probabilities that their policy has."""
+    rng = np.random.default_rng(6)
+    if measures is LOGITS:
+        return rng.normal(scale=0.5, size=(n, 5)).astype(np.float32), None
+    if measures is UNITS:
+        return rng.integers(0, 5, (n, 6)), rng.dirichlet(np.full(5, 20), (n, 6))
+    return rng.integers(0, 210, n), rng.dirichlet(np.ones(210), n)
+
+
+@pytest.mark.parametrize("measures", [LOGITS, UNITS, ALLOCATION])
+@pytest.mark.parametrize("threshold", [0.005, 0.08, 0.5])
+def test_candidates_that_are_left_out_for_being_far_never_change_the_decision(measures, threshold):
+    class Everything(type(measures)):
+        def candidates(self, massage, actions, probabilities, threshold):
+            return super().candidates(massage, actions, probabilities)
+
+    state, asked = random_states(1000), random_actions(measures, 1000)
+    found = massage(measures, state, *asked, threshold)
+    for ours, theirs in zip(found, massage(Everything(5, 6), state, *asked, threshold), strict=True):
+        assert_array_equal(ours, theirs)
+    assert found.changed.any()
+    if measures is LOGITS:
+        near = measures.candidates(state, *asked, threshold)
+        assert (near.closeness[near.valid] < threshold).all()
+        assert near.valid.sum() < measures.candidates(state, *asked).valid.sum()
+
+
 @pytest.mark.parametrize("measures", [LOGITS, UNITS, ALLOCATION])
 def test_massaging_never_makes_attention_less_fair(measures):
-    rng, n = np.random.default_rng(6), 10_000
-    state = random_states(n)
-    if measures is LOGITS:
-        actions, rows = rng.normal(scale=0.5, size=(n, 5)).astype(np.float32), None
-    elif measures is UNITS:
-        actions, rows = rng.integers(0, 5, (n, 6)), rng.dirichlet(np.full(5, 20), (n, 6))
-    else:
-        actions, rows = rng.integers(0, 210, n), rng.dirichlet(np.ones(210), n)
+    n = 10_000
+    state, (actions, rows) = random_states(n), random_actions(measures, n)
     done = massage(measures, state, actions, rows, 0.08)
     before, after = (measures.would_be(state, chosen[:, None])[:, 0] for chosen in (actions, done.actions))
     assert (after[done.changed] < before[done.changed]).all() and done.changed.mean() > 0.2

@@ -91,6 +91,16 @@ def test_infection_may_be_impossible_or_certain(tau, share):
     assert (world.infected[:, exposed] == share).all() and world.infected[:, 33].all()
 
 
+@pytest.mark.parametrize("tau", [0, 1e-9, 1e-6, 0.5, 1])
+def test_an_infection_next_to_impossible_or_certain_is_as_likely_as_is_said(tau):
+    contagion = started(infection_probability=tau).tapes.derive
+    for neighbours in (1, 3):
+        infection = -np.expm1(neighbours * np.log1p(-tau)) if tau < 1 else 1.0
+        uniforms = np.array([1e-20, 1e-12, 0.999 * infection, 1.001 * infection, 1 - 2.0**-53])
+        uniforms = uniforms[(uniforms > 0) & (uniforms < 1)]
+        assert_array_equal(neighbours > contagion(uniforms).withstands, uniforms < infection)
+
+
 def test_only_those_infected_before_recover():
     world = put(started(4000, recovery_probability=0.1), [0, 1])
     world.step(np.full(4000, NOBODY))

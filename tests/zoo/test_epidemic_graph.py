@@ -59,6 +59,7 @@ def test_large_graphs_with_few_edges_are_sparse_and_others_are_not():
         (nx.Graph(), [], ValueError, "at least two nodes"),
         ([[0, np.nan], [np.nan, 0]], [0, 1], ValueError, "finite numbers"),
         ("karate", None, TypeError, "graph must be a networkx graph or a matrix of numbers, got 'karate'"),
+        ([[0, 1], [1]], [0, 1], TypeError, "graph must be a networkx graph or a matrix of numbers, got"),
         (None, [0, 1], ValueError, "a whole number for each of 34 nodes"),
         (None, [0.5] * 34, ValueError, "communities must be a name or a whole number"),
         (None, ["x"] * 34, ValueError, "communities must be at least two different ones, got 'x' for every node"),

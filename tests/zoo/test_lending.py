@@ -19,7 +19,7 @@ import sb3_fair
 from sb3_fair.fairness import SlidingWindow
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.lending import LendingWorld
-from sb3_fair.zoo.envs.lending_settings import LendingConfig
+from sb3_fair.zoo.envs.lending_settings import LendingConfig, distribution_function
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.rules import RuleAgent
 
@@ -322,6 +322,13 @@ def test_mass_is_kept_for_100_000_steps():
     check_masses(8, 100_000)
 
 
+def test_no_mass_is_below_zero_however_many_scores_there_are():
+    rows = np.random.default_rng(0).random((2000, 100))
+    rows[:, -1] = 0
+    masses = np.diff(distribution_function(rows / rows.sum(axis=1, keepdims=True)), axis=1)
+    assert masses.min() >= 0 and (masses.sum(axis=1) == 1).all()
+
+
 def test_w1_is_scipys():
     scores = range(1, 8)
     world = started(100, score_shift=0.2, starting_cash=1000.0)
@@ -524,7 +531,8 @@ def test_fixed_policies_end_where_they_are_known_to():
         ({"group_probability": (1,)}, ValueError, "group_probability must have one number for each of 2 groups"),
         ({"group_probability": (1.5, -0.5)}, ValueError, r"group_probability must be a row of probabilities in \[0"),
         ({"repay_probability": (0.5, 0.5)}, ValueError, "repay_probability must have one number for each of 7 scores"),
-        ({"repay_probability": 0.5}, ValueError, "repay_probability must be probabilities"),
+        ({"repay_probability": 0.5}, ValueError, "repay_probability must be a row of or rows of equally many probab"),
+        ({"repay_probability": ((0.5,), (0.5, 0.5))}, ValueError, "repay_probability must be a row of or rows of"),
         ({"repay_probability": [REPAYS] * 3}, ValueError, "repay_probability must have .* 2 groups"),
         ({"detail": 1}, ValueError, r"detail must be one of \(False, True\), got 1"),
         ({"group": "sex"}, ValueError, r"group must be made of the attributes \('group',\), got 'sex'"),

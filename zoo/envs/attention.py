@@ -5,7 +5,6 @@ The allocation of attention, after "Striking a Balance in Fairness for Dynamic S
 """
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -27,7 +26,8 @@ from sb3_fair.zoo.envs.attention_measures import (
     disparity,
     raw_disparity,
 )
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.recent import Recent
+from sb3_fair.zoo.envs.settings import configure, parameter, require_not_negative, require_number, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -87,17 +87,17 @@ class AttentionConfig:
         if self.episode_length is not None:
             integer("episode_length", self.episode_length, 1)
         for name in ("decrease_rate", "discovered_weight", "missed_weight"):
-            require_number(name, getattr(self, name), 0, sys.float_info.max)
+            require_not_negative(name, getattr(self, name))
         require_number("logit_bound", self.logit_bound, 1e-3, 1e3)
         require_one_of("action_mode", self.action_mode, MODES)
         require_one_of("ratio", self.ratio, ("step", "window"))
         require_one_of("window_norm", self.window_norm, ("count", "paper"))
         require_one_of("long_term_source", self.long_term_source, ("incidents", "rates"))
         if self.max_rate is not None:
-            require_number("max_rate", self.max_rate, 0, sys.float_info.max)
+            require_not_negative("max_rate", self.max_rate)
         self._per_location("initial_rates", self.initial_rates)
         if np.isscalar(self.increase_rate):
-            require_number("increase_rate", self.increase_rate, 0, sys.float_info.max)
+            require_not_negative("increase_rate", self.increase_rate)
         else:
             self._per_location("increase_rate", self.increase_rate)
 
@@ -105,37 +105,7 @@ class AttentionConfig:
         if not isinstance(values, Sequence | np.ndarray) or len(values) != self.n_locations:
             raise ValueError(f"{name} must be {self.n_locations} numbers, one per location, got {values!r}")
         for value in values:
-            require_number(f"each of {name}", value, 0, sys.float_info.max)
-
-
-class _Window:
-    """Sums over the most recent rows, copy by copy.
-
-    :param length: number of rows
-    :param shape: of a row (n, K)
-    """
-
-    def __init__(self, length: int, shape: tuple[int, int]) -> None:
-        self.rows = np.zeros((length, *shape), dtype=np.int64)
-        self.sums = np.zeros(shape, dtype=np.int64)
-        self.place = 0
-
-    @property
-    def oldest(self) -> NDArray[np.int64]:
-        """The row that the next one displaces."""
-        row: NDArray[np.int64] = self.rows[self.place]
-        return row
-
-    def add(self, row: NDArray[np.int64]) -> None:
-        self.sums += row - self.oldest
-        self.rows[self.place] = row
-        self.place = (self.place + 1) % len(self.rows)
-
-    def begin(self, which: Array, row: Any = 0) -> None:
-        """Nothing has been in the copies ``which`` (k,) but the last row (k, K)."""
-        self.rows[:, which] = 0
-        self.rows[self.place - 1, which] = row
-        self.sums[which] = row
+            require_not_negative(f"each of {name}", value)
 
 
 def _spread(world: "AttentionWorld", first: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -244,15 +214,15 @@ class AttentionWorld(World):
         """Incidents discovered, incidents, units and ratio of the last steps."""
         self.units = np.zeros(shape, dtype=np.int64)
         """What each location has got in the present episode."""
-        span = 1 + min(settings.window, settings.episode_length or settings.window)
-        self._units, self._discovered, self._incidents = (_Window(span, shape) for _ in range(3))
+        window = min(settings.window, settings.episode_length or settings.window)
+        self._units, self._discovered, self._incidents = (Recent(shape, window, np.int64) for _ in range(3))
         self._before = {name: np.zeros(n_worlds) for name in ("d_s_prev", "d_l", "d_l_raw")}
         self._group = np.broadcast_to(np.arange(locations), shape)
         super().__init__(n_worlds, Tapes(n_worlds, locations))
 
     def massage(self) -> Record:
         return {
-            "units": self._units.sums - self._units.oldest,
+            "units": self._units.staying,
             "steps": np.minimum(self.time, self.config.window) + 1,
         }
 
@@ -265,9 +235,9 @@ class AttentionWorld(World):
         self.rates[which] = self._initial
         incidents = poisson_quantile(self.tapes.now.values[which], self.rates[which])
         self.incidents[which] = incidents
-        self._units.begin(which)
-        self._discovered.begin(which)
-        self._incidents.begin(which, incidents)
+        self._units.restart(which)
+        self._discovered.restart(which)
+        self._incidents.restart(which, incidents)
         compared = self._compared[which]
         begun = {"d_s_prev": np.zeros(len(which)), "d_l": disparity(compared), "d_l_raw": raw_disparity(compared)}
         for name, values in begun.items():
@@ -280,7 +250,8 @@ class AttentionWorld(World):
         units = self.measures.allocation(actions)
         discovered = np.minimum(units, incidents)
         found = discovered.sum(axis=1)
-        reward = settings.discovered_weight * found - settings.missed_weight * (incidents.sum(axis=1) - found)
+        missed = incidents.sum(axis=1) - found
+        reward = float(settings.discovered_weight) * found - settings.missed_weight * missed
         self.time += 1
         self.units += units
         self._units.add(units)
@@ -305,19 +276,19 @@ class AttentionWorld(World):
     @property
     def _compared(self) -> NDArray[Any]:
         """What long-term disparity compares (n, K)."""
-        return self._incidents.sums if self.config.long_term_source == "incidents" else self.rates
+        return self._incidents.total if self.config.long_term_source == "incidents" else self.rates
 
     def _figures(self) -> dict[str, NDArray[Any]]:
         """Disparities before the step that is just over, and after it."""
         steps, compared = np.minimum(self.time, self.config.window + 1), self._compared
-        short_term, long_term = self.measures.short_term_of(self._units.sums, steps), disparity(compared)
+        short_term, long_term = self.measures.short_term_of(self._units.total, steps), disparity(compared)
         figures = self._before | {
             "d_s": short_term,
             "d_s_cumulative": disparity(self.units),
             "d_l_next": long_term,
             "d_l_rates": disparity(self.rates),
             "d_l_rates_raw": raw_disparity(self.rates),
-            "shares": self._units.sums / self.measures.total(steps)[:, None],
+            "shares": self._units.total / self.measures.total(steps)[:, None],
             "rates": self.rates,
         }
         self._before = {"d_s_prev": short_term, "d_l": long_term, "d_l_raw": raw_disparity(compared)}
@@ -327,7 +298,7 @@ class AttentionWorld(World):
         """The history goes on by one step; the window of the incidents still ends with it."""
         if self.config.ratio == "window":
             self._discovered.add(discovered)
-            ratio = self._discovered.sums / (self._incidents.sums + 1)
+            ratio = self._discovered.total / (self._incidents.total + 1)
         else:
             ratio = discovered / np.maximum(incidents, 1)
         latest = np.stack((discovered, incidents, units, ratio), axis=1, dtype=np.float32, casting="same_kind")

@@ -185,15 +185,19 @@ class UnitMeasures(AttentionMeasures):
         probabilities: NDArray[np.float64] | None,
         threshold: float = np.inf,
     ) -> Candidates:
-        actions, chances = np.asarray(actions), _known(probabilities)
-        present = np.take_along_axis(chances, actions[:, :, None], axis=2)
-        closeness = np.abs(chances - present)
-        other = actions[:, :, None] != np.arange(self.n_locations)
-        rows, unit, winner = np.nonzero(other & (closeness < threshold))
-        moved = actions[rows]
-        moved[np.arange(len(rows)), unit] = winner
-        found = np.ones(len(rows), dtype=bool)
-        return _listed(actions, rows, moved, closeness[rows, unit, winner], found, actions[rows, unit], winner)
+        actions, rows = np.asarray(actions), _known(probabilities)
+        unit, winner = (places.ravel() for places in np.indices((self.n_units, self.n_locations)))
+        loser = actions[:, unit]
+        moved = np.repeat(actions[:, None], len(unit), axis=1)
+        moved[:, np.arange(len(unit)), unit] = winner
+        present = np.take_along_axis(rows, actions[:, :, None], axis=2)
+        closeness = np.abs(rows - present).reshape(len(actions), -1)
+        order = np.lexsort((np.broadcast_to(winner, loser.shape), loser, closeness), axis=-1)
+        return Candidates(
+            np.take_along_axis(moved, order[:, :, None], axis=1),
+            np.take_along_axis(closeness, order, axis=1),
+            np.take_along_axis(loser != winner, order, axis=1),
+        )
 
 
 @dataclass(frozen=True)
@@ -226,15 +230,13 @@ def _listed(
     options: NDArray[Any],
     closeness: NDArray[np.float64],
     valid: NDArray[np.bool_],
-    *ties: NDArray[np.int64],
 ) -> Candidates:
-    """Candidates by closeness, then by ``ties``, then as they are listed.
+    """Candidates by closeness, equally close ones as they are listed.
 
     :param actions: (n, ...), which fill up the rows that have fewer candidates than others
     :param rows: (m,), whose candidates ``options`` (m, ...) are; ``closeness`` (m,) and ``valid`` (m,) are theirs
-    :param ties: (m,) numbers
     """
-    order = np.lexsort((*reversed(ties), closeness, rows))
+    order = np.lexsort((closeness, rows))
     counts = np.bincount(rows, minlength=len(actions))
     there = np.arange(counts.max(initial=0)) < counts[:, None]
     listed, near = np.repeat(actions[:, None], there.shape[1], axis=1), np.full(there.shape, np.inf)

@@ -17,7 +17,6 @@ from scipy import sparse
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
-from sb3_fair.zoo.envs.epidemic_counters import Recent
 from sb3_fair.zoo.envs.epidemic_graph import network
 from sb3_fair.zoo.envs.epidemic_measures import (
     INFECTED,
@@ -27,6 +26,7 @@ from sb3_fair.zoo.envs.epidemic_measures import (
     long_term,
     short_term,
 )
+from sb3_fair.zoo.envs.recent import Recent
 from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
@@ -39,6 +39,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 PAPER = "the paper"
 CODE = "the published experiments; not in the paper"
 OURS = "ours"
+_NEAREST = np.nextafter(np.float32(-1), np.float32(0))  # to -1, which some uniforms are rounded to
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ class _Contagion:
         self.recovery_probability = recovery_probability
 
     def __call__(self, uniforms: NDArray[np.float64]) -> Chances:
-        withstands = (1 - uniforms).astype(np.float32)
-        np.log(withstands, out=withstands)
+        withstands = -uniforms.astype(np.float32)  # not 1 - uniforms, in which those next to 0 are lost
+        np.maximum(withstands, _NEAREST, out=withstands)
+        np.log1p(withstands, out=withstands)
         withstands /= self.log_spared
         return Chances(withstands, uniforms < self.recovery_probability)
 
@@ -321,7 +323,7 @@ class EpidemicWorld(World):
         if not self.config.count_wasted:
             vaccines *= effective[:, None]
         self._counted.add(np.stack((vaccines, caught.astype(np.float32) @ self._membership), axis=1))
-        counted = self._counted.total.copy()
+        counted = self._counted.total
         proportions = states / self._sizes[:, None]
         d_s_before, d_l_before = self.d_s, self.d_l
         self.d_s = short_term(counted[:, 0], counted[:, 1])

@@ -80,7 +80,10 @@ def _edges(graph: Any) -> Any:
             raise ValueError(f"graph must be undirected, got {graph}; see its method to_undirected()")
         matrix = networkx.to_scipy_sparse_array(graph, weight=None, format="csr") if len(graph) else np.zeros((0, 0))
     else:
-        matrix = graph if sparse.issparse(graph) else np.asarray(graph)
+        try:
+            matrix = graph if sparse.issparse(graph) else np.asarray(graph)
+        except ValueError:  # rows of different lengths
+            matrix = np.array("")
         if matrix.dtype.kind not in "biuf":
             raise TypeError(f"graph must be a networkx graph or a matrix of numbers, got {graph!r}")
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 2:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo.envs.lending_measures import UNDEFINED
-from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import parameter, require_not_negative, require_number, require_one_of
 
 PAPER = '"Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv 2401.06318)'
 GRAIN = 2.0**-50
@@ -63,8 +63,7 @@ class LendingConfig:
         self._check_tables()
         if number("loan_amount", self.loan_amount) <= 0:
             raise ValueError(f"loan_amount must be positive, got {self.loan_amount!r}")
-        if number("interest_rate", self.interest_rate) < 0:
-            raise ValueError(f"interest_rate must not be negative, got {self.interest_rate!r}")
+        require_not_negative("interest_rate", self.interest_rate)
         if number("starting_cash", self.starting_cash) < self.loan_amount:
             raise ValueError(f"starting_cash must be at least a loan ({self.loan_amount}), got {self.starting_cash!r}")
         require_number("score_shift", self.score_shift, 0, 1)
@@ -93,7 +92,7 @@ class LendingConfig:
                 f"got {self.group_probability!r}"
             )
         _sums_to_one("group_probability", groups)
-        repays = _probabilities("repay_probability", self.repay_probability, np.ndim(self.repay_probability))
+        repays = _probabilities("repay_probability", self.repay_probability, 1, 2)
         if repays.shape not in (masses.shape, masses.shape[1:]):
             raise ValueError(
                 f"repay_probability must have one number for each of {masses.shape[1]} scores, or such a row for each "
@@ -129,18 +128,19 @@ def distribution_function(masses: Any) -> NDArray[np.float64]:
     :param masses: (..., M), each row sums to about 1
     """
     rows = np.asarray(masses, dtype=np.float64)
-    up_to = np.round((rows / rows.sum(axis=-1, keepdims=True)).cumsum(axis=-1) / GRAIN) * GRAIN
+    shares = (rows / rows.sum(axis=-1, keepdims=True)).cumsum(axis=-1)
+    up_to = np.round(np.minimum(shares, 1) / GRAIN) * GRAIN  # many rounded shares may sum to more than 1
     return np.concatenate([np.zeros_like(up_to[..., :1]), up_to[..., :-1], np.ones_like(up_to[..., :1])], axis=-1)
 
 
-def _probabilities(name: str, value: Any, ndim: int) -> NDArray[np.float64]:
+def _probabilities(name: str, value: Any, *dimensions: int) -> NDArray[np.float64]:
     try:
         table = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
         table = np.full((), np.nan)
-    if ndim < 1 or table.ndim != ndim or not ((table >= 0) & (table <= 1)).all():
-        rows = ("", "a row of ", "rows of equally many ")[ndim] if ndim < 3 else ""
-        raise ValueError(f"{name} must be {rows}probabilities in [0, 1], got {value!r}")
+    if table.ndim not in dimensions or not ((table >= 0) & (table <= 1)).all():
+        shapes = " or ".join({1: "a row of", 2: "rows of equally many"}[ndim] for ndim in dimensions)
+        raise ValueError(f"{name} must be {shapes} probabilities in [0, 1], got {value!r}")
     return table
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.fairness.validation import did_you_mean, number
 
 Config = TypeVar("Config")
 
@@ -28,6 +28,12 @@ def require_number(name: str, value: Any, low: float, high: float) -> None:
     """:raises ValueError: unless ``value`` is a number in [low, high]"""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not low <= value <= high:
         raise ValueError(f"{name} must be a number in [{low:g}, {high:g}], got {value!r}")
+
+
+def require_not_negative(name: str, value: Any) -> None:
+    """:raises ValueError: unless ``value`` is a finite number of at least 0"""
+    if number(name, value) < 0:
+        raise ValueError(f"{name} must not be negative, got {value!r}")
 
 
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:

@@ -58,7 +58,7 @@ class Experiment:
     :param agents: names in :data:`AGENTS`, to compare with
     :param episodes: of every evaluation
     :param steps: of every episode of evaluations
-    :param after: steps at the beginning of an episode that mean short-term disparities leave out
+    :param after: steps at the beginning of an episode that means over steps leave out
     """
 
     env: str
@@ -168,8 +168,8 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     steps = _tuned(chosen.env)[0]["n_timesteps"] // (5 if quick else 1)
     for seed in seeds:
         for label in chosen.learners:
-            arguments = {"experiment": name, "learner": label, "seed": seed, "n_timesteps": steps, "episodes": episodes}
-            yield Job(f"{name}/{label}/{seed}", run, arguments)
+            given = {"experiment": name, "learner": label, "seed": seed, "n_timesteps": steps, "episodes": episodes}
+            yield Job(f"{name}/{label}/{seed}", run, given)
 
 
 def _tuned(env: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
