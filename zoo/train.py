@@ -15,7 +15,7 @@ from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
-from sb3_fair.zoo.names import input_errors
+from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.reference import shipped_reference
 
@@ -69,8 +69,11 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = {key: _scheduled(value) for key, value in hyperparams.items()}
     networks = given.get("policy_kwargs") or {}
-    if "activation_fn" in networks:
-        given["policy_kwargs"] = {**networks, "activation_fn": getattr(nn, networks["activation_fn"])}
+    name = networks.get("activation_fn")
+    if isinstance(name, str):
+        if not hasattr(nn, name):
+            raise InputError(f"activation_fn must be the name of a class in torch.nn, as ReLU, got {name!r}")
+        given["policy_kwargs"] = {**networks, "activation_fn": getattr(nn, name)}
     return given
 
 

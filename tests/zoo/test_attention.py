@@ -409,6 +409,11 @@ def test_episodes_need_not_end_and_may_have_other_sizes():
             ValueError,
             r"action_mode must be one of \('logits', 'units', 'allocation'\), got 'box'",
         ),
+        (
+            {"action_mode": "allocation", "n_units": 50},
+            ValueError,
+            "action_mode must be 'logits' or 'units' for more than 100000 allocations, got 'allocation' for 50 units",
+        ),
         ({"logit_bound": 0}, ValueError, "logit_bound must be a number in"),
         ({"ratio": "all"}, ValueError, r"ratio must be one of \('step', 'window'\), got 'all'"),
         ({"window_norm": 1}, ValueError, "window_norm must be one of"),

@@ -33,6 +33,8 @@ from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
 PAPER = "arXiv 2401.06318"
 MODES = ("logits", "units", "allocation")
+MOST_ALLOCATIONS = 100_000
+"""That can be actions, one by one."""
 EXPERIMENTS = "the published experiments of " + PAPER
 
 
@@ -88,6 +90,14 @@ class AttentionConfig:
             integer("episode_length", self.episode_length, 1)
         for name in ("decrease_rate", "discovered_weight", "missed_weight"):
             require_not_negative(name, getattr(self, name))
+        if (
+            self.action_mode == "allocation"
+            and math.comb(self.n_units + self.n_locations - 1, self.n_units) > MOST_ALLOCATIONS
+        ):
+            raise ValueError(
+                f"action_mode must be 'logits' or 'units' for more than {MOST_ALLOCATIONS} allocations, got "
+                f"'allocation' for {self.n_units} units at {self.n_locations} locations"
+            )
         require_number("logit_bound", self.logit_bound, 1e-3, 1e3)
         require_one_of("action_mode", self.action_mode, MODES)
         require_one_of("ratio", self.ratio, ("step", "window"))

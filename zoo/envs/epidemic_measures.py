@@ -89,7 +89,7 @@ class EpidemicMeasures:
         probabilities: NDArray[np.float64] | None,
         threshold: float = np.inf,
     ) -> Candidates:
-        """All susceptible nodes and nobody, by falling probability and then by number.
+        """All other susceptible nodes and nobody, by falling probability and then by number.
 
         :param massage: ``susceptible`` (n, nodes)
         :param actions: (n,), a node or, one above, nobody
@@ -102,6 +102,7 @@ class EpidemicMeasures:
         allowed = np.ones(probabilities.shape, dtype=bool)
         if not self.massage_allow_wasted:
             allowed[:, :-1] = massage["susceptible"]
+        allowed[rows, actions] = False
         order = np.argsort(-probabilities, axis=1, kind="stable")
         closeness = np.abs(probabilities - probabilities[rows, actions][:, None])
         return Candidates(

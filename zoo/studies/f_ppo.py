@@ -165,38 +165,40 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     episodes = chosen.episodes // (5 if quick else 1)
     for label in chosen.agents:
         yield Job(f"{name}/{label}", play, {"experiment": name, "agent": label, "episodes": episodes})
-    steps = _tuned(chosen.env)[0]["n_timesteps"] // (5 if quick else 1)
+    settings = {**OURS, **default_settings(find_algorithm("f_ppo"), chosen.env)}
+    settings["n_timesteps"] //= 5 if quick else 1
     for seed in seeds:
         for label in chosen.learners:
-            given = {"experiment": name, "learner": label, "seed": seed, "n_timesteps": steps, "episodes": episodes}
+            given = {"experiment": name, "learner": label, "seed": seed, "episodes": episodes, "settings": settings}
             yield Job(f"{name}/{label}/{seed}", run, given)
 
 
-def _tuned(env: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The zoo's settings of F-PPO: those of the run, those that PPO has too, and those of fairness."""
-    entry = default_settings(find_algorithm("f_ppo"), env)
+def _parts(settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Settings of F-PPO: those of the run, those that PPO has too, and those of fairness."""
     shared = set(signature(PPO.__init__).parameters)
-    ours = {key: value for key, value in entry.items() if key in PLAN_KEYS}
-    settings = arguments({key: value for key, value in entry.items() if key not in PLAN_KEYS})
+    given = arguments({key: value for key, value in settings.items() if key not in PLAN_KEYS})
     return (
-        {**OURS, **ours},
-        {key: value for key, value in settings.items() if key in shared},
-        {key: value for key, value in settings.items() if key not in shared},
+        {key: value for key, value in settings.items() if key in PLAN_KEYS},
+        {key: value for key, value in given.items() if key in shared},
+        {key: value for key, value in given.items() if key not in shared},
     )
 
 
-def run(experiment: str, learner: str, seed: int, n_timesteps: int, episodes: int) -> dict[str, Any]:
-    """Trains one learner; how unfair its steps were in training, and evaluations with and without massaging."""
+def run(experiment: str, learner: str, seed: int, episodes: int, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Trains one learner; how unfair its steps were in training, and evaluations with and without massaging.
+
+    :param settings: the zoo's of F-PPO, on which those of the learner come
+    """
     chosen = EXPERIMENTS[experiment]
     way = chosen.learners[learner]
-    ours, shared, fairness = _tuned(chosen.env)
+    ours, shared, fairness = _parts(settings)
     model = way.build(
         make_vec(chosen.env, n_envs=ours["n_envs"], seed=seed, **ours["env_kwargs"]),
         seed,
         {"policy": ours["policy"], "device": "cpu", **shared, **(fairness if way.path == F_PPO else {})},
     )
     training = TrainingDisparity()
-    model.learn(n_timesteps, callback=training)
+    model.learn(ours["n_timesteps"], callback=training)
     filters = (False, True) if getattr(model, "massage", False) else (False,)
     return {
         "training": {"steps": training.steps, "short_term": training.short_term},
@@ -307,4 +309,5 @@ def _draw(
         for label, runs in learned.items()
         if label.startswith("F-PPO")
     }
-    figure(folder / f"{name}-training.png", [(EXPERIMENTS[name].title, training, {}, "d_s in training", None)])
+    if training:
+        figure(folder / f"{name}-training.png", [(EXPERIMENTS[name].title, training, {}, "d_s in training", None)])

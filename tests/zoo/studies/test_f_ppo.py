@@ -39,10 +39,20 @@ def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
     assert len(runs[0]["training"]["steps"]) == len(runs[0]["training"]["short_term"]) == 4
 
 
+def test_runs_of_other_settings_are_not_taken(short, tmp_path, monkeypatch):
+    monkeypatch.setitem(
+        short, "epidemic", replace(short["epidemic"], learners={"PPO": Learner(f_ppo.SB3_PPO)}, agents=())
+    )
+    first = f_ppo.study(["epidemic"], seeds=1, n_jobs=1, log_dir=tmp_path)
+    entry = f_ppo.default_settings
+    monkeypatch.setattr(f_ppo, "default_settings", lambda *which: {**entry(*which), "learning_rate": 0.01})
+    assert f_ppo.study(["epidemic"], seeds=1, n_jobs=1, log_dir=tmp_path) != first
+
+
 @pytest.mark.parametrize("name", f_ppo.EXPERIMENTS)
 def test_learners_share_ppo_settings_and_steps(name):
     experiment = f_ppo.EXPERIMENTS[name]
-    ours, shared, fairness = f_ppo._tuned(experiment.env)
+    ours, shared, fairness = f_ppo._parts(settings_of(name))
     assert not shared.keys() & fairness.keys() and {"n_steps", "learning_rate"} <= shared.keys()
     assert {"reg_lambda", "massage_threshold"} <= fairness.keys()
     assert ours["n_timesteps"] >= 500_000
@@ -50,8 +60,12 @@ def test_learners_share_ppo_settings_and_steps(name):
         assert not learner.settings.keys() & shared.keys() or label == "PPO without entropy"
 
 
+def settings_of(name):
+    return {**f_ppo.OURS, **f_ppo.default_settings(f_ppo.find_algorithm("f_ppo"), f_ppo.EXPERIMENTS[name].env)}
+
+
 def test_the_same_seed_gives_the_same_run(short):
-    first, second = (f_ppo.run("lending", "F-PPO", 3, 512, 5) for _ in range(2))
+    first, second = (f_ppo.run("lending", "F-PPO", 3, 5, settings_of("lending")) for _ in range(2))
     assert first == second
 
 
@@ -60,7 +74,7 @@ def test_the_same_seed_gives_the_same_run(short):
 def test_every_learner_and_rule_of_an_experiment_runs(short, name):
     for label, learner in short[name].learners.items():
         assert isinstance(learner, Learner)
-        result = f_ppo.run(name, label, 0, 512, 5)
+        result = f_ppo.run(name, label, 0, 5, settings_of(name))
         assert len(result["evaluations"]) == 1 + (label == "F-PPO")
         assert np.isfinite(result["evaluations"][0]["curves"]["long_term"]).all()
     for label in short[name].agents:
