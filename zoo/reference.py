@@ -19,6 +19,7 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.pareto import reference_point
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import measurable
@@ -27,6 +28,8 @@ from sb3_fair.zoo.registration import WORLDS
 
 OBJECTIVES = (PERFORMANCE, *NOTIONS)
 EPISODES, SEED = 20, 0
+LONGEST = 2000
+"""Steps of an episode."""
 DEFAULTS = {"emit": "level", "probabilities": "policy"}
 COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
 """Settings that may differ from an ID's own without making its table useless."""
@@ -76,8 +79,14 @@ def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, f
 
 
 def with_all_objectives() -> list[str]:
-    """The IDs that can have all notions: those with discrete actions on people with features."""
-    return [env_id for env_id in WORLDS if len(measurable(NOTIONS, env_id, {})) == len(NOTIONS)]
+    """The IDs that can have all notions, those with discrete actions on people with features, in episodes that are not
+    too long to be learned from as a whole."""
+    return [
+        env_id
+        for env_id in WORLDS
+        if len(measurable(NOTIONS, env_id, {})) == len(NOTIONS)
+        and attribute(make_vec(env_id, monitor=False), "max_steps") <= LONGEST
+    ]
 
 
 def compute_table() -> dict[str, Any]:
