@@ -207,7 +207,7 @@ class AttentionWorld(World):
             self.action_space = spaces.Discrete(len(all_allocations(units, locations)))
             self.measures = AllocationMeasures(locations, units, norm_steps)
         if settings.action_mode != "allocation":
-            self.rules = {}  # they choose among the allocations
+            self.rules = {}  # type: ignore[misc]  # they choose among the allocations
         names = tuple(f"location {place}" for place in range(locations))
         self.fairness_spec = FairnessSpec(notions=(), group_names=names, measures=self.measures)
         self._increase = np.broadcast_to(np.asarray(settings.increase_rate, dtype=np.float64), locations)

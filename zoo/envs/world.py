@@ -61,7 +61,7 @@ class World:
     """Whether observations show the time."""
     own_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that are the scenario's own although those of measurement have one of the same name."""
-    rules: Mapping[str, Rule] = {}
+    rules: ClassVar[Mapping[str, Rule]] = {}
     """Baselines ``rule(world) -> action probabilities (n, n_actions)``, which may look into the hidden state."""
     render_mode: str | None = None
 

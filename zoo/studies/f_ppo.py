@@ -293,7 +293,7 @@ def _draw(
     folder: Path,
 ) -> None:
     everybody = {**played, **{label: [rule] for label, rule in rules.items()}}
-    panels = []
+    panels: list[Any] = []
     for key, words in FIGURES.items():
         curves: dict[str, Curve] = {
             label: (np.array(each[0]["steps"], dtype=float), np.array([one["curves"][key] for one in each]))
