@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, Measures
+from sb3_fair.fairness.measures import keys_of
 from sb3_fair.fairness.parity import DemographicParity, rate_gap
 from sb3_fair.fairness.partition import Columns, Partition, ProductPartition
 from sb3_fair.fairness.requests import Attribute, attribute_name
@@ -52,16 +53,12 @@ def measured(venv: VecEnv, measures: Measures | None = None) -> VecEnv:
         return venv
     if isinstance(measures, DemographicParity):
         return VecDisparity(venv, measures)
-    if published is not None and _keys(measures) != _keys(published):
+    if published is not None and keys_of(measures) != keys_of(published):
         raise ValueError(
             f"measures must be those that the environment publishes, {published!r}, or a DemographicParity, "
             f"got {measures!r}"
         )
     return venv
-
-
-def _keys(measures: Measures) -> tuple[str, ...]:
-    return measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next
 
 
 class VecDisparity(VecLayer):

@@ -37,12 +37,12 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
         """
         if not any(self.regulariser.get(weight) for weight in ("reg_lambda", "beta1", "beta2")):
             return
-        for name, column in self.disparities()._asdict().items():
+        columns = self.disparities()
+        for name, column in columns._asdict().items():
             if np.isnan(column).any():
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
             if self.long_run is not None:
-                columns = self.disparities()
                 self.credit = self.long_run.credit(columns.d_l - columns.d_l_next)
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 

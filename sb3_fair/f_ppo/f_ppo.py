@@ -22,7 +22,7 @@ from sb3_fair.f_ppo.columns import figure
 from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
-from sb3_fair.fairness.measures import Measures
+from sb3_fair.fairness.measures import Measures, keys_of
 from sb3_fair.fairness.validation import integer, number, one_of
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
@@ -427,8 +427,7 @@ class FPPO(PPO):
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)
         assert dones is not None and self.env is not None
-        measures = self.measures
-        told = (measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next)
+        told = keys_of(self.measures)
         try:
             self.rollout_buffer.note(
                 **{name: figure(infos, key) for name, key in zip(Columns._fields, told, strict=True)}

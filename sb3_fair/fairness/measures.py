@@ -66,3 +66,27 @@ class Measures(Protocol):
     def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
         """Short-term disparity (n, k) after the coming step, if ``candidates`` (n, k, ...) were executed."""
         ...
+
+
+def keys_of(measures: Measures) -> tuple[str, str, str, str]:
+    """Where the disparities of a step are in ``info["fairness"]``: short-term, the one before, long-term, the next."""
+    return measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next
+
+
+def by_probability(
+    actions: NDArray[Any], probabilities: NDArray[np.float64], allowed: NDArray[np.bool_] | None = None
+) -> Candidates:
+    """All discrete actions but the sampled ones as candidates, probable ones preferred, then low ones.
+
+    :param actions: (n,)
+    :param probabilities: (n, n_actions)
+    :param allowed: (n, n_actions), which actions may be candidates; None: all
+    :return: actions (n, n_actions); the sampled one is there, but not valid
+    """
+    sampled = actions[:, None]
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    closeness = np.abs(probabilities - np.take_along_axis(probabilities, sampled, axis=1))
+    valid = order != sampled
+    if allowed is not None:
+        valid &= np.take_along_axis(allowed, order, axis=1)
+    return Candidates(order.astype(actions.dtype), np.take_along_axis(closeness, order, axis=1), valid)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.measures import Candidates
+from sb3_fair.fairness.measures import Candidates, by_probability
 from sb3_fair.fairness.notions import among
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
@@ -85,11 +85,9 @@ class DemographicParity:
                 f"probabilities must be (n, n_actions) for Discrete actions (n,), got shape {chances.shape} "
                 f"for actions of shape {actions.shape}"
             )
-        sampled = actions[:, None]
-        order = np.argsort(-chances, axis=1, kind="stable")
-        others = order[order != sampled].reshape(len(actions), -1)
-        closeness = np.abs(np.take_along_axis(chances, others, 1) - np.take_along_axis(chances, sampled, 1))
-        return Candidates(others, closeness, np.ones(others.shape, dtype=bool))
+        listed, closeness, others = by_probability(actions, chances)
+        shape = len(actions), chances.shape[1] - 1
+        return Candidates(listed[others].reshape(shape), closeness[others].reshape(shape), np.ones(shape, dtype=bool))
 
     def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
         """Short-term disparity (n, k) after the coming step, if the actions ``candidates`` (n, k) were executed."""

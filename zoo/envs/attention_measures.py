@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.measures import Candidates
+from sb3_fair.fairness.measures import Candidates, by_probability
 from sb3_fair.zoo.envs.attention_allocation import (
     by_location,
     index_to_allocation,
@@ -217,11 +217,7 @@ class AllocationMeasures(AttentionMeasures):
         probabilities: NDArray[np.float64] | None,
         threshold: float = np.inf,
     ) -> Candidates:
-        actions, rows = np.asarray(actions), _known(probabilities)
-        present = np.take_along_axis(rows, actions[:, None], axis=1)
-        order = np.argsort(-rows, axis=1, kind="stable")
-        closeness = np.take_along_axis(np.abs(rows - present), order, axis=1)
-        return Candidates(order.astype(actions.dtype), closeness, order != actions[:, None])
+        return by_probability(np.asarray(actions), _known(probabilities))
 
 
 def _listed(

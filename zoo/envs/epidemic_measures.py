@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.measures import Candidates
+from sb3_fair.fairness.measures import Candidates, by_probability
 
 SUSCEPTIBLE, INFECTED, RECOVERED = 0, 1, 2
 """States of a node; in this order the last axis of counts and proportions."""
@@ -98,16 +98,10 @@ class EpidemicMeasures:
         """
         if probabilities is None:
             raise ValueError("probabilities must be those of all actions (n, nodes + 1), got None")
-        rows = np.arange(len(actions))
         allowed = np.ones(probabilities.shape, dtype=bool)
         if not self.massage_allow_wasted:
             allowed[:, :-1] = massage["susceptible"]
-        allowed[rows, actions] = False
-        order = np.argsort(-probabilities, axis=1, kind="stable")
-        closeness = np.abs(probabilities - probabilities[rows, actions][:, None])
-        return Candidates(
-            order, np.take_along_axis(closeness, order, axis=1), np.take_along_axis(allowed, order, axis=1)
-        )
+        return by_probability(np.asarray(actions), probabilities, allowed)
 
     def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
         """Short-term disparity (n, k) with one vaccine more and the infections so far.
