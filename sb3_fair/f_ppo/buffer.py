@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
 

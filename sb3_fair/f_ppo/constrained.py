@@ -15,8 +15,8 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
-from sb3_fair.f_ppo.extra_critic import Credit, ExtraCritic, steps_of
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
+from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.fairness.validation import did_you_mean, number
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute

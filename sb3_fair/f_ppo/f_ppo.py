@@ -16,9 +16,9 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
-from sb3_fair.f_ppo.columns import figure
 from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser

@@ -8,7 +8,7 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_fair.f_ppo.extra_critic import ExtraCritic, gae
+from sb3_fair.common.extra_critic import ExtraCritic, gae
 from sb3_fair.wrappers.infos import stack
 
 GAE_LAMBDA = 0.95

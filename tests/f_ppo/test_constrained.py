@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.f_ppo.constrained import ConstrainedPPO, CPOAgent, lagrangian
 from sb3_fair.fairness import FairnessSpec
 

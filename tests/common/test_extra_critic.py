@@ -6,8 +6,8 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.buffers import RolloutBuffer
 
-from sb3_fair.f_ppo.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
-from sb3_fair.f_ppo.extra_critic import ExtraCritic, gae, steps_of
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
+from sb3_fair.common.extra_critic import ExtraCritic, gae, steps_of
 from sb3_fair.wrappers.infos import infos_of
 
 BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)

@@ -12,7 +12,7 @@ from stable_baselines3.common.preprocessing import preprocess_obs
 from stable_baselines3.common.utils import get_device, obs_as_tensor
 from torch import nn
 
-from sb3_fair.f_ppo.columns import ColumnRolloutBuffer
+from sb3_fair.common.columns import ColumnRolloutBuffer
 from sb3_fair.fairness.validation import integer, number
 
 MEMORY = 10
