@@ -35,6 +35,7 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
 
         :raises ValueError: if a disparity was undefined after a step
         """
+        self.credit = None
         if not any(self.regulariser.get(weight) for weight in ("reg_lambda", "beta1", "beta2")):
             return
         columns = self.disparities()
@@ -42,7 +43,7 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
             if np.isnan(column).any():
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
-            if self.long_run is not None:
+            if self.long_run is not None and self.regulariser.get("reg_lambda"):
                 self.credit = self.long_run.credit(columns.d_l - columns.d_l_next)
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 

@@ -561,7 +561,7 @@ def test_predict_needs_something_to_go_by():
         ({"rollout_buffer_class": RolloutBuffer}, "rollout_buffer_class must be a subclass of FairRolloutBuffer"),
         ({"env": None}, "env must be given unless the model is loaded"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_bad_arguments_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):

@@ -151,6 +151,15 @@ def test_a_rollout_that_was_broken_off_leaves_nothing_behind():
     assert model.learn(240).long_run.critic.rollouts == 2
 
 
+def test_learning_goes_on_when_the_credit_is_switched_off():
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), massage=False, reg_credit="return", beta1=0.1, **SETTINGS)
+    model.learn(120)
+    model.reg_lambda = 0.0
+    model.learn(120, reset_num_timesteps=False)
+    assert model.rollout_buffer.credit is None
+    assert model.long_run.critic.rollouts == 1
+
+
 def test_environments_that_hide_their_groups_are_refused():
     model = FPPO("MlpPolicy", make_vec_env(lambda: Bridge(detail=False), 1), reg_credit="return", massage=False)
     with pytest.raises(ValueError, match="reg_credit must be 'step' for an environment without info"):
