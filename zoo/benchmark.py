@@ -247,8 +247,9 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
         yield Figure(f"{name} env, 1024 copies", _steps_of(venv, scale), rate, 200_000)
     one_in_8: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
     yield Figure("FairQCM on doughnuts", _learning(_learner(DOUGHNUT, 8, **one_in_8), int(20_000 * scale)), rate, 2_000)
-    model = _learner(LOANS, 16, learning_rate=2e-3, reward_scale=0.025, **one_in_8)
-    yield Figure("FairQCM on loans", _learning(model, int(40_000 * scale)), rate, 4_830)
+    fused = {"policy_kwargs": {"optimizer_kwargs": {"fused": True}}}
+    model = _learner(LOANS, 16, learning_rate=2e-3, reward_scale=0.025, **fused, **one_in_8)
+    yield Figure("FairQCM on loans, fused Adam", _learning(model, int(40_000 * scale)), rate, 4_830)
     table = TabularFairQCM(make_vec(SMALL_DOUGHNUT, n_envs=256, seed=0), seed=0)
     yield Figure("tabular FairQCM on doughnuts", _learning(table, int(300_000 * scale)), rate, 60_000)
     relabelled, plain = _filled(4), _filled(0)
