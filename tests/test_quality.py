@@ -19,6 +19,7 @@ ROOMS = {
     "sb3_fair.wrappers": 1,
     "sb3_fair.common": 2,
     "sb3_fair.f_ppo": 2,
+    "sb3_fair.fair_ppo": 2,
     "sb3_fair.fair_qcm": 2,
     "sb3_fair.pcn": 2,
     "sb3_fair.report": 2,

@@ -18,6 +18,7 @@ VACCINES = "sb3_fair.zoo.envs.vaccines:VaccineDeliveryWorld"
 LENDING = "sb3_fair.zoo.envs.lending:LendingWorld"
 ATTENTION = "sb3_fair.zoo.envs.attention:AttentionWorld"
 EPIDEMIC = "sb3_fair.zoo.envs.epidemic:EpidemicWorld"
+HARVEST = "sb3_fair.zoo.envs.harvest.ego:EgoHarvestWorld"
 POPULATIONS = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
 BIASES = {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}
 
@@ -48,6 +49,7 @@ WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     "sb3_fair/AttentionAllocation-Equal-v0": (ATTENTION, {"increase_rate": 0.1}),
     "sb3_fair/EpidemicControl-v0": (EPIDEMIC, {}),
     "sb3_fair/EpidemicControl-Hub-v0": (EPIDEMIC, {"initial_infected": (0,), "burn_in": 1}),
+    "sb3_fair/AllelopathicHarvest-v0": (HARVEST, {}),
 }
 
 

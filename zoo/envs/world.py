@@ -95,6 +95,13 @@ class World:
         """Begins a new episode in the copies ``which`` (k,); returns observations (k, ...)."""
         raise NotImplementedError
 
+    def install(self, layout: Mapping[str, Any], which: Array | None = None) -> Array:
+        """Begins an episode with a given state in the copies ``which`` (k,), None: all; observations (k, ...).
+
+        ``reset(options={"layout": layout})`` of the faces calls it.
+        """
+        raise ValueError(f"options must not have 'layout' for a {type(self).__name__}, got {layout!r}")
+
     def step(self, actions: Array) -> Step:
         """Observations (n, ...), rewards (n,), terminated (n,), truncated (n,), and the record: arrays by info key.
 
@@ -173,6 +180,8 @@ class WorldEnv(gym.Env):
         if name.startswith("_") or name == "world":  # not there yet: copies and pickles are made without __init__
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         value = getattr(self.world, name)
+        if name == "action_masks":  # of the one copy, for sb3-contrib
+            return lambda: value()[0]
         if ismethod(value):  # what moves a world is not for the outside
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return value
@@ -182,6 +191,8 @@ class WorldEnv(gym.Env):
         rngs = None if self._seeded and seed is None else [self.np_random]
         self._seeded = True
         obs = self.world.reset(self._all, rngs)
+        if options and "layout" in options:
+            obs = self.world.install(options["layout"])
         return obs[0], Info(_massage(self.world), 0)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
@@ -217,11 +228,15 @@ class WorldVecEnv(VecEnv):
 
     def reset(self) -> Array:
         rngs = _generators(self._seeds[: self.world.n_worlds])
+        obs = self.world.reset(self._all, rngs)
+        for index, options in enumerate(self._options[:: self._agents]):
+            if "layout" in options:
+                obs[index] = self.world.install(options["layout"], np.array([index]))[0]
         self._reset_seeds()
         self._reset_options()
-        obs: Array = self._slots(self.world.reset(self._all, rngs))
         self._note_restart(self._all)
-        return obs
+        slots: Array = self._slots(obs)
+        return slots
 
     def step_async(self, actions: Any) -> None:
         self._actions = self._check(np.reshape(actions, self._check.shape) if self._agents > 1 else actions)
@@ -231,7 +246,7 @@ class WorldVecEnv(VecEnv):
         done = terminated | truncated
         record = self._slots(record | _massage(self.world))
         record["TimeLimit.truncated"] = np.repeat(truncated & ~terminated, self._agents)
-        infos: list[dict[str, Any]] = list(infos_of(record, self.num_envs))
+        infos = self._infos_of(record)
         if done.any():
             which = np.flatnonzero(done)
             last = self._slots(obs[which])
@@ -240,6 +255,10 @@ class WorldVecEnv(VecEnv):
             obs[which] = self.world.reset(which)
             self._note_restart(which)
         return self._slots(obs), self._slots(reward), np.repeat(done, self._agents), infos
+
+    def _infos_of(self, record: Record) -> list[dict[str, Any]]:
+        """The infos of a step, one per slot."""
+        return list(infos_of(record, self.num_envs))
 
     def _slots(self, value: Any) -> Any:
         """(n, agents, ...) -> (slots, ...)."""

@@ -1,0 +1,110 @@
+"""How are the turns of a step compiled, so that one agent after the other costs no more than all at once?
+
+The same rules, chances and field as in :mod:`~sb3_fair.zoo.envs.harvest.turns`, hence the same paths. Needs numba.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from sb3_fair.zoo.envs.harvest.field import Field
+from sb3_fair.zoo.envs.harvest.rules import BUSH, EMPTY, NOWHERE, RED, REWARD, STAY, TOWARDS, VALID, VICTIM, Rules
+from sb3_fair.zoo.envs.harvest.substitutes import DRAWS, KINDS, MEMBERS, SIZES
+from sb3_fair.zoo.envs.harvest.turns import VOID, Played, Turns
+
+_KINDS = np.array(KINDS)
+_TOWARDS, _VICTIM, _REWARD, _VALID = (int(shift) for shift in (TOWARDS, VICTIM, REWARD, VALID))
+_NO_LUCK = np.empty((0, 0, 0))
+
+
+def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
+    """One agent of each world after the other: :func:`~sb3_fair.zoo.envs.harvest.turns.in_turn`."""
+    shape = turns.actions.shape
+    played = Played(np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int8))
+    _play(
+        field.cells,
+        field.held,
+        field.places.reshape(-1),
+        field.ripens,
+        field.ripening or 0,
+        field.steps,
+        rules.outcomes,
+        rules.valid,
+        turns.agents,
+        turns.colours,
+        turns.actions,
+        _NO_LUCK if turns.luck is None else turns.luck,
+        turns.time,
+        obstruct_turns,
+        *played,
+    )
+    return played
+
+
+@njit(cache=True)
+def _substituted(action: int, valid: int, luck: NDArray[np.float64]) -> int:
+    untried = 255
+    for draw in range(DRAWS):
+        first, last = _KINDS[draw % 2]
+        if first <= action <= last:
+            if valid >> action & 1:
+                return action
+            untried &= ~(1 << action)
+            action = MEMBERS[untried, int(luck[draw] * SIZES[untried])]
+    return STAY
+
+
+@njit(cache=True)
+def _play(
+    cells: Any,
+    held: Any,
+    places: Any,
+    ripens: Any,
+    ripening: int,
+    steps: Any,
+    outcomes: Any,
+    valid: Any,
+    agents: Any,
+    colours: Any,
+    actions: Any,
+    luck: Any,
+    time: Any,
+    obstruct_turns: float,
+    rewards: Any,
+    executed: Any,
+) -> None:
+    size = cells.shape[1]
+    for world in range(cells.shape[0]):
+        grid, waiting = cells[world], held[world]
+        for turn in range(agents.shape[0]):
+            agent, colour, action = agents[turn, world], colours[turn, world], actions[turn, world]
+            rewards[turn, world], executed[turn, world] = 0, VOID
+            here = places[agent] - world * size
+            if waiting[here] > 0:
+                waiting[here] -= 1
+                continue
+            if action == VOID:
+                continue
+            seen = 0
+            for direction in range(4):
+                seen |= grid[here + steps[direction]] << (4 * direction)
+            if luck.size:
+                action = _substituted(action, valid[seen], luck[turn, world])
+            outcome = outcomes[((2 * action + colour - RED) << 16) + seen]
+            rewards[turn, world] = outcome >> _REWARD & 7
+            executed[turn, world] = action if outcome >> _VALID else STAY
+            for direction in range(4):
+                place, after = here + steps[direction], outcome >> (4 * direction) & 15
+                if grid[place] != after:
+                    grid[place] = after
+                    if ripening and after >= BUSH and after & 1 == 0:
+                        ripens[world, place] = time[world] + ripening
+            step = steps[outcome >> _TOWARDS & 7]
+            if step != 0:
+                grid[here] = EMPTY
+                places[agent] += step
+            victim = outcome >> _VICTIM & 7
+            if victim != NOWHERE:
+                waiting[here + steps[victim]] = obstruct_turns

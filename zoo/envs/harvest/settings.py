@@ -1,0 +1,139 @@
+"""How large is the field of the Allelopathic Harvest, and by which rules do its agents live?"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sb3_fair.fairness.validation import integer
+from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
+
+PAPER = '"Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953)'
+OURS = "ours"
+OURS_NOT_CODE = "ours; otherwise in the published code, see HarvestConfig.published"
+LAYOUT = ("width", "height", "agents", "bushes")
+"""What a given beginning consists of."""
+_SWITCHES = ("stratified", "obs_scale", "obs_extra", "terminate_at_horizon")
+_CHOICES = {
+    "growth_rule": ("linear", "cubic"),
+    "order": ("random", "fixed", "simultaneous"),
+    "movement": ("on", "off"),
+    "invalid": ("noop", "substitute"),
+    "slow": ("all_actions", "moves_only"),
+    "scan": ("first", "all"),
+    "backend": ("numpy", "numba"),
+}
+
+
+@dataclass(frozen=True)
+class HarvestConfig:
+    """The parameters of the scenario.
+
+    :param width: cells of the grid from left to right
+    :param height: cells from top to bottom
+    :param n_agents: agents in a world
+    :param red_agent_share: share of agents who prefer red, rounded down; they have the lowest numbers
+    :param sensitive_share: share of slow agents
+    :param n_bushes: bushes when an episode begins
+    :param red_bush_share: share of red ones among them, rounded down
+    :param bush_life: steps until a bush dies; None: it does not
+    :param growth_interval: a new bush grows in every step of which the number is a multiple of this; None: none grows
+    :param growth_rule: the chance of red, from the numbers r and b of red and blue bushes: r / (r + b)
+        (``"linear"``) or r^3 / (r^3 + b^3) (``"cubic"``)
+    :param horizon: steps of an episode
+    :param order: who acts when: one after the other, in a new random order in each step (``"random"``) or by number
+        (``"fixed"``), or all at once (``"simultaneous"``): on the field as it was, and of several agents who want the
+        same cell or bush, one at random gets it
+    :param movement: ``"off"``: nobody can move
+    :param obstruct_turns: turns that an obstructed agent loses; ``math.inf``: all until the episode ends
+    :param invalid: what an invalid action does: nothing (``"noop"``), or another one is drawn in its place
+        (``"substitute"``; :mod:`sb3_fair.zoo.envs.harvest.substitutes`)
+    :param slow: what slow agents cannot do in odd turns: anything (``"all_actions"``), or move (``"moves_only"``)
+    :param scan: whom ripening and eating serve: one adjacent bush, a ripe one if there is any (``"first"``), or every
+        unripe one up to the first ripe one, which is eaten (``"all"``)
+    :param auto_ripen: steps after which a bush that was eaten or recoloured is ripe; None: it does not ripen itself
+    :param stratified: whether the sensitive share holds within both colours, rounded; otherwise over all, rounded down
+    :param obs_scale: whether observations are scaled to about [0, 1]
+    :param obs_extra: whether observations show the four cells around and whether the next turn is void
+    :param terminate_at_horizon: whether an episode is terminated at the horizon, not truncated
+    :param backend: ``"numba"`` compiles the turns of a sequential order (package ``numba``); the paths are the same
+    """
+
+    width: int = parameter(25, "cells", PAPER)
+    height: int = parameter(15, "cells", PAPER)
+    n_agents: int = parameter(40, "agents", PAPER)
+    red_agent_share: float = parameter(0.5, "share", PAPER)
+    sensitive_share: float = parameter(0.5, "share", PAPER)
+    n_bushes: int = parameter(60, "bushes", PAPER)
+    red_bush_share: float = parameter(0.5, "share", PAPER)
+    bush_life: int | None = parameter(120, "steps", "the published code")
+    growth_interval: int | None = parameter(2, "steps", "the published code")
+    growth_rule: str = parameter("linear", "linear, cubic", PAPER)
+    horizon: int = parameter(3000, "steps", PAPER)
+    order: str = parameter("random", "random, fixed, simultaneous", OURS_NOT_CODE)
+    movement: str = parameter("on", "on, off", OURS_NOT_CODE)
+    obstruct_turns: float = parameter(1, "turns", OURS_NOT_CODE)
+    invalid: str = parameter("noop", "noop, substitute", OURS_NOT_CODE)
+    slow: str = parameter("all_actions", "all_actions, moves_only", "the published code; moves_only in the paper")
+    scan: str = parameter("first", "first, all", OURS_NOT_CODE)
+    auto_ripen: int | None = parameter(None, "steps", "the published code")
+    stratified: bool = parameter(True, "yes or no", OURS_NOT_CODE)
+    obs_scale: bool = parameter(False, "yes or no", "the published code")
+    obs_extra: bool = parameter(False, "yes or no", "the published code")
+    terminate_at_horizon: bool = parameter(False, "yes or no", OURS_NOT_CODE)
+    backend: str = parameter("numpy", "numpy, numba", OURS)
+
+    def __post_init__(self) -> None:
+        for name in ("width", "height", "n_agents", "horizon"):
+            integer(name, getattr(self, name), 1)
+        integer("n_bushes", self.n_bushes, 0)
+        if self.n_agents + self.n_bushes > self.width * self.height:
+            raise ValueError(
+                f"n_agents and n_bushes must fit into the {self.width * self.height} cells of the grid, "
+                f"got {self.n_agents} + {self.n_bushes}"
+            )
+        for name in ("red_agent_share", "sensitive_share", "red_bush_share"):
+            require_number(name, getattr(self, name), 0, 1)
+        for name in ("bush_life", "growth_interval", "auto_ripen"):
+            if getattr(self, name) is not None:
+                integer(name, getattr(self, name), 1)
+        if self.obstruct_turns != math.inf:
+            integer("obstruct_turns", self.obstruct_turns, 1)
+        for name, choices in _CHOICES.items():
+            require_one_of(name, getattr(self, name), choices)
+        for name in _SWITCHES:
+            require_one_of(name, getattr(self, name), (False, True))
+
+    @classmethod
+    def published(cls, **changes: Any) -> "HarvestConfig":
+        """The rules as the code behaves that was published with the paper, defects included.
+
+        :param changes: fields that shall have another value
+        """
+        variant: dict[str, Any] = {
+            "movement": "off",
+            "obstruct_turns": math.inf,
+            "invalid": "substitute",
+            "scan": "all",
+            "stratified": False,
+            "order": "fixed",
+            "terminate_at_horizon": True,
+        }
+        return cls(**(variant | changes))
+
+    def fitting(self, layout: Mapping[str, Any]) -> "HarvestConfig":
+        """The same rules on a field of the layout's size, for ``HarvestWorld.install``.
+
+        :param layout: has ``width``, ``height``, ``agents`` and ``bushes``
+        :raises ValueError: if it has not
+        """
+        missing = [name for name in LAYOUT if name not in layout]
+        if missing:
+            raise ValueError(f"layout must have {', '.join(LAYOUT)}, got none of {', '.join(missing)}")
+        return replace(
+            self,
+            width=layout["width"],
+            height=layout["height"],
+            n_agents=len(layout["agents"]),
+            n_bushes=len(layout["bushes"]),
+        )

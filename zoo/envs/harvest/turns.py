@@ -1,0 +1,149 @@
+"""What happens when the agents of all worlds act, one after the other or at once?"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.zoo.envs.harvest.field import Field
+from sb3_fair.zoo.envs.harvest.rules import (
+    AGENT,
+    BUSH,
+    EMPTY,
+    NOWHERE,
+    STAY,
+    Rules,
+    case,
+    is_valid,
+    neighbours,
+    rewards,
+    surrounding,
+    towards,
+    victims,
+)
+from sb3_fair.zoo.envs.harvest.substitutes import substituted
+
+VOID = -1
+
+
+class Turns(NamedTuple):
+    """Who does what in a step, in the order in which the agents act, or in which they come first.
+
+    :param agents: numbers in all worlds (N, B)
+    :param colours: which they prefer (N, B)
+    :param actions: which they chose (N, B), -1: the turn is void
+    :param luck: uniforms (N, B, 6) for substitutes of invalid actions; None: there are none
+    :param time: of each world (B,)
+    """
+
+    agents: NDArray[np.int64]
+    colours: NDArray[np.int8]
+    actions: NDArray[np.int64]
+    luck: NDArray[np.float64] | None
+    time: NDArray[np.int64]
+
+
+class Played(NamedTuple):
+    """What came of it, in the order of the turns (N, B).
+
+    :param rewards: float32
+    :param executed: the actions carried out, int8; 0 where an invalid action was not, -1 where the turn was void
+    """
+
+    rewards: NDArray[np.float32]
+    executed: NDArray[np.int8]
+
+
+def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
+    """One agent of each world after the other."""
+    cells, held, places = field.cells.reshape(-1), field.held.reshape(-1), field.places.reshape(-1)
+    actions = np.maximum(turns.actions, STAY)
+    cases, own = case(actions, turns.colours), AGENT + turns.colours
+    outcomes, free = np.empty(actions.shape, dtype=np.uint32), np.empty(actions.shape, dtype=np.bool_)
+    for turn, agents in enumerate(turns.agents):
+        here = places.take(agents)
+        around = here + field.around
+        before = cells.take(around)
+        seen = surrounding(before)
+        waiting = held.take(here)
+        held[here] = np.maximum(waiting - 1, 0)
+        np.equal(waiting, 0, out=free[turn])
+        if turns.luck is not None:
+            actions[turn] = substituted(actions[turn] * free[turn], rules.valid.take(seen), turns.luck[turn])
+            cases[turn] = case(actions[turn], turns.colours[turn])
+        outcome = outcomes[turn] = rules.outcomes.take(cases[turn] * free[turn] + seen)
+        after = neighbours(outcome)
+        cells[around.reshape(-1)] = after.reshape(-1)
+        there = here + field.steps.take(towards(outcome))
+        cells[here] = EMPTY
+        cells[there] = own[turn]
+        places[agents] = there
+        victim = victims(outcome)
+        hit = np.flatnonzero(victim != NOWHERE)
+        held[around[victim[hit], hit]] = obstruct_turns
+        _set_ripening(field, around, before, after, turns.time)
+    return _played(turns, actions, outcomes, free)
+
+
+def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
+    """All agents on the field as it was; of several who would change the same cell, only the first one acts.
+
+    An agent who would change several cells (``scan="all"``) acts only if it comes first at all of them.
+    """
+    cells, held, places = field.cells.reshape(-1), field.held.reshape(-1), field.places.reshape(-1)
+    agents, colours = turns.agents.reshape(-1), turns.colours.reshape(-1)
+    actions = np.maximum(turns.actions, STAY).reshape(-1)
+    here = places.take(agents)
+    around = here + field.around
+    before = cells.take(around)
+    seen = surrounding(before)
+    waiting = held.take(here)
+    held[here] = np.maximum(waiting - 1, 0)
+    free = waiting == 0
+    actions *= free
+    if turns.luck is not None:
+        luck = turns.luck.reshape(len(agents), -1)
+        actions = substituted(actions, rules.valid.take(seen), luck)
+    outcomes = rules.outcomes.take(case(actions, colours) + seen)
+    after = neighbours(outcomes)
+
+    wanted = np.flatnonzero(after != before)
+    wanting, wanted_places = wanted % len(agents), around.reshape(-1).take(wanted)
+    first = np.empty(len(cells), dtype=np.int64)
+    first[wanted_places] = len(agents)
+    np.minimum.at(first, wanted_places, wanting)
+    beaten = wanting[first.take(wanted_places) != wanting]
+    actions[beaten] = STAY
+    outcomes[beaten] = rules.outcomes.take(seen[beaten])
+    after[:, beaten] = before[:, beaten]
+
+    got = np.zeros(len(agents), dtype=np.bool_)
+    got[wanting] = True
+    got[beaten] = False
+    changed = wanted[got.take(wanting)]
+    cells[around.reshape(-1).take(changed)] = after.reshape(-1).take(changed)
+    there = here + field.steps.take(towards(outcomes))
+    cells[here[there != here]] = EMPTY
+    places[agents] = there
+    victim = victims(outcomes)
+    hit = np.flatnonzero(victim != NOWHERE)
+    first[here] = there
+    held[first.take(around[victim[hit], hit])] = obstruct_turns
+    _set_ripening(field, around, before, after, turns.time)
+    return _played(turns, actions, outcomes, free)
+
+
+def _set_ripening(
+    field: Field, around: NDArray[np.int64], before: NDArray[Any], after: NDArray[Any], time: NDArray[np.int64]
+) -> None:
+    """Notes when the bushes that were eaten or recoloured will be ripe of themselves."""
+    if field.ripening is not None:
+        fresh = around[(after != before) & (after >= BUSH) & (after & 1 == 0)]
+        field.ripens.reshape(-1)[fresh] = time[fresh // field.size] + field.ripening
+
+
+def _played(turns: Turns, actions: NDArray[np.int64], outcomes: NDArray[np.uint32], free: NDArray[np.bool_]) -> Played:
+    shape = turns.actions.shape
+    actions, outcomes, free = actions.reshape(shape), outcomes.reshape(shape), free.reshape(shape)
+    executed = np.where(free & (turns.actions != VOID), actions * is_valid(outcomes), VOID)
+    return Played(rewards(outcomes).astype(np.float32), executed.astype(np.int8))
