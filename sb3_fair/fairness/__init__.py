@@ -1,7 +1,7 @@
 """What fairness is: notions, distances, histories, welfare, schemes, and trackers that follow them. No torch, no envs.
 
 One law holds for all notions: **0 is exactly fair, negative is unfair**. Of welfare functions and scores of schemes:
-higher is better.
+higher is better. Gaps between the returns of groups have the sign of who is ahead.
 """
 
 from sb3_fair.fairness.chance import chance_level
@@ -10,12 +10,26 @@ from sb3_fair.fairness.disparity import wasserstein_gap
 from sb3_fair.fairness.distances import DISTANCES, Distance, distance_matrix
 from sb3_fair.fairness.fairness_tracker import FairnessTracker
 from sb3_fair.fairness.favour import balance, overall_unfairness, unfairness
+from sb3_fair.fairness.frequencies import action_counts, action_frequencies
 from sb3_fair.fairness.history import DiscountedHistory, FullHistory, SlidingWindow
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.measures import Candidates, Measures
 from sb3_fair.fairness.notions import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
 from sb3_fair.fairness.parity import DemographicParity
+from sb3_fair.fairness.price import Price, price_of_fairness
 from sb3_fair.fairness.probabilities import distributions, hellinger
+from sb3_fair.fairness.returns import (
+    Average,
+    average,
+    conditional_disparity,
+    counterfactual_disparity,
+    demographic_disparity,
+    gini,
+    nash_welfare,
+    pairwise_disparity,
+    twin_disparity,
+    value_disparity,
+)
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Estimate, Scheme, Values
 from sb3_fair.fairness.spec import FairnessSpec, Individual
@@ -28,6 +42,7 @@ __all__ = [
     "DISTANCES",
     "NOTIONS",
     "WELFARES",
+    "Average",
     "Candidates",
     "DemographicParity",
     "DiscountedHistory",
@@ -45,25 +60,38 @@ __all__ = [
     "NewMultiple",
     "Notion",
     "PairNotion",
+    "Price",
     "Scheme",
     "SchemeTracker",
     "SlidingWindow",
     "Tracker",
     "Values",
     "Welfare",
+    "action_counts",
+    "action_frequencies",
+    "average",
     "balance",
     "chance_level",
+    "conditional_disparity",
     "consistency",
     "count_status",
+    "counterfactual_disparity",
+    "demographic_disparity",
     "distance_matrix",
     "distributions",
     "find_notion",
     "find_welfare",
+    "gini",
     "group_notion",
     "hellinger",
     "individual_fairness",
     "lipschitz_violation",
+    "nash_welfare",
     "overall_unfairness",
+    "pairwise_disparity",
+    "price_of_fairness",
+    "twin_disparity",
     "unfairness",
+    "value_disparity",
     "wasserstein_gap",
 ]

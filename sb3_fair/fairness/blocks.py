@@ -1,0 +1,140 @@
+"""How do many small populations become one array, and who stands where in each?"""
+
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+FEW = 32
+"""Up to so many members, comparing each with each costs less than sorting them."""
+
+
+class Blocks:
+    """S slots sorted into B blocks of up to n members, in each of which G groups are compared.
+
+    Shorter blocks are padded with members of no group, which count for nothing. All methods take figures with any
+    leading axes.
+
+    :param world: (S,) number of the slot's world
+    :param key: (S,) what else tells blocks of a world apart; -1: the slot is in no block
+    :param group: (S,) number of the slot's group; -1: the slot is in no block
+    :param worlds: W, how many worlds there are
+    :param groups: G, how many groups there are; at least 2 are made
+    """
+
+    def __init__(self, world: Ints, key: Ints, group: Ints, worlds: int, groups: int) -> None:
+        slots = np.flatnonzero((key >= 0) & (group >= 0))
+        slots = slots[np.lexsort((key[slots], world[slots]))]
+        if len(slots):
+            first = np.flatnonzero(np.r_[True, (np.diff(world[slots]) != 0) | (np.diff(key[slots]) != 0)])
+        else:
+            first = np.zeros(0, dtype=np.int64)
+        lengths = np.diff(np.r_[first, len(slots)])
+        block = np.repeat(np.arange(len(first)), lengths)
+        place = np.arange(len(slots)) - np.repeat(first, lengths)
+        shape = len(first), int(lengths.max(initial=1))
+        self.slots, self.place = slots, block * shape[1] + place
+        self.members = np.zeros(shape, dtype=np.int64)
+        """(B, n) slots, 0 where there is padding."""
+        self.members[block, place] = slots
+        self.belongs = np.zeros((*shape, max(groups, 2)))
+        """(B, n, G) 1 where a member is in a group."""
+        self.belongs[block, place, group[slots]] = 1
+        self.sizes: Array = self.belongs.sum(axis=1)
+        """(B, G) members of each group."""
+        self.world, self.key = world[slots[first]], key[slots[first]]
+        """(B,) what is common to the members of a block."""
+        self.keys, self.which_key = np.unique(self.key, return_inverse=True)
+        """(L,) the keys that occur, rising, and (B,) which of them a block has."""
+        self.worlds, self.n_slots = worlds, len(world)
+        self._occupied, self._starts = np.unique(self.world, return_index=True)
+
+    @cached_property
+    def larger(self) -> Array:
+        """(B, G, G) size of the larger of two different groups, over the number of groups that one can differ from."""
+        sizes, groups = self.sizes, self.sizes.shape[-1]
+        larger: Array = np.maximum(sizes[:, :, None], sizes[:, None, :]) * _different(groups)
+        return larger / (groups - 1)
+
+    @cached_property
+    def per_pair(self) -> Array:
+        """(B, G, G) what a pair of members counts: 1 / size of the larger group, over the same number."""
+        sizes, groups = self.sizes, self.sizes.shape[-1]
+        larger = np.maximum(sizes[:, :, None], sizes[:, None, :])
+        counts: Array = _different(groups) / np.maximum(larger, 1) / (groups - 1)
+        return counts
+
+    @cached_property
+    def per_partner(self) -> Array:
+        """(B, G, G) 1 / number of members of all other groups."""
+        partners = self.sizes.sum(axis=-1, keepdims=True) - self.sizes
+        counts: Array = _different(self.sizes.shape[-1]) / np.maximum(partners, 1)[:, :, None]
+        return counts
+
+    def gather(self, figures: Array) -> Array:
+        """Figures (..., S) of the slots as (..., B, n)."""
+        return figures[..., self.members]
+
+    def scatter(self, figures: Array) -> Array:
+        """Figures (..., B, n) of the members as (..., S), 0 for slots in no block."""
+        spread = np.zeros((*figures.shape[:-2], self.n_slots))
+        spread[..., self.slots] = figures.reshape(*figures.shape[:-2], -1)[..., self.place]
+        return spread
+
+    def per_world(self, figures: Array) -> Array:
+        """Figures (..., B) of the blocks summed to (..., W), 0 for worlds without blocks."""
+        sums = np.zeros((*figures.shape[:-1], self.worlds))
+        if len(self._starts):
+            sums[..., self._occupied] = np.add.reduceat(figures, self._starts, axis=-1)
+        return sums
+
+    def means(self, figures: Array) -> Array:
+        """Mean figure (..., B, G) of each group, 0 of one without members."""
+        return np.einsum("...bn,bng->...bg", self.gather(figures), self.belongs) / np.maximum(self.sizes, 1)
+
+    def gaps(self, figures: Array) -> Array:
+        """Mean figure of one group less that of another, (..., B, G, G), 0 where one has no members."""
+        return gaps(self.means(figures), self.sizes > 0)
+
+    def standing(self, figures: Array) -> tuple[Array, Array]:
+        """How many of each group have less, and how many have more, than a member: (..., B, n, G) each.
+
+        :param figures: (..., B, n) as :meth:`gather` gives them
+        """
+        if figures.shape[-1] <= FEW:
+            has_more = (figures[..., :, None] > figures[..., None, :]).astype(np.float64)
+            return has_more @ self.belongs, has_more.swapaxes(-1, -2) @ self.belongs
+        order = np.argsort(figures, axis=-1)
+        rising = np.take_along_axis(figures, order, axis=-1)
+        belongs = self.belongs[np.arange(len(self.world))[:, None], order]
+        upto = np.cumsum(belongs, axis=-2)
+        # Equals share the places of the first and the last of them.
+        first = np.broadcast_to(np.arange(order.shape[-1]), order.shape).copy()
+        last = first.copy()
+        equal = rising[..., 1:] == rising[..., :-1]
+        first[..., 1:][equal] = 0
+        last[..., :-1][equal] = order.shape[-1]
+        first = np.maximum.accumulate(first, axis=-1)
+        last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
+        less = np.take_along_axis(upto - belongs, first[..., None], axis=-2)
+        more = upto[..., -1:, :] - np.take_along_axis(upto, last[..., None], axis=-2)
+        back = np.argsort(order, axis=-1)[..., None]
+        return np.take_along_axis(less, back, axis=-2), np.take_along_axis(more, back, axis=-2)
+
+
+def _different(groups: int) -> Array:
+    return 1 - np.eye(groups)
+
+
+def gaps(means: Array, known: NDArray[np.bool_]) -> Array:
+    """Mean of one group less that of another.
+
+    :param means: (..., G)
+    :param known: (..., G) which groups have one
+    :return: (..., G, G), 0 where one of the two is not known
+    """
+    both = known[..., :, None] & known[..., None, :]
+    return np.where(both, means[..., :, None] - means[..., None, :], 0.0)

@@ -1,0 +1,281 @@
+"""How unequal are the returns of the agents of two groups?
+
+R_x is the return of agent x in an episode. U are the agents without a sensitive attribute, S those with it: by default
+the labels 0 and 1. What has a sign is positive where U is ahead, and 0 where both fare alike; ``normalise`` tells it
+in shares of what both groups have. All functions take returns (..., n), as of (episodes, agents), and labels that
+broadcast against them, as (agents,).
+
+==========================================  ==========================================================================
+function                                    value
+==========================================  ==========================================================================
+:func:`demographic_disparity`               sum of R over U - that over S; per capita: of means
+:func:`conditional_disparity`               the same among agents that share a legitimate factor
+:func:`pairwise_disparity`                  abs(R_x - R_y), x in U and y in S, over all pairs
+:func:`value_disparity`                     mean of V over U - that over S, V an expected return
+:func:`counterfactual_disparity`            sum of R without the attribute - that with it, same agents in twin worlds
+:func:`twin_disparity`                      mean abs(R_x - R_x'), x' the same agent in the twin world
+:func:`gini`, :func:`nash_welfare`          of all agents, NaN where a return is negative
+==========================================  ==========================================================================
+
+Source: La Malfa et al., *Fairness Aware Reinforcement Learning via Proximal Policy Optimization* (arXiv 2502.03953),
+section 5 and figure 1, whose disparity is normalised by the sum of all returns. Jain's index of returns:
+``Welfare("jain")``.
+"""
+
+import warnings
+from collections.abc import Hashable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.welfare import Welfare
+
+Array: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+NORMS = ("sum", "abs")
+AGGREGATES = ("mean", "sum")
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def demographic_disparity(
+    returns: ArrayLike,
+    groups: ArrayLike,
+    *,
+    per_capita: bool = False,
+    normalise: str | None = None,
+    compared: tuple[Hashable, Hashable] = (0, 1),
+) -> Array:
+    """U - S, the gap between what two groups have in each episode: (...), 0 is fair.
+
+    >>> demographic_disparity([8, 4, 5, 6], [0, 1, 0, 1])
+    array(3.)
+
+    :param returns: (..., n) of n agents
+    :param groups: labels, (n,) or (..., n); who has another label than the two counts in neither group
+    :param per_capita: False: U and S are sums; True: means, NaN where a group has no members
+    :param normalise: None; ``"sum"``: divided by U + S, of sums at least 1; ``"abs"``: by abs(U) + abs(S), which
+        stays in [-1, 1] also where returns are negative. Where nobody has anything, 0
+    :param compared: the labels of U and S
+    :raises ValueError: if shapes do not fit, or ``normalise`` is not one of these
+    """
+    array, labels = _aligned(returns, groups)
+    return _gap(array, labels == compared[0], labels == compared[1], per_capita, normalise)
+
+
+def conditional_disparity(
+    returns: ArrayLike,
+    groups: ArrayLike,
+    factors: ArrayLike,
+    *,
+    per_capita: bool = True,
+    normalise: str | None = None,
+    compared: tuple[Hashable, Hashable] = (0, 1),
+) -> dict[Any, Array]:
+    """The demographic disparity among agents with the same legitimate factor: (...) per value of the factor, 0 is fair.
+
+    Sums compare groups of unequal size unless the attribute is stratified by the factor: hence means by default.
+
+    >>> conditional_disparity([8, 4, 5, 6], [0, 1, 0, 1], ["red", "red", "blue", "blue"])
+    {'blue': array(-1.), 'red': array(4.)}
+
+    :param factors: values, (n,) or (..., n); the other arguments are those of :func:`demographic_disparity`
+    :raises ValueError: as :func:`demographic_disparity` does
+    """
+    array, labels = _aligned(returns, groups)
+    _, values = _aligned(returns, factors, "factors")
+    return {
+        value: _gap(
+            array,
+            (labels == compared[0]) & (values == value),
+            (labels == compared[1]) & (values == value),
+            per_capita,
+            normalise,
+        )
+        for value in np.unique(values).tolist()
+    }
+
+
+def pairwise_disparity(
+    returns: ArrayLike,
+    groups: ArrayLike,
+    *,
+    aggregate: str = "mean",
+    compared: tuple[Hashable, Hashable] = (0, 1),
+) -> Array:
+    """abs(R_x - R_y), over all pairs of x in U and y in S: (...), 0 is fair.
+
+    Unlike the gap between the groups it sees the spread inside them.
+
+    :param aggregate: ``"mean"`` over the pairs, NaN where there is none, or ``"sum"``; the other arguments are those
+        of :func:`demographic_disparity`
+    :raises ValueError: if shapes do not fit, or ``aggregate`` is neither
+    """
+    one_of("aggregate", aggregate, AGGREGATES)
+    array, labels = _aligned(returns, groups)
+    order = np.argsort(array, axis=-1)
+    gaps = np.diff(np.take_along_axis(array, order, axis=-1), axis=-1)
+    members = [np.take_along_axis(labels == label, order, axis=-1) for label in compared]
+    below = [np.cumsum(mask, axis=-1)[..., :-1] for mask in members]
+    sizes = [mask.sum(axis=-1) for mask in members]
+    across = below[0] * (sizes[1][..., None] - below[1]) + below[1] * (sizes[0][..., None] - below[0])
+    total: Array = (gaps * across).sum(axis=-1)  # so many pairs reach over each gap of the sorted returns
+    return total if aggregate == "sum" else _ratio(total, sizes[0] * sizes[1])
+
+
+def value_disparity(
+    values: ArrayLike,
+    groups: ArrayLike,
+    *,
+    normalise: str | None = None,
+    compared: tuple[Hashable, Hashable] = (0, 1),
+) -> Array:
+    """mean V_U - mean V_S, the gap between what two groups may expect: (...), 0 is fair.
+
+    :param values: (..., n), what a critic expects for each agent; the other arguments are those of
+        :func:`demographic_disparity`
+    """
+    return demographic_disparity(values, groups, per_capita=True, normalise=normalise, compared=compared)
+
+
+def counterfactual_disparity(
+    factual: ArrayLike,
+    counterfactual: ArrayLike,
+    groups: ArrayLike | None = None,
+    *,
+    per_capita: bool = False,
+    normalise: str | None = None,
+) -> Array:
+    """What the same agents have without the sensitive attribute, less what they have with it: (...), 0 is fair.
+
+    >>> counterfactual_disparity([8, 4, 5, 6], [5, 4, 2, 7])
+    array(5.)
+
+    :param factual: (..., n) returns in the world as it is
+    :param counterfactual: (..., n) returns of the same agents in the twin world
+    :param groups: factual labels, (n,) or (..., n): not 0 is with the attribute in the factual world, without it in
+        the twin. None: nobody has it in the factual world, everybody in the twin
+    :param per_capita: of sums (False) or of means (True)
+    :param normalise: as in :func:`demographic_disparity`
+    :raises ValueError: if shapes do not fit, or ``normalise`` is unknown
+    """
+    array, other = _twins(factual, counterfactual)
+    if groups is not None:
+        _, labels = _aligned(array, groups)
+        array, other = np.where(labels == 0, array, other), np.where(labels == 0, other, array)
+    everybody = np.ones(array.shape, dtype=bool)
+    first, second = _total(array, everybody, per_capita), _total(other, everybody, per_capita)
+    return _difference(first, second, per_capita, normalise)
+
+
+def twin_disparity(factual: ArrayLike, counterfactual: ArrayLike) -> Array:
+    """mean abs(R_x - R_x'), how much it matters to an agent in which of two twin worlds it is: (...), 0 is fair.
+
+    :param factual: (..., n)
+    :param counterfactual: (..., n) of the same agents
+    :raises ValueError: if shapes do not fit
+    """
+    array, other = _twins(factual, counterfactual)
+    mean: Array = np.abs(array - other).mean(axis=-1)
+    return mean
+
+
+def gini(returns: ArrayLike) -> Array:
+    """Gini index of the returns (..., n) of all agents: (...), 0 if all have the same; NaN where one is negative."""
+    return _of_nonnegative(np.asarray(returns, dtype=np.float64), Welfare("gini"))
+
+
+def nash_welfare(returns: ArrayLike, *, normalise: bool = False) -> Array:
+    """(prod R)^(1/n) of the returns (..., n) of all agents: (...), higher is better; NaN where one is negative.
+
+    :param normalise: divided by the mean: 1 if all have the same, NaN if nobody has anything
+    """
+    array = np.asarray(returns, dtype=np.float64)
+    welfare = _of_nonnegative(array, Welfare("nash_geometric"))
+    return _ratio(welfare, array.mean(axis=-1)) if normalise else welfare
+
+
+class Average(NamedTuple):
+    """How large something signed is over episodes: as it is, and without its sign.
+
+    :param mean: of the values: gaps of opposite signs cancel
+    :param mean_error: its standard error, NaN of fewer than two episodes
+    :param absolute: mean of the absolute values
+    :param absolute_error: its standard error
+    :param n: number of episodes that have a value
+    """
+
+    mean: float
+    mean_error: float
+    absolute: float
+    absolute_error: float
+    n: int
+
+
+def average(values: ArrayLike) -> Average:
+    """Mean of the values (episodes,), signed and absolute, with standard errors; NaN is no value."""
+    array = np.asarray(values, dtype=np.float64).ravel()
+    known = array[~np.isnan(array)]
+    return Average(*_mean_and_error(known), *_mean_and_error(np.abs(known)), n=len(known))
+
+
+def _mean_and_error(values: Array) -> tuple[float, float]:
+    if not len(values):
+        return float("nan"), float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return float(values.mean()), float(error)
+
+
+def _aligned(returns: ArrayLike, labels: ArrayLike, name: str = "groups") -> tuple[Array, NDArray[Any]]:
+    """Returns as floats, and one label per return."""
+    array, given = np.asarray(returns, dtype=np.float64), np.asarray(labels)
+    if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
+        raise ValueError(
+            f"{name} must have one label per agent, (agents,) or the shape of returns {array.shape}, "
+            f"got shape {given.shape}"
+        )
+    return array, np.broadcast_to(given, array.shape)
+
+
+def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]:
+    array, other = np.asarray(factual, dtype=np.float64), np.asarray(counterfactual, dtype=np.float64)
+    if not array.ndim or array.shape != other.shape:
+        raise ValueError(f"counterfactual must have the shape of factual {array.shape}, got shape {other.shape}")
+    return array, other
+
+
+def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: str | None) -> Array:
+    return _difference(_total(returns, first, per_capita), _total(returns, second, per_capita), per_capita, normalise)
+
+
+def _total(returns: Array, members: Mask, per_capita: bool) -> Array:
+    total: Array = np.where(members, returns, 0.0).sum(axis=-1)
+    return _ratio(total, members.sum(axis=-1)) if per_capita else total
+
+
+def _difference(first: Array, second: Array, per_capita: bool, normalise: str | None) -> Array:
+    """first - second in one of the normal forms."""
+    gap: Array = np.asarray(first - second)
+    if normalise is None:
+        return gap
+    one_of("normalise", normalise, NORMS, otherwise="None")
+    if normalise == "abs":
+        return gap / np.maximum(np.abs(first) + np.abs(second), _TINY)
+    if not per_capita:
+        return gap / np.maximum(first + second, 1.0)
+    return np.where(gap == 0, 0.0, _ratio(gap, first + second))
+
+
+def _ratio(numerator: Array, denominator: NDArray[Any]) -> Array:
+    """NaN for 0/0."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.true_divide(numerator, denominator))
+
+
+def _of_nonnegative(returns: Array, welfare: Welfare) -> Array:
+    defined = np.asarray(returns.min(axis=-1) >= 0)
+    if not defined.all():
+        warnings.warn(f"{welfare.name} is NaN where a return is negative", RuntimeWarning, stacklevel=3)
+    return np.where(defined, welfare(np.where(defined[..., None], returns, 1.0)), np.nan)
