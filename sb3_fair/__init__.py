@@ -17,6 +17,7 @@ from sb3_fair.zoo import registration
 
 if TYPE_CHECKING:
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO
+    from sb3_fair.fair_ppo import FairPPO
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
     from sb3_fair.zoo.build import make_vec
@@ -27,6 +28,7 @@ __all__ = [
     "PCN",
     "ConstrainedPPO",
     "CounterfactualReplayBuffer",
+    "FairPPO",
     "FairQCM",
     "RecurrentDQN",
     "TabularFairQCM",
@@ -39,6 +41,7 @@ _HOMES = {
     "ConstrainedPPO": "sb3_fair.f_ppo",
     "PCN": "sb3_fair.pcn",
     "CounterfactualReplayBuffer": "sb3_fair.fair_qcm",
+    "FairPPO": "sb3_fair.fair_ppo",
     "FairQCM": "sb3_fair.fair_qcm",
     "RecurrentDQN": "sb3_fair.fair_qcm",
     "TabularFairQCM": "sb3_fair.fair_qcm",

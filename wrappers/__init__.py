@@ -8,6 +8,7 @@ from sb3_fair.wrappers.desired_return import DesiredReturn, VecDesiredReturn
 from sb3_fair.wrappers.disparity import VecDisparity
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.fmdp import FairMDP, VecFairMDP
+from sb3_fair.wrappers.group_label import GroupLabelObs, VecGroupLabelObs
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.memories import Memory, augment, make_memory
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
@@ -26,6 +27,7 @@ __all__ = [
     "FairEvent",
     "FairMDP",
     "FairnessScheme",
+    "GroupLabelObs",
     "GymnasiumVector",
     "Memory",
     "MemoryAugmentation",
@@ -36,6 +38,7 @@ __all__ = [
     "VecDisparity",
     "VecFairMDP",
     "VecFairnessScheme",
+    "VecGroupLabelObs",
     "VecMemoryAugmentation",
     "VecScalarise",
     "VecVectorReward",

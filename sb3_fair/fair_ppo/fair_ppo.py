@@ -1,0 +1,570 @@
+"""How does PPO pay for what sets its groups apart?"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import obs_as_tensor
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.extra_critic import gae, steps_of
+from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
+from sb3_fair.fair_ppo.coefficient import Coefficient
+from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
+from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Mode, find_labels
+from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
+from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
+from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
+from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
+from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.validation import number, one_of
+
+SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
+Prosp: TypeAlias = Literal["state_cost", "advantage_clip", "critic_loss"]
+COSINE_EVERY = 10
+"""Updates between two looks at the gradient of the actor."""
+COSINE_STEPS = 4096
+"""Transitions that one looks at, about."""
+
+
+class FairPPO(PPO):
+    """PPO whose agents also pay for the disparity of their world: what groups earned so far, and what they may expect.
+
+    ::
+
+        venv = HarvestVecEnv(8, seed=0)
+        model = FairPPO("GroupedPolicy", venv, alpha=1.0, policy_kwargs={"group_index": 2}, seed=0).learn(3_000_000)
+
+    Paper: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953),
+    which adds lambda * (alpha * D_retro + beta * D_prosp) to the loss. D_retro is a disparity of past rewards and
+    D_prosp one of the critic's values; neither depends on the actor's parameters, so that the gradient of that term
+    leaves the actor alone. Here every agent maximises its own return less the *expected* penalty of its whole world, by
+    the policy gradient::
+
+        E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
+
+    One unit of an agent's own reward changes D by at most one unit: at lambda * alpha = 1 what an agent of the
+    better-off group gains is cancelled, and what one of the other group gains counts twice. With alpha = beta = 0 it is
+    SB3's PPO number for number.
+
+    The environment tells who belongs to which group: a VecEnv by arrays ``slot_group``, ``slot_lf``, ``slot_world``,
+    ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``), or ``group_fn`` does.
+
+    Penalties are discounted as rewards are, so that their sum is not quite that of an episode: ``penalty_gamma=1``
+    weighs all steps alike. Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and
+    per agent in shares of its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the
+    mean returns of the groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth
+    update ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
+
+    :param policy: ``"GroupedPolicy"`` (networks of its own for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
+        ``"MultiInputPolicy"``, or a class
+    :param env: a VecEnv with one slot per agent, or anything whose steps tell a group; a registered ID, a Gymnasium env
+        or a VecEnv
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param n_steps: steps of every environment per rollout
+    :param batch_size: steps per minibatch, for the penalty critic too
+    :param n_epochs: passes over a rollout, for the penalty critic too
+    :param gamma: discount factor
+    :param gae_lambda: of the generalised advantage estimates, of the penalty too
+    :param clip_range: of the policy; a number or a function of the remaining progress
+    :param clip_range_vf: of the value function; None: no clipping
+    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
+    :param ent_coef: weight of the entropy
+    :param vf_coef: weight of the value loss
+    :param max_grad_norm: largest norm of the gradient
+    :param use_sde: whether to explore with state-dependent noise
+    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
+    :param rollout_buffer_class: a subclass of ``PenaltyRolloutBuffer``; None: the one that fits the observations
+    :param rollout_buffer_kwargs: further arguments of the rollout buffer
+    :param target_kl: no further epochs where the policy moved more than this; None: no limit
+    :param stats_window_size: episodes that ``rollout/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the networks now
+    :param fairness: who is compared: ``"dp"`` (demographic parity) all members of two groups in a world, ``"csp"``
+        (conditional statistical parity) those with the same legitimate factor, ``"cf"`` (counterfactual fairness) an
+        agent and its twin in the other world
+    :param alpha: weight of the disparity of past rewards
+    :param beta: weight of the disparity of values
+    :param lam: weight of both: a number; ``"auto"``: last loss / penalty, at most ``lam_max``; ``"dual"``: rises while
+        D_norm is above ``lam_target`` and falls while it is below
+    :param retro: how past rewards are paid for: ``"telescoped"`` by what a step adds to D, ``"terminal"`` by D at the
+        end, ``"linear"`` by the difference of the groups' mean rewards, ``"own_reweight"`` by a share of one's own
+        reward, ``"constant"`` not at all (the loss as printed in the paper; D is logged)
+    :param prosp: how values are paid for: ``"state_cost"`` by states with unequal values, ``"advantage_clip"`` by
+        advantages, where D_norm is above ``threshold`` or grows there, ``"critic_loss"`` by the critic's loss, which
+        reaches the actor only if both share their hidden layers
+    :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
+    :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
+    :param include_cross_lf: with ``"csp"``, whether those with different legitimate factors are compared too
+    :param g: of ``"own_reweight"``: from rewards so far (``"running"``) or an average over episodes (``"episode"``)
+    :param stream: ``"advantage"``: penalties have a critic and advantages of their own, values stay expected returns;
+        ``"reward"``: they are part of the reward
+    :param penalty_gamma: discount factor of the penalties with ``"advantage"``; None: ``gamma``
+    :param threshold: D_norm that ``"advantage_clip"`` lets pass
+    :param lam_eta: step of ``"dual"``
+    :param lam_target: D_norm that ``"dual"`` aims at
+    :param lam_max: largest lambda of ``"auto"`` and ``"dual"``
+    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``
+    :param mode: ``"population"``: slots are agents that are compared; ``"streaming"``: each slot serves individuals one
+        after the other, whose groups are compared; None: streaming if a label changes inside an episode
+    :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
+        e.g. ``{"hidden": (64, 64)}``
+    :raises ValueError: if an argument is not allowed; in training, if labels are missing or name one group alone
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        **PPO.policy_aliases,
+        "GroupedPolicy": GroupedActorCriticPolicy,
+    }
+    rollout_buffer: PenaltyRolloutBuffer
+
+    def __init__(
+        self,
+        policy: str | type[ActorCriticPolicy],
+        env: GymEnv | str | None,
+        learning_rate: float | Schedule = 3e-4,
+        n_steps: int = 2048,
+        batch_size: int = 64,
+        n_epochs: int = 10,
+        gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        clip_range: float | Schedule = 0.2,
+        clip_range_vf: float | Schedule | None = None,
+        normalize_advantage: bool = True,
+        ent_coef: float = 0.0,
+        vf_coef: float = 0.5,
+        max_grad_norm: float = 0.5,
+        use_sde: bool = False,
+        sde_sample_freq: int = -1,
+        rollout_buffer_class: type[RolloutBuffer] | None = None,
+        rollout_buffer_kwargs: dict[str, Any] | None = None,
+        target_kl: float | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
+        *,
+        fairness: Literal["dp", "csp", "cf"] = "dp",
+        alpha: float = 0.0,
+        beta: float = 0.0,
+        lam: float | Literal["auto", "dual"] = 1.0,
+        retro: Retro = "telescoped",
+        prosp: Prosp = "state_cost",
+        sign: Literal["absolute", "one_sided"] = "absolute",
+        aggregate: Literal["pairs", "group_mean"] = "pairs",
+        include_cross_lf: bool = False,
+        g: Literal["running", "episode"] = "running",
+        stream: Literal["advantage", "reward"] = "advantage",
+        penalty_gamma: float | None = None,
+        threshold: float = 0.05,
+        lam_eta: float = 0.05,
+        lam_target: float = 0.05,
+        lam_max: float = 10.0,
+        group_fn: GroupFunction | None = None,
+        mode: Mode | None = None,
+        critic_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        if env is None and _init_setup_model:
+            raise ValueError("env must be given unless the model is loaded")
+        super().__init__(
+            policy,
+            env,  # type: ignore[arg-type]  # None: to be loaded
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            clip_range=clip_range,
+            clip_range_vf=clip_range_vf,
+            normalize_advantage=normalize_advantage,
+            ent_coef=ent_coef,
+            vf_coef=vf_coef,
+            max_grad_norm=max_grad_norm,
+            use_sde=use_sde,
+            sde_sample_freq=sde_sample_freq,
+            rollout_buffer_class=rollout_buffer_class,
+            rollout_buffer_kwargs=rollout_buffer_kwargs,
+            target_kl=target_kl,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=False,
+        )
+        self.fairness = fairness
+        self.alpha = alpha
+        self.beta = beta
+        self.lam = lam
+        self.retro = retro
+        self.prosp = prosp
+        self.sign = sign
+        self.aggregate = aggregate
+        self.include_cross_lf = include_cross_lf
+        self.g = g
+        self.stream = stream
+        self.penalty_gamma = penalty_gamma
+        self.threshold = threshold
+        self.lam_eta = lam_eta
+        self.lam_target = lam_target
+        self.lam_max = lam_max
+        self.group_fn = group_fn
+        self.mode = mode
+        self.critic_kwargs = dict(critic_kwargs or {})
+        self.labels: Labels | None = None
+        self.penalised_rollouts = 0
+        self._settings: dict[str, Any] = {}
+        self._has_critic = False
+        self._compared = False
+        self._last_loss: float | None = None
+        self._populations: list[Population] = []
+        if _init_setup_model:
+            self._setup_model()
+
+    # ---------------------------------------------------------------- set up
+
+    def _setup_model(self) -> None:
+        self._set_up_penalties()
+        if self.rollout_buffer_class is None:
+            keyed = isinstance(self.observation_space, spaces.Dict)
+            self.rollout_buffer_class = PenaltyDictRolloutBuffer if keyed else PenaltyRolloutBuffer
+        super()._setup_model()
+        self.rollout_buffer.settle = self._settle
+        if getattr(self, "rng", None) is None:  # a loaded one goes on
+            self.rng = np.random.default_rng(self.seed)
+        self.penalty_critic: PenaltyCritic | None = None
+        if self._has_critic:
+            self._build_critic()
+        if self.beta and self.prosp == "critic_loss" and not _has_trunk(self.policy):
+            warnings.warn(
+                "prosp='critic_loss' only biases the critic unless actor and critic share their hidden layers: take "
+                "policy_kwargs={'shared_trunk': True, ...} with 'GroupedPolicy', or another prosp",
+                stacklevel=3,
+            )
+
+    def _set_up_penalties(self) -> None:
+        """What the settings say, which may be changed between rollouts; what was learned stays where they did not."""
+        self._check_arguments()
+        disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
+        kinds: dict[str, tuple[Any, ...]] = {
+            "retrospective": (Retrospective, self.retro, disparity, self.g),
+            "coefficient": (Coefficient, self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max),
+        }
+        self.retrospective: Retrospective
+        self.coefficient: Coefficient
+        self.disparity = disparity
+        for name, (kind, *settings) in kinds.items():
+            if self._settings.get(name) != settings:
+                setattr(self, name, kind(*settings))
+                self._settings[name] = settings
+
+    def _check_arguments(self) -> None:
+        for name in ("alpha", "beta", "threshold"):
+            if number(name, getattr(self, name)) < 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
+        one_of("prosp", self.prosp, ("state_cost", "advantage_clip", "critic_loss"))
+        one_of("stream", self.stream, ("advantage", "reward"))
+        if self.mode is not None:
+            one_of("mode", self.mode, ("population", "streaming"), "None")
+        if self.penalty_gamma is not None and not 0 <= number("penalty_gamma", self.penalty_gamma) <= 1:
+            raise ValueError(f"penalty_gamma must be between 0 and 1, or None, got {self.penalty_gamma!r}")
+        buffer_class = self.rollout_buffer_class
+        if buffer_class is not None and not issubclass(buffer_class, PenaltyRolloutBuffer):
+            raise ValueError(f"rollout_buffer_class must be a subclass of PenaltyRolloutBuffer, got {buffer_class!r}")
+
+    def _build_critic(self) -> PenaltyCritic:
+        policy = self.policy
+        n_groups = len(policy.networks) if isinstance(policy, GroupedActorCriticPolicy) else 1
+        settings = {"seed": self.seed, "device": self.device, **self.critic_kwargs}
+        self.penalty_critic = PenaltyCritic(self.observation_space, n_groups, self._groups, **settings)
+        self._has_critic = True
+        return self.penalty_critic
+
+    def _groups(self, obs: Any) -> NDArray[np.int64]:
+        assert isinstance(self.policy, GroupedActorCriticPolicy)
+        groups: NDArray[np.int64] = self.policy.groups(obs_as_tensor(obs, self.device)).cpu().numpy()
+        return groups
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        names = [] if self.penalty_critic is None else self.penalty_critic.state_names()
+        return [*state_dicts, *(f"penalty_critic.{name}" for name in names)], variables
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_populations", "_told"]
+
+    # ---------------------------------------------------------------- learning
+
+    @property
+    def acts(self) -> bool:
+        """Whether anything but PPO's loss is asked for."""
+        return self.alpha > 0 or self.beta > 0
+
+    def learn(
+        self: SelfFairPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str = "FairPPO",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfFairPPO:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
+        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        begins = reset_num_timesteps or self._last_obs is None or self.labels is None
+        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        if begins:
+            assert self.env is not None
+            self.labels = find_labels(self.env, self.group_fn, self.mode)
+            self.labels.begin()
+            self.retrospective.restart()
+        return prepared
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on; see SB3's ``set_env``."""
+        super().set_env(env, force_reset)
+        self.labels = None
+
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """A rollout, priced; see SB3's ``collect_rollouts``."""
+        self._set_up_penalties()
+        self._populations = []
+        self._told = _Told(env)
+        told: Any = self._told
+        complete = super().collect_rollouts(told, callback, rollout_buffer, n_rollout_steps)
+        if not complete and self.labels is not None and self._populations:
+            self._look_back(len(self._populations))  # a later call goes on in the middle of these episodes
+        return complete
+
+    def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
+        super()._update_info_buffer(infos, dones)
+        if self.labels is None or dones is None:
+            return
+        try:
+            self._populations.append(self.labels.at(infos, self._last_obs, dones))
+        except ValueError as error:
+            self._do_without(error)
+            return
+        rewards = self._told.rewards
+        scale: Any = 1.0
+        normalizer = self._vec_normalize_env
+        if normalizer is not None and normalizer.norm_reward:
+            rewards = normalizer.get_original_reward()
+            scale = 1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon)
+        self.rollout_buffer.note(reward=rewards, reward_scale=scale, done=dones)
+        self.rollout_buffer.note_truncations(infos, dones)
+
+    def _do_without(self, error: ValueError) -> None:
+        """Goes on without labels if they were for the logs alone."""
+        if self.acts:
+            raise error
+        self.labels = None
+
+    def _look_back(self, n_steps: int) -> NDArray[np.float64]:
+        """Penalty rewards (n_steps, n_envs) for rewards of the past, for k = 1 and in their units."""
+        assert self.labels is not None
+        rewards, dones = (self.rollout_buffer.columns[name][:n_steps] for name in ("reward", "done"))
+        penalties = self.retrospective(rewards, self._populations, dones > 0, self.labels.streaming)
+        return -penalties * rewards if self.retrospective.reweights else penalties
+
+    def _settle(self, last_values: th.Tensor) -> None:
+        """Prices the steps of a full rollout: r -> r + F, or A -> A + A_F."""
+        if self.labels is None:
+            return
+        buffer, streaming = self.rollout_buffer, self.labels.streaming
+        scale, dones = buffer.columns["reward_scale"], buffer.columns["done"] > 0
+        try:
+            penalties = self._look_back(buffer.buffer_size)
+            worth = value_disparity(
+                buffer.values / scale, self._populations, self.disparity, self.retrospective.scale, streaming
+            )
+        except ValueError as error:
+            self._do_without(error)
+            return
+        self._require_groups(streaming)
+        past = self.retrospective.past
+        self.coefficient.update(past.normalised, float(worth.normalised.mean()), self._last_loss)
+        self.logger.record("fair/D_retro", past.disparity)
+        self.logger.record("fair/D_norm", past.normalised)
+        self.logger.record("fair/D_prosp", float(worth.disparity.mean()))
+        self.logger.record("fair/lambda", self.coefficient.value)
+        for group, mean in past.returns.items():
+            self.logger.record(f"fair/return_{group}", mean)
+        pays = 0.0 if self.retro == "constant" else self.coefficient.retrospective
+        expects = self.coefficient.prospective
+        penalties = pays * penalties
+        if expects and self.prosp == "state_cost":
+            penalties += expects * state_cost(worth.disparity, self.gamma)
+            pays += expects
+        if expects and self.prosp == "advantage_clip":
+            last = None
+            if not streaming:  # who comes next in a stream is not known
+                values = last_values.cpu().numpy().reshape(1, -1) / scale[-1]
+                last = value_disparity(values, self._populations[-1:], self.disparity, self.retrospective.scale)
+                last = last.normalised[0]
+            buffer.columns[BONUS] = expects * advantage_clip(worth.normalised, dones, last, self.threshold)
+        if pays:
+            self._charge(penalties * scale)
+
+    def _charge(self, penalties: NDArray[np.float64]) -> None:
+        """Lets penalty rewards (T, n_envs), in units of the rewards in the buffer, into rewards or advantages."""
+        buffer = self.rollout_buffer
+        ends: Any = self._last_episode_starts
+        if self.stream == "reward":
+            buffer.rewards += penalties.astype(np.float32)
+            nothing = np.zeros_like(penalties)
+            buffer.in_rewards = True
+            buffer.penalties = gae(
+                penalties, nothing, nothing[0], ends, buffer.episode_starts, self.gamma, self.gae_lambda
+            )
+            return
+        critic = self.penalty_critic or self._build_critic()
+        gamma = self.gamma if self.penalty_gamma is None else self.penalty_gamma
+        credit = critic.judge(buffer, penalties, self._last_obs, ends, gamma, self.gae_lambda)
+        critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
+        buffer.penalties = credit.advantages
+
+    def _require_groups(self, streaming: bool) -> None:
+        """Nothing.
+
+        :raises ValueError: if the first rollout compared nobody, so that nothing will ever be paid
+        """
+        if self._compared or streaming or not self.acts:
+            return
+        groups = {group for population in self._populations for group in population.groups.tolist()}
+        if len(groups) < 2:
+            raise ValueError(
+                f"group must have at least two labels among the slots, got {sorted(groups)} only in the first rollout; "
+                "mode='streaming' compares individuals that come one after the other"
+            )
+        self._compared = True
+
+    def train(self) -> None:
+        """Updates the policy with the last rollout."""
+        buffer = self.rollout_buffer
+        bonus = BONUS in buffer.columns
+        if bonus or buffer.penalties is not None:
+            self._record_penalties()
+        k = self.coefficient.prospective if self.labels is not None and self.prosp == "critic_loss" else 0.0
+        normalizes = buffer.normalizes = self.normalize_advantage
+        self.normalize_advantage = normalizes and not bonus
+        try:
+            with also_minimised(self.policy.optimizer, self._critic_loss(k)) if k else nullcontext():
+                super().train()
+        finally:
+            self.normalize_advantage = normalizes
+        logs = self.logger.name_to_value
+        self._last_loss = (
+            logs["train/policy_gradient_loss"]
+            + self.ent_coef * logs["train/entropy_loss"]
+            + self.vf_coef * logs["train/value_loss"]
+        )
+
+    def _critic_loss(self, k: float) -> Callable[[], th.Tensor]:
+        """k D(V) / m, the mean over complete steps of all slots that are drawn anew for every minibatch."""
+        assert self.labels is not None
+        buffer, populations, streaming = self.rollout_buffer, self._populations, self.labels.streaming
+        observations: Any = buffer.observations
+        observations = dict(observations) if isinstance(observations, dict) else observations  # PPO flattens them
+        n_steps = min(max(self.batch_size // self.n_envs, 1), buffer.buffer_size)
+
+        def loss() -> th.Tensor:
+            steps = np.sort(self.rng.choice(buffer.buffer_size, n_steps, replace=False))
+            values = self.policy.predict_values(self._observed(observations, steps)).reshape(n_steps, -1)
+            slopes = critic_slopes(
+                values.detach().cpu().numpy(), [populations[step] for step in steps], self.disparity, streaming
+            )
+            return k * (th.as_tensor(slopes).to(values) * values).sum()
+
+        return loss
+
+    def _observed(self, observations: Any, steps: NDArray[np.int64]) -> Any:
+        """Observations (T, n, ...) of some steps as one batch of tensors."""
+        if isinstance(observations, dict):
+            chosen: Any = {key: value[steps].reshape(-1, *value.shape[2:]) for key, value in observations.items()}
+        else:
+            chosen = observations[steps].reshape(-1, *observations.shape[2:])
+        return obs_as_tensor(chosen, self.device)
+
+    def _record_penalties(self) -> None:
+        """What of the advantages is due to penalties, and how far they turn the actor's gradient."""
+        buffer = self.rollout_buffer
+        paid: Any = 0.0 if buffer.penalties is None else buffer.penalties
+        whole = th.as_tensor(buffer.advantages, device=self.device)
+        plain = th.as_tensor(buffer.advantages - paid, device=self.device, dtype=whole.dtype)
+        if self.normalize_advantage:
+            plain, whole = (plain - plain.mean()) / (whole.std() + 1e-8), normalized(whole.flatten()).view_as(whole)
+        if BONUS in buffer.columns:
+            whole = whole + th.as_tensor(buffer.columns[BONUS], device=self.device, dtype=whole.dtype)
+        due = (whole - plain).var()
+        self.logger.record("fair/penalty_share", float(due / (due + plain.var() + 1e-12)))
+        if self.penalised_rollouts % COSINE_EVERY == 0:
+            self.logger.record("fair/actor_cosine", self._cosine(plain, whole))
+        self.penalised_rollouts += 1
+
+    def _cosine(self, plain: th.Tensor, whole: th.Tensor) -> float:
+        """Cosine between the actor's gradients of two kinds of advantages (T, n)."""
+        buffer = self.rollout_buffer
+        n_steps = min(max(COSINE_STEPS // self.n_envs, 1), buffer.buffer_size)
+        steps = np.linspace(0, buffer.buffer_size - 1, n_steps).astype(np.int64)
+        actions = th.as_tensor(buffer.actions[steps].reshape(-1, buffer.action_dim), device=self.device)
+        if isinstance(self.action_space, spaces.Discrete):
+            actions = actions.long().flatten()
+        self.policy.set_training_mode(False)
+        observations = self._observed(buffer.observations, steps)
+        kinds = plain[steps].flatten(), whole[steps].flatten()
+        without, within = actor_gradients(self.policy, observations, actions, *kinds)
+        return float(th.cosine_similarity(without, within, dim=0))
+
+
+class _Told:
+    """An environment whose rewards are kept, since SB3 adds the values of truncated episodes to them in place."""
+
+    def __init__(self, venv: VecEnv) -> None:
+        self.venv = venv
+        self.rewards: NDArray[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.venv, name)
+
+    def step(self, actions: NDArray[Any]) -> Any:
+        step = self.venv.step(actions)
+        self.rewards = np.array(step[1], dtype=np.float64)
+        return step
+
+
+def _has_trunk(policy: ActorCriticPolicy) -> bool:
+    """Whether actor and critic share parameters."""
+    if isinstance(policy, GroupedActorCriticPolicy):
+        return policy.shared_trunk or any(_has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
+    return policy.share_features_extractor and any(True for _ in policy.features_extractor.parameters())

@@ -1,0 +1,81 @@
+"""What penalties does every group have to expect?"""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from torch import nn
+
+from sb3_fair.common.columns import ColumnRolloutBuffer
+from sb3_fair.common.extra_critic import Credit, ExtraCritic
+
+
+class PenaltyCritic(nn.Module):
+    """An :class:`ExtraCritic` per group, each for the observations of its own group.
+
+    :param observation_space: that of the policy
+    :param n_groups: number of critics
+    :param groups: observations (n, ...) -> groups (n,); not asked if there is one critic
+    :param seed: of the first critic; the next ones count on. None: PyTorch's current one for all
+    :param settings: further arguments of :class:`ExtraCritic`
+    """
+
+    def __init__(
+        self,
+        observation_space: spaces.Space,
+        n_groups: int,
+        groups: Callable[[Any], NDArray[np.int64]],
+        seed: int | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__()
+        self.groups = groups
+        self.members = nn.ModuleList(
+            ExtraCritic(observation_space, seed=None if seed is None else seed + index, **settings)
+            for index in range(n_groups)
+        )
+
+    def _parts(self, obs: Any) -> list[tuple[ExtraCritic, NDArray[np.int64]]]:
+        """The critics and the rows of the observations that are theirs."""
+        n = len(next(iter(obs.values()))) if isinstance(obs, dict) else len(obs)
+        groups = self.groups(obs) if len(self.members) > 1 else np.zeros(n, dtype=np.int64)
+        parts = [(cast(ExtraCritic, member), np.flatnonzero(groups == g)) for g, member in enumerate(self.members)]
+        return [(member, rows) for member, rows in parts if len(rows)]
+
+    def values(self, obs: Any) -> NDArray[np.float32]:
+        """Expected discounted sum of the penalty rewards from each of a batch of observations on, (n,)."""
+        parts = self._parts(obs)
+        values = np.empty(sum(len(rows) for _, rows in parts), dtype=np.float32)
+        for member, rows in parts:
+            values[rows] = member.values(_take(obs, rows))
+        return values
+
+    def judge(
+        self,
+        buffer: ColumnRolloutBuffer,
+        signal: NDArray[np.float64],
+        last_obs: Any,
+        last_dones: NDArray[np.bool_],
+        gamma: float,
+        gae_lambda: float,
+    ) -> Credit:
+        """See :meth:`ExtraCritic.judge`."""
+        one = cast(ExtraCritic, self)  # of a critic it needs the values alone
+        return ExtraCritic.judge(one, buffer, signal, last_obs, last_dones, gamma, gae_lambda)
+
+    def fit(self, observations: Any, returns: NDArray[Any], epochs: int, batch_size: int) -> None:
+        """Moves every critic towards the ``returns`` (n,) of its own group."""
+        for member, rows in self._parts(observations):
+            member.fit(_take(observations, rows), returns[rows], epochs, batch_size)
+
+    def state_names(self) -> list[str]:
+        """What of it belongs into a saved model, as attributes."""
+        return [f"members.{index}{part}" for index in range(len(self.members)) for part in ("", ".optimizer")]
+
+
+def _take(observations: Any, rows: NDArray[np.int64]) -> Any:
+    if isinstance(observations, dict):
+        return {key: value[rows] for key, value in observations.items()}
+    return observations[rows]

@@ -1,0 +1,142 @@
+"""What happens to the disparity of a population while the rewards of some steps come in?"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
+from sb3_fair.fairness.blocks import Blocks
+from sb3_fair.fairness.populations import Disparity, Population
+
+
+class Standing(NamedTuple):
+    """What the slots of a population have.
+
+    :param cumulated: (S,) rewards of the running episode
+    :param latest: (S,) return of the latest episode, NaN before one ended
+    """
+
+    cumulated: Array
+    latest: Array
+
+
+class PopulationRun:
+    """t steps of one population, all inside episodes but for the last, in which some may end.
+
+    :param disparity: D
+    :param opening: before the steps; None: all episodes begin
+    :param rewards: (t, S)
+    :param populations: t times the same one
+    """
+
+    def __init__(
+        self, disparity: Disparity, opening: Standing | None, rewards: Array, populations: Sequence[Population]
+    ) -> None:
+        self.disparity, self.rewards, self.population = disparity, rewards, populations[0]
+        slots = rewards.shape[1]
+        self.opening = opening or Standing(np.zeros(slots), np.full(slots, np.nan))
+        self.cumulated = self.opening.cumulated + np.cumsum(rewards, axis=0)
+
+    @cached_property
+    def disparities(self) -> Array:
+        """D (t + 1, S) of each slot's world, before the first step and after each."""
+        figures = np.concatenate([self.opening.cumulated[None], self.cumulated])
+        return self.population.spread(self.disparity(figures, self.population))
+
+    @cached_property
+    def last_disparity(self) -> Array:
+        """D (S,) after the last step."""
+        if "disparities" in vars(self):
+            return self.disparities[-1]
+        return self.population.spread(self.disparity(self.cumulated[-1], self.population))
+
+    def envy(self, averages: Averages | None) -> Array:
+        """g (t, S) of the cumulated rewards; of groups with an average, that."""
+        running = self.disparity.envy(self.cumulated, self.population)
+        if averages is None:
+            return running
+        blocks = self._blocks
+        table = averages.look_up(self._group_names)[blocks.which_key]
+        of_group = blocks.scatter(table[np.arange(len(table))[:, None], blocks.belongs.argmax(axis=-1)])
+        return np.where(np.isnan(of_group), running, of_group)
+
+    def linear(self, averages: Averages) -> Array:
+        """F (t, S): minus the growth of the gaps' lead, by the averages' signs, else by those of the running gaps."""
+        blocks = self._blocks
+        known = averages.look_up(self._pair_names)[blocks.which_key]
+        leads = self.disparity.leads(np.where(np.isnan(known), blocks.gaps(self.cumulated), known))
+        growth = (leads * blocks.larger * blocks.gaps(self.rewards)).sum(axis=(-2, -1)) / 2
+        return -self.population.spread(self.disparity.tell(blocks, growth, self.population))
+
+    def episodes(self, ended: NDArray[np.bool_]) -> Episodes:
+        """Those of the slots (S,) that end theirs with the last step."""
+        population, returns = self.population, self.cumulated[-1]
+        worlds, slots, which = np.unique(population.world_index[ended], return_index=True, return_inverse=True)
+        members = {label: ended & (population.group == label) for label in population.groups.tolist()}
+        return Episodes(
+            disparity=self.last_disparity[ended][slots],
+            size=self.disparity.size(population)[worlds],
+            level=np.bincount(which, np.abs(returns[ended])) / np.bincount(which),
+            returns={label: returns[which] for label, which in members.items() if which.any()},
+        )
+
+    def gaps(self, ended: NDArray[np.bool_]) -> Named:
+        """Differences of mean returns between two groups, by (legitimate factor, group, group), where episodes ended.
+
+        Of slots that go on, the return of the episode before stands in, or what they have, if it is their first.
+
+        :param ended: (S,)
+        """
+        blocks, returns = self._blocks, self._returns(ended)
+        known = self._concerned(ended)[:, None, None] & (blocks.sizes[:, :, None] > 0) & (blocks.sizes[:, None, :] > 0)
+        return Named(self._pair_names, blocks.which_key, np.where(known, blocks.gaps(returns), np.nan))
+
+    def envies(self, ended: NDArray[np.bool_]) -> Named:
+        """Mean envy of a group's members by the same returns, by (legitimate factor, group)."""
+        blocks = self._blocks
+        means = blocks.means(self.disparity.envy(self._returns(ended), self.population))
+        known = self._concerned(ended)[:, None] & (blocks.sizes > 0)
+        return Named(self._group_names, blocks.which_key, np.where(known, means, np.nan))
+
+    def closing(self, ended: NDArray[np.bool_]) -> Standing:
+        """After the steps, with new episodes where some ended (S,)."""
+        return Standing(np.where(ended, 0.0, self.cumulated[-1]), self._latest(ended))
+
+    def _latest(self, ended: NDArray[np.bool_]) -> Array:
+        return np.where(ended, self.cumulated[-1], self.opening.latest)
+
+    def _returns(self, ended: NDArray[np.bool_]) -> Array:
+        latest = self._latest(ended)
+        return np.where(np.isnan(latest), self.cumulated[-1], latest)
+
+    def _concerned(self, ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(B,) blocks with a slot whose episode ended."""
+        members = ended[self._blocks.members] & (self._blocks.belongs.sum(axis=-1) > 0)
+        concerned: NDArray[np.bool_] = np.any(members, axis=-1)
+        return concerned
+
+    @property
+    def _blocks(self) -> Blocks:
+        return self.disparity.means(self.population)
+
+    @property
+    def _group_names(self) -> Ints:
+        """(L, G, 2) legitimate factor and label."""
+        return np.stack(np.broadcast_arrays(self._blocks.keys[:, None], self._group_labels), axis=-1)
+
+    @property
+    def _pair_names(self) -> Ints:
+        """(L, G, G, 3) legitimate factor and both labels."""
+        keys, labels = self._blocks.keys[:, None, None], self._group_labels
+        return np.stack(np.broadcast_arrays(keys, labels[:, None], labels), axis=-1)
+
+    @property
+    def _group_labels(self) -> Ints:
+        """(G,) of the groups that the blocks compare, -1 for one that only fills up."""
+        labels = np.full(self._blocks.belongs.shape[-1], -1)
+        known = np.arange(2) if self.disparity.fairness == "cf" else self.population.groups
+        labels[: len(known)] = known
+        return labels

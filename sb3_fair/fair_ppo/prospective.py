@@ -1,0 +1,119 @@
+"""What do expected rewards cost, if their disparity has to be paid for?
+
+Values V stand where cumulated rewards stand in retrospect. Source: La Malfa et al., "Fairness Aware Reinforcement
+Learning via Proximal Policy Optimization" (arXiv 2502.03953); ``advantage_clip`` takes the form of Yu et al., "Policy
+Optimization with Advantage Regularization for Long-Term Fairness in Decision Systems" (NeurIPS 2022).
+
+-k (gamma D(V_{t+1}) - D(V_t)) is not among the modes: as a potential-based shaping of rewards it leaves the best policy
+as it is (Ng et al., ICML 1999).
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fair_ppo.retrospective import check_shapes
+from sb3_fair.fair_ppo.stream_run import StreamRun
+from sb3_fair.fairness.populations import Disparity, Population
+
+Array: TypeAlias = NDArray[np.float64]
+
+
+class Future(NamedTuple):
+    """Disparity of the values of the states of a rollout, both (T, S), each slot with that of its world.
+
+    :param disparity: D of the values
+    :param normalised: D_norm = D / (m scale), 0 if the scale is
+    """
+
+    disparity: Array
+    normalised: Array
+
+
+def value_disparity(
+    values: ArrayLike,
+    populations: Sequence[Population],
+    disparity: Disparity,
+    scale: float,
+    streaming: bool = False,
+) -> Future:
+    """D with values in the place of cumulated rewards.
+
+    :param values: (T, S) of the states, in units of rewards
+    :param populations: T, the labels of each step
+    :param scale: of :class:`~sb3_fair.fair_ppo.retrospective.Retrospective`
+    :param streaming: True: abs(mean_U V - mean_S V) over the states of the rollout so far, slot by slot
+    :raises ValueError: if the shapes do not fit, or labels that D needs are missing
+    """
+    values = np.asarray(values, dtype=np.float64)
+    check_shapes("values", values, populations)
+    if streaming:
+        stream = StreamRun(disparity, None, values, populations)
+        found, size = stream.mean_gaps(), stream.sizes()
+    else:
+        found, size = np.empty_like(values), np.empty_like(values)
+        for population, steps in _same(populations):
+            found[steps] = population.spread(disparity(values[steps], population))
+            size[steps] = population.spread(disparity.size(population))
+    matters = (size > 0) & (scale > 0)
+    return Future(found, np.divide(found, size * scale, out=np.zeros_like(found), where=matters))
+
+
+def state_cost(disparities: Array, gamma: float) -> Array:
+    """Penalty rewards (T, S) for k = 1: -(1 - gamma) D, which sum to -D if D stays as it is for ever."""
+    return -(1 - gamma) * disparities
+
+
+def advantage_clip(
+    normalised: Array, dones: ArrayLike, last_normalised: ArrayLike | None = None, threshold: float = 0.05
+) -> Array:
+    """What is added to normalised advantages (T, S), for k = 1.
+
+    min(0, w - D_t) + [D_t > w] min(0, D_t - D_{t+1}), where the second is 0 at the end of an episode.
+
+    :param normalised: (T, S) D_norm of the values
+    :param dones: (T, S) whether a step ended its slot's episode
+    :param last_normalised: (S,) D_norm of the states after the last step; None: as in the last step
+    :param threshold: w
+    """
+    last = normalised[-1] if last_normalised is None else np.asarray(last_normalised, dtype=np.float64)
+    following = np.concatenate([normalised[1:], [last]])
+    worsening = (normalised > threshold) & ~np.asarray(dones, dtype=bool)
+    clipped: Array = np.minimum(0.0, threshold - normalised)
+    return clipped + np.where(worsening, np.minimum(0.0, normalised - following), 0.0)
+
+
+def critic_slopes(
+    values: ArrayLike, populations: Sequence[Population], disparity: Disparity, streaming: bool = False
+) -> Array:
+    """Gradient (T, S), by V, of the mean of D(V) / m over all worlds and steps.
+
+    D is made of straight pieces through 0, so that ``(slopes * values).sum()`` is that mean itself: as a loss on a
+    tensor of values it has the right size and the right gradient.
+
+    :param values: (T, S) of some states
+    :param populations: T, their labels
+    :param streaming: True: of abs(mean_U V - mean_S V) over these T states, slot by slot
+    :raises ValueError: if the shapes do not fit, or labels that D needs are missing
+    """
+    values = np.asarray(values, dtype=np.float64)
+    check_shapes("values", values, populations)
+    if streaming:
+        return StreamRun(disparity, None, values, populations).mean_slopes()
+    slopes = np.empty_like(values)
+    for population, steps in _same(populations):
+        size = population.spread(np.maximum(disparity.size(population), 1)) * disparity.count(population)
+        slopes[steps] = disparity.slopes(values[steps], population) / size
+    return slopes / len(values)
+
+
+def _same(populations: Sequence[Population]) -> Iterator[tuple[Population, slice]]:
+    """Each stretch of steps with the same labels."""
+    start = 0
+    for _, stretch in groupby(populations, key=id):
+        members = list(stretch)
+        yield members[0], slice(start, start + len(members))
+        start += len(members)

@@ -1,0 +1,194 @@
+"""What do past rewards cost, if the disparity of their world has to be paid for?
+
+Source: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953).
+Its term in the loss is a number that no gradient passes through; these are rewards, which the policy gradient heeds.
+
+==================  ===============================================================================================
+mode                F_t for k = 1, the same for all agents of a world
+==================  ===============================================================================================
+``"telescoped"``    -(D_t - D_{t-1}), which sums to -D_T over an episode of T steps
+``"terminal"``      -D_T in the last step, else 0
+``"linear"``        minus the growth of D if its absolute values were differences of means with a fixed sign, that of
+                    an average over episodes: -sgn m (mean_U r_t - mean_S r_t)
+``"own_reweight"``  none: rewards become r_x (1 - k g_x), where g_x is the mean of sign(C_x - C_y) over those whom x
+                    is compared with
+``"constant"``      0, as in the paper, where D is only a number
+==================  ===============================================================================================
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, renewed
+from sb3_fair.fair_ppo.population_run import PopulationRun
+from sb3_fair.fair_ppo.stream_run import StreamRun
+from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.validation import one_of
+
+Retro: TypeAlias = Literal["telescoped", "terminal", "linear", "own_reweight", "constant"]
+Envy: TypeAlias = Literal["running", "episode"]
+Run: TypeAlias = PopulationRun | StreamRun
+
+
+class Past(NamedTuple):
+    """What the episodes that ended in the last rollout were like; without one, the latest; before, all so far.
+
+    :param disparity: mean of D at the end of episodes
+    :param normalised: mean of D_norm = D / (m scale)
+    :param returns: group label -> mean return of its members, of a stream: mean sum of the group's rewards
+    """
+
+    disparity: float
+    normalised: float
+    returns: Mapping[int, float]
+
+
+class Retrospective:
+    """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
+
+    Cumulated rewards C and disparities D go on over the border of two rollouts, and begin anew where an episode ends.
+    In a world whose slots' episodes do not end together, each slot begins anew on its own, and D changes only by what
+    rewards do to it.
+
+    :param retro: the mode
+    :param disparity: what D is; None: demographic parity
+    :param g: of ``"own_reweight"``: from the current C (``"running"``), or an average over episodes of the mean g of
+        the agent's group (``"episode"``; before one ended: from the current C)
+    :raises ValueError: if a name is unknown
+    """
+
+    def __init__(self, retro: Retro = "telescoped", disparity: Disparity | None = None, g: Envy = "running") -> None:
+        one_of("retro", retro, get_args(Retro))
+        one_of("g", g, get_args(Envy))
+        self.retro, self.g = retro, g
+        self.disparity = disparity or Disparity()
+        self.gaps, self.envies = Averages(), Averages()
+        self.past = Past(0.0, 0.0, {})
+        """Figures of the last rollout."""
+        self.scale = 0.0
+        """Exponential average over episodes of the mean of abs(R_x); before one ended: of what agents have so far."""
+        self._episodes_ended = False
+        self._kind: type[Run] | None = None
+        self._slots = 0
+        self._state: Any = None
+
+    @property
+    def reweights(self) -> bool:
+        """Whether the mode gives factors g, so that rewards become r (1 - k g), instead of penalty rewards F."""
+        return self.retro == "own_reweight"
+
+    def __call__(
+        self, rewards: ArrayLike, populations: Sequence[Population], dones: ArrayLike, streaming: bool = False
+    ) -> Array:
+        """F (T, S) of the next T steps for k = 1; of ``"own_reweight"`` the factors g (T, S).
+
+        :param rewards: (T, S), not normalised
+        :param populations: T, the labels of each step
+        :param dones: (T, S) whether a step ended its slot's episode
+        :param streaming: whether each slot is a stream of individuals
+        :raises ValueError: if the shapes do not fit, or labels that D needs are missing
+        """
+        rewards, dones = np.asarray(rewards, dtype=np.float64), np.asarray(dones, dtype=bool)
+        check_shapes("rewards", rewards, populations, dones)
+        kind: type[Run] = StreamRun if streaming else PopulationRun
+        if (kind, rewards.shape[1]) != (self._kind, self._slots):
+            self.restart()
+            self._kind, self._slots = kind, rewards.shape[1]
+        penalties = np.zeros_like(rewards)
+        ended: list[Episodes] = []
+        for steps in stretches(populations, dones, streaming):
+            run, last = kind(self.disparity, self._state, rewards[steps], populations[steps]), dones[steps][-1]
+            penalties[steps] = MODES[self.retro](self, run, last)
+            if last.any():
+                ended.append(run.episodes(last))
+                self._learn(run, last, ended[-1])
+            elif not self._episodes_ended:
+                so_far = run.episodes(np.ones_like(last))
+                self.scale = float(so_far.level.mean())
+            self._state = run.closing(last)
+        if ended or not self._episodes_ended:
+            self.past = summary(ended or [so_far], self.scale)
+        return penalties
+
+    def restart(self) -> None:
+        """All slots begin new episodes (the VecEnv was reset); averages over episodes stay."""
+        self._state = None
+
+    def _learn(self, run: Run, last: NDArray[np.bool_], ended: Episodes) -> None:
+        self.scale = renewed(self.scale if self._episodes_ended else None, ended.level)
+        self._episodes_ended = True
+        if self.retro == "linear":
+            self.gaps.learn(run.gaps(last))
+        elif self.reweights and self.g == "episode":
+            self.envies.learn(run.envies(last))
+
+
+def _telescoped(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+    return -np.diff(run.disparities, axis=0)
+
+
+def _terminal(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+    penalties = np.zeros_like(run.rewards)
+    if ended.any():
+        penalties[-1] = np.where(ended, -run.last_disparity, 0.0)
+    return penalties
+
+
+def _linear(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+    return run.linear(self.gaps)
+
+
+def _own_reweight(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+    return run.envy(self.envies if self.g == "episode" else None)
+
+
+def _constant(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+    return np.zeros_like(run.rewards)
+
+
+MODES: dict[str, Callable[[Retrospective, Run, NDArray[np.bool_]], Array]] = {
+    "telescoped": _telescoped,
+    "terminal": _terminal,
+    "linear": _linear,
+    "own_reweight": _own_reweight,
+    "constant": _constant,
+}
+
+
+def summary(episodes: Sequence[Episodes], scale: float) -> Past:
+    """Means over all of these episodes."""
+    disparity = np.concatenate([each.disparity for each in episodes])
+    size = np.concatenate([each.size for each in episodes])
+    labels = sorted({label for each in episodes for label in each.returns})
+    returns = {
+        label: float(np.concatenate([each.returns[label] for each in episodes if label in each.returns]).mean())
+        for label in labels
+    }
+    normalised = disparity / (size * scale) if scale > 0 else np.zeros_like(disparity)
+    return Past(float(disparity.mean()), float(normalised.mean()), returns)
+
+
+def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], streaming: bool = False) -> list[slice]:
+    """The steps cut after those that end an episode and, but for streams, before those with other labels."""
+    cuts = dones[:-1].any(axis=1)
+    if not streaming:
+        cuts = cuts | np.array([first is not second for first, second in pairwise(populations)], dtype=bool)
+    borders = [0, *(np.flatnonzero(cuts) + 1).tolist(), len(dones)]
+    return [slice(*border) for border in pairwise(borders)]
+
+
+def check_shapes(
+    name: str, figures: Array, populations: Sequence[Population], dones: NDArray[np.bool_] | None = None
+) -> None:
+    """Nothing.
+
+    :raises ValueError: if there is not one figure (T, S), population and end for each step and slot
+    """
+    shape = len(populations), len(populations[0]) if populations else 0
+    if not populations or figures.shape != shape or (dones is not None and dones.shape != shape):
+        shapes = f"{figures.shape}" if dones is None else f"{figures.shape} and dones {dones.shape}"
+        raise ValueError(f"{name} must have one entry per step and slot {shape}, got shape {shapes}")

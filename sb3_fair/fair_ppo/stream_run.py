@@ -1,0 +1,212 @@
+"""What happens to the disparity of streams of individuals while the rewards of some steps come in?"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
+from sb3_fair.fairness.blocks import gaps
+from sb3_fair.fairness.populations import Disparity, Population
+
+
+class Tally(NamedTuple):
+    """What the groups of S streams got in the running episode, by L legitimate factors and G groups.
+
+    :param factors: (L,) labels, rising; the first is -1, of nobody
+    :param groups: (G,) labels, rising; the first is -1, of nobody
+    :param sums: (S, L, G) rewards
+    :param counts: (S, L, G) steps
+    """
+
+    factors: Ints
+    groups: Ints
+    sums: Array
+    counts: Array
+
+    def extended(self, factors: Ints, groups: Ints) -> "Tally":
+        """With room for further labels."""
+        every_factor, every_group = np.union1d(self.factors, factors), np.union1d(self.groups, groups)
+        if len(every_factor) == len(self.factors) and len(every_group) == len(self.groups):
+            return self
+        rows = np.searchsorted(every_factor, self.factors)[:, None], np.searchsorted(every_group, self.groups)
+        wide = np.zeros((2, len(self.sums), len(every_factor), len(every_group)))
+        wide[(slice(None), slice(None), *rows)] = self.sums, self.counts
+        return Tally(every_factor, every_group, *wide)
+
+
+class StreamRun:
+    """t steps of S streams, all inside episodes but for the last, in which some may end.
+
+    D of a stream with two groups is (k_U + k_S) / 2 abs(C_U / k_U - C_S / k_S), where group g got C_g in k_g steps of
+    the episode so far; 0 while one had no step. Of ``"csp"`` it is summed over the values of the legitimate factor; of
+    more than two groups, all pairs are summed up and divided by the number of other groups that one has.
+
+    :param disparity: ``fairness``, ``include_cross_lf`` and ``sign`` of D
+    :param opening: before the steps; None: all episodes begin
+    :param rewards: (t, S)
+    :param populations: t, the labels of each step
+    :raises ValueError: if ``fairness`` is ``"cf"``, or ``"csp"`` without a legitimate factor
+    """
+
+    def __init__(
+        self, disparity: Disparity, opening: Tally | None, rewards: Array, populations: Sequence[Population]
+    ) -> None:
+        self.disparity, self.rewards = disparity, rewards
+        factor, group = stream_labels(disparity, populations)
+        steps, slots = rewards.shape
+        nobody = np.array([-1])
+        opening = opening or Tally(nobody, nobody, *np.zeros((2, slots, 1, 1)))
+        self.opening = opening.extended(np.unique(factor), np.unique(group))
+        self.factors, self.groups = self.opening.factors, self.opening.groups
+        self._own = (
+            *np.ogrid[:steps, :slots],
+            np.searchsorted(self.factors, factor),
+            np.searchsorted(self.groups, group),
+        )
+        come = np.zeros((steps, *self.opening.sums.shape))
+        come[self._own] = (factor >= 0) & (group >= 0)
+        self.counts = self.opening.counts + np.cumsum(come, axis=0)
+        self.sums = self.opening.sums + np.cumsum(come * rewards[..., None, None], axis=0)
+
+    @cached_property
+    def disparities(self) -> Array:
+        """D (t + 1, S), before the first step and after each."""
+        before = self._disparity(self.opening.sums, self.opening.counts)
+        return np.concatenate([before[None], self._disparity(self.sums, self.counts)])
+
+    @property
+    def last_disparity(self) -> Array:
+        """D (S,) after the last step."""
+        return self._disparity(self.sums[-1], self.counts[-1])
+
+    def envy(self, averages: Averages | None) -> Array:
+        """g (t, S): mean sign of the lead of a step's group over the others with a step; of groups with an average,
+        that."""
+        running = self._envies(self._gaps(self.sums, self.counts), self.counts)[self._own]
+        if averages is None:
+            return running
+        known = averages.look_up(self._group_names)[self._own[2:]]
+        return np.where(np.isnan(known), running, known)
+
+    def linear(self, averages: Averages) -> Array:
+        """F (t, S): minus the growth of the gaps' lead, by the averages' signs, else by those of the running gaps."""
+        known = averages.look_up(self._pair_names)
+        running = self._gaps(self.sums, self.counts)
+        leads = self.disparity.leads(np.where(np.isnan(known), running, known))
+        counts = self.counts
+        both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
+        shares = np.where(both, _weights(counts) / np.maximum(counts, 1)[..., :, None], 0.0)
+        return -self.rewards * (leads * shares).sum(axis=-1)[self._own] / self._others
+
+    def episodes(self, ended: NDArray[np.bool_]) -> Episodes:
+        """Those of the streams (S,) that end theirs with the last step; a group's sum of rewards is a return."""
+        sums, counts = self.sums[-1][ended], self.counts[-1][ended]
+        seen = counts > 0
+        by_group, present = sums.sum(axis=1), seen.any(axis=1)
+        return Episodes(
+            disparity=self.last_disparity[ended],
+            size=self._sizes(counts),
+            level=np.abs(sums).sum(axis=(1, 2)) / np.maximum(seen.sum(axis=(1, 2)), 1),
+            returns={
+                label: by_group[present[:, column], column]
+                for column, label in enumerate(self.groups.tolist())
+                if present[:, column].any()
+            },
+        )
+
+    def gaps(self, ended: NDArray[np.bool_]) -> Named:
+        """Differences of mean rewards between two groups, by (legitimate factor, group, group), where episodes ended.
+
+        :param ended: (S,)
+        """
+        sums, counts = self.sums[-1][ended], self.counts[-1][ended]
+        found = self._gaps(sums, counts)
+        seen = counts > 0
+        both = seen[..., :, None] & seen[..., None, :]
+        return self._named(self._pair_names, np.where(both, found, np.nan))
+
+    def envies(self, ended: NDArray[np.bool_]) -> Named:
+        """Envy of groups, by (legitimate factor, group)."""
+        sums, counts = self.sums[-1][ended], self.counts[-1][ended]
+        envies = np.where(counts > 0, self._envies(self._gaps(sums, counts), counts), np.nan)
+        return self._named(self._group_names, envies)
+
+    def _named(self, names: Ints, figures: Array) -> Named:
+        """Figures (n, L, ...) of streams."""
+        kinds = np.tile(np.arange(len(self.factors)), len(figures))
+        return Named(names, kinds, figures.reshape(-1, *figures.shape[2:]))
+
+    def mean_gaps(self) -> Array:
+        """The same as D (t, S) after each step, but of the groups' means alone, however many steps they had."""
+        found = self._gaps(self.sums, self.counts)
+        return (found * self.disparity.leads(found)).sum(axis=(-3, -2, -1)) / 2 / self._others
+
+    def mean_slopes(self) -> Array:
+        """Gradient (t, S), by the rewards, of the mean over streams of the last of :meth:`mean_gaps` / m."""
+        counts = self.counts[-1]
+        leads = self.disparity.leads(self._gaps(self.sums[-1], counts))
+        per_step = leads.sum(axis=-1) / np.maximum(counts, 1) / self._others / self._sizes(counts)[:, None, None]
+        _, slot, factor, group = self._own
+        return per_step[slot, factor, group] / len(counts)
+
+    def sizes(self) -> Array:
+        """m (t, S) after each step: 1 for each legitimate factor that came, if there are two groups."""
+        return self._sizes(self.counts)
+
+    def closing(self, ended: NDArray[np.bool_]) -> Tally:
+        """After the steps, with new episodes where some ended (S,)."""
+        goes_on = ~ended[:, None, None]
+        return self.opening._replace(sums=self.sums[-1] * goes_on, counts=self.counts[-1] * goes_on)
+
+    @property
+    def _others(self) -> int:
+        """Number of other groups that a group has, among those that occur."""
+        return max(int((self.groups >= 0).sum()) - 1, 1)
+
+    def _gaps(self, sums: Array, counts: Array) -> Array:
+        return gaps(sums / np.maximum(counts, 1), counts > 0)
+
+    def _disparity(self, sums: Array, counts: Array) -> Array:
+        found = self._gaps(sums, counts)
+        leads = self.disparity.leads(found)
+        return (found * leads * _weights(counts)).sum(axis=(-3, -2, -1)) / 2 / self._others
+
+    def _sizes(self, counts: Array) -> Array:
+        came = (counts > 0).any(axis=-1).sum(axis=-1)
+        return np.maximum(came, 1) * (self._others + 1) / 2
+
+    def _envies(self, found: Array, counts: Array) -> Array:
+        others = (counts > 0).sum(axis=-1, keepdims=True) - (counts > 0)
+        return self.disparity.leads(found).sum(axis=-1) / np.maximum(others, 1)
+
+    @property
+    def _group_names(self) -> Ints:
+        """(L, G, 2) labels."""
+        return np.stack(np.broadcast_arrays(self.factors[:, None], self.groups), axis=-1)
+
+    @property
+    def _pair_names(self) -> Ints:
+        """(L, G, G, 3) labels."""
+        factors = self.factors[:, None, None]
+        return np.stack(np.broadcast_arrays(factors, self.groups[:, None], self.groups), axis=-1)
+
+
+def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tuple[Ints, Ints]:
+    """Legitimate factor and group (t, S) of the individuals of t steps; where it does not matter, the factor is 0.
+
+    :raises ValueError: if ``fairness`` is ``"cf"``, or ``"csp"`` without a legitimate factor
+    """
+    if disparity.fairness == "cf":
+        raise ValueError("fairness must be 'dp' or 'csp' for streams of individuals, which have no twins, got 'cf'")
+    group = np.stack([population.group for population in populations])
+    if disparity.fairness == "dp" or disparity.include_cross_lf:
+        return np.zeros_like(group), group
+    return np.stack([population.factor for population in populations]), group
+
+
+def _weights(counts: Array) -> Array:
+    """(..., G, G) mean number of steps of each two groups."""
+    return (counts[..., :, None] + counts[..., None, :]) / 2

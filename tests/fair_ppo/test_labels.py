@@ -1,0 +1,173 @@
+"""Are labels found wherever an environment may tell them, and are they those of the transition?"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from numpy.testing import assert_array_equal
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
+
+from sb3_fair.fair_ppo.labels import find_labels
+from sb3_fair.wrappers.infos import infos_of
+from sb3_fair.zoo.envs.lending import LendingWorld
+from sb3_fair.zoo.envs.world import WorldVecEnv
+
+
+class Told(gym.Env):
+    """Three steps per episode; the info is what it is given."""
+
+    observation_space = spaces.Box(-1, 9, (1,))
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, *individuals):
+        self.individuals = individuals
+
+    def reset(self, *, seed=None, options=None):
+        self.time = 0
+        return np.zeros(1, dtype=np.float32), {}
+
+    def step(self, action):
+        individual = self.individuals[self.time % len(self.individuals)]
+        self.time += 1
+        info = {} if individual is None else {"individual": individual}
+        return np.full(1, self.time, dtype=np.float32), 0.0, self.time == 3, False, info
+
+
+class Slots(DummyVecEnv):
+    """Its arrays change with the reset after the third step."""
+
+    def __init__(self, **labels):
+        super().__init__([lambda: Told(None)] * 2)
+        self.labels = labels
+        self.episodes = 0
+
+    @property
+    def slot_group(self):
+        return np.array([0, 1]) if self.episodes % 2 == 0 else np.array([1, 0])
+
+    def step_wait(self):
+        obs, rewards, dones, infos = super().step_wait()
+        self.episodes += int(dones.all())
+        return obs, rewards, dones, infos
+
+
+def walk(venv, labels, steps):
+    """Labels of each transition."""
+    obs = venv.reset()
+    labels.begin()
+    found = []
+    for _ in range(steps):
+        coming, _, dones, infos = venv.step(np.zeros(venv.num_envs, dtype=int))
+        found.append(labels.at(infos, obs, dones))
+        obs = coming
+    return found
+
+
+def of_infos(*individuals):
+    return DummyVecEnv([lambda individual=individual: Told(*individual) for individual in individuals])
+
+
+def test_arrays_are_found_under_wrappers_and_are_those_before_the_reset():
+    venv = Slots()
+    venv.slot_lf, venv.slot_world, venv.slot_pair = np.array([1, 2]), np.array([0, 0]), np.array([-1, -1])
+    wrapped = VecNormalize(VecMonitor(venv))
+    labels = find_labels(wrapped)
+    found = walk(wrapped, labels, 7)
+    assert [population.group.tolist() for population in found] == [[0, 1]] * 3 + [[1, 0]] * 3 + [[0, 1]]
+    assert found[0] is found[2] and found[2] is not found[3]
+    assert_array_equal(found[0].lf, [1, 2])
+    assert_array_equal(found[0].world, [0, 0])
+    assert not labels.streaming
+
+
+def test_arrays_come_first_and_say_so():
+    with pytest.warns(UserWarning, match="group_fn is not used: the VecEnv has slot_group"):
+        labels = find_labels(Slots(), group_fn=lambda obs, infos: [5, 5])
+    assert_array_equal(labels.at([{}, {}], None, np.zeros(2, dtype=bool)).group, [0, 1])
+
+
+def test_infos_tell_groups_factors_and_worlds():
+    venv = of_infos([{"group": 0, "lf": 1, "world": 3}], [{"group": 1, "lf": 2, "world": 4}])
+    labels = find_labels(venv, group_fn=lambda obs, infos: [9, 9])
+    population = walk(venv, labels, 4)[-1]
+    assert_array_equal(population.group, [0, 1])
+    assert_array_equal(population.lf, [1, 2])
+    assert_array_equal(population.world, [3, 4])
+    assert population.pair is None and not labels.streaming
+
+
+def test_light_infos_are_read_without_cutting_them_up():
+    record = {"individual": {"group": np.array([1.0, np.nan, 0]), "lf": np.array([1, 1, 2])}}
+    labels = find_labels(of_infos(*[[{"group": 0}]] * 3))
+    population = labels.at(infos_of(record, 3), None, np.zeros(3, dtype=bool))
+    assert_array_equal(population.group, [1, -1, 0])
+    assert_array_equal(population.lf, [1, 1, 2])
+
+
+def test_a_function_sees_the_observations_that_the_actions_answered():
+    venv = of_infos([None], [None])
+    labels = find_labels(venv, group_fn=lambda obs, infos: obs[:, 0] >= 1)
+    assert [population.group[0] for population in walk(venv, labels, 5)] == [0, 1, 1, 0, 1]
+    assert labels.streaming
+    labels = find_labels(venv, group_fn=lambda obs, infos: {"group": [0, 1], "lf": [1, 1]})
+    assert_array_equal(walk(venv, labels, 1)[0].lf, [1, 1])
+
+
+def test_a_label_that_changes_inside_an_episode_means_streaming():
+    within = [{"group": 0}, {"group": 1}, {"group": 1}]
+    labels = find_labels(of_infos(within))
+    assert not labels.streaming
+    walk(of_infos(within), labels, 2)
+    assert labels.streaming
+    for mode, expected in (("population", False), ("streaming", True)):
+        chosen = find_labels(of_infos(within), mode=mode)
+        walk(of_infos(within), chosen, 2)
+        assert chosen.streaming is expected
+    told = [{"group": 0, "world": 0}, {"group": 1, "world": 0}]
+    worlds = find_labels(of_infos(told))
+    walk(of_infos(told), worlds, 2)
+    assert not worlds.streaming, "slots of a world are a population"
+    constant = find_labels(of_infos([None]))
+    for group, done in ((0, False), (0, True), (1, False)):  # another label, but in another episode
+        constant.at([{"individual": {"group": group}}], None, np.array([done]))
+    assert not constant.streaming
+
+
+def test_applicants_for_loans_are_a_stream():
+    venv = WorldVecEnv(LendingWorld, 2)
+    venv.seed(0)
+    labels = find_labels(venv)
+    groups = np.array([population.group for population in walk(venv, labels, 30)])
+    assert labels.streaming and set(groups.ravel().tolist()) == {0, 1}
+
+
+def test_labels_that_are_missing():
+    venv = of_infos([{"group": 0}], [None])
+    with pytest.raises(ValueError, match=r"slot_group .*info\['individual'\]\['group'\].*group_fn\(obs, infos\)"):
+        walk(venv, find_labels(venv), 1)
+
+
+@pytest.mark.parametrize(
+    ("group", "words"),
+    [
+        ("a", "group must be one whole number for each of the 1 slots, got"),
+        ({"sex": 0}, "group must be one whole number for each of the 1 slots, got"),
+        ([0, 1], "group must be one whole number for each of the 1 slots, got"),
+        (0.5, "group must be whole numbers of at least -1"),
+    ],
+)
+def test_labels_that_are_no_numbers(group, words):
+    venv = of_infos([{"group": group}])
+    with pytest.raises(ValueError, match=words):
+        walk(venv, find_labels(venv), 1)
+
+
+def test_settings_that_are_not_allowed():
+    venv = of_infos([None])
+    with pytest.raises(ValueError, match=r"mode must be None or one of .* got 'stream'"):
+        find_labels(venv, mode="stream")
+    with pytest.raises(TypeError, match=r"group_fn must be a function of \(obs, infos\) or None, got 3"):
+        find_labels(venv, group_fn=3)
+    labels = find_labels(venv, group_fn=lambda obs, infos: {"gruop": [0]})
+    with pytest.raises(ValueError, match=r"group_fn must return labels, or a dict of .* with 'group', got"):
+        walk(venv, labels, 1)

@@ -1,0 +1,310 @@
+"""Do penalties follow their formulas, whatever cuts the steps into rollouts?"""
+
+import pickle
+from itertools import combinations, pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from sb3_fair.fair_ppo.retrospective import Retrospective
+from sb3_fair.fairness.populations import Disparity, Population
+
+MODES = ["telescoped", "terminal", "linear", "own_reweight", "constant"]
+FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])
+REWARDS = np.array([[3.0, 1, 1, 0], [5, 0, 3, 1], [0, 3, 1, 5]])
+ENDS = np.array([[False] * 4, [False] * 4, [True] * 4])
+
+
+def followed(retrospective, rewards, populations, dones, cuts=(), streaming=False):
+    """The steps handed over in several rollouts."""
+    borders = [0, *sorted(set(cuts)), len(rewards)]
+    if isinstance(populations, Population):
+        populations = [populations] * len(rewards)
+    parts = [slice(a, b) for a, b in pairwise(borders) if a < b]
+    return np.concatenate([retrospective(rewards[part], populations[part], dones[part], streaming) for part in parts])
+
+
+# -------------------------------------------------------------------- worked example
+
+
+@pytest.mark.parametrize("cut", [(), (1,), (2,), (1, 2)])
+@pytest.mark.parametrize(
+    ("retro", "disparity", "expected"),
+    [
+        ("telescoped", Disparity("dp"), [-3, -7, 6]),
+        ("telescoped", Disparity("csp"), [-3, -7, 5]),
+        ("terminal", Disparity("dp"), [0, 0, -4]),
+        ("terminal", Disparity("csp"), [0, 0, -5]),
+        ("linear", Disparity("dp"), [-3, -7, 7]),
+        ("constant", Disparity("dp"), [0, 0, 0]),
+    ],
+)
+def test_four_agents(retro, disparity, expected, cut):
+    retrospective = Retrospective(retro, disparity)
+    penalties = followed(retrospective, REWARDS, FOUR, ENDS, cut)
+    assert_allclose(penalties, np.repeat(np.array(expected)[:, None], 4, axis=1), atol=1e-12)
+    assert retrospective.scale == 5.75
+    assert retrospective.past.disparity == (5 if disparity.fairness == "csp" else 4)
+    assert retrospective.past.returns == {0: 6.5, 1: 5.0}
+    again = followed(retrospective, REWARDS, FOUR, ENDS, cut)
+    assert_allclose(again, penalties, atol=1e-12)
+
+
+def test_four_agents_are_reweighted():
+    retrospective = Retrospective("own_reweight")
+    assert retrospective.reweights and not Retrospective("linear").reweights
+    factors = retrospective(REWARDS, [FOUR] * 3, ENDS)
+    assert_array_equal(factors[-1], [1, -1, 0, 0])
+    assert_allclose(retrospective.past.normalised, 4 / (2 * 5.75))
+    # By average: group 0 has a mean g of 0.5, group 1 of -0.5.
+    averaged = Retrospective("own_reweight", g="episode")
+    assert_array_equal(averaged(REWARDS, [FOUR] * 3, ENDS), factors)
+    assert_array_equal(averaged(REWARDS, [FOUR] * 3, ENDS), np.tile([0.5, -0.5], (3, 2)))
+
+
+def test_twins_share_their_penalty():
+    twins = Population([0] * 4 + [1] * 4, world=[0] * 4 + [1] * 4, pair=[4, 5, 6, 7, 0, 1, 2, 3])
+    rewards, dones = np.array([[8.0, 4, 5, 6, 5, 4, 2, 7]]), np.ones((1, 8), dtype=bool)
+    for retro, expected in (("telescoped", -7), ("terminal", -7), ("linear", -5)):
+        retrospective = Retrospective(retro, Disparity("cf"))
+        assert_array_equal(retrospective(rewards, [twins], dones), np.full((1, 8), expected))
+        assert retrospective.past.disparity == 7
+        assert_allclose(retrospective.past.normalised, np.mean([7 / (4 * retrospective.scale)]))
+    assert_array_equal(
+        Retrospective("own_reweight", Disparity("cf"))(rewards, [twins], dones), [[1, 0, 1, -1, -1, 0, -1, 1]]
+    )
+
+
+def test_a_stream_of_two_groups():
+    steps = [Population([group]) for group in (0, 0, 1, 1)]
+    rewards, dones = np.array([[1.0], [1], [0], [1]]), np.array([[False]] * 3 + [[True]])
+    telescoped = Retrospective("telescoped")
+    penalties = telescoped(rewards, steps, dones, streaming=True)
+    assert_allclose(penalties[:, 0], [0, 0, -1.5, 0.5])
+    assert telescoped.past.disparity == 1 and telescoped.past.returns == {0: 2.0, 1: 1.0}
+    assert telescoped.scale == 1.5
+    assert_allclose(telescoped.past.normalised, 1 / 1.5)
+    assert_allclose(Retrospective("terminal")(rewards, steps, dones, True)[:, 0], [0, 0, 0, -1])
+    assert_allclose(Retrospective("own_reweight")(rewards, steps, dones, True)[:, 0], [0, 0, -1, -1])
+    # sgn is +1; S: + r (k_U + k_S) / (2 k_S), that is 0 * 1.5 and 1 * 1
+    linear = Retrospective("linear")
+    assert_allclose(linear(rewards, steps, dones, True)[:, 0], [0, 0, 0, 1])
+    # From now on sgn is known in the first step of an episode, but the other group must have had a step.
+    assert_allclose(linear(rewards, steps[::-1], dones, True)[:, 0], [0, 0, -0.0, -1])
+
+
+# -------------------------------------------------------------------- against a step-by-step account
+
+
+def d_of(figures, groups, fairness="dp", factors=None):
+    """D of one world."""
+    total = 0.0
+    for factor in [None] if fairness == "dp" else sorted(set(factors)):
+        among = [x for x in range(len(figures)) if factor in (None, factors[x])]
+        u, s = ([figures[x] for x in among if groups[x] == label] for label in (0, 1))
+        if u and s:
+            total += sum(abs(x - y) for x in u for y in s) / max(len(u), len(s))
+    return total
+
+
+@st.composite
+def games(draw):
+    """Worlds with agents whose labels are drawn anew for each episode; rewards, labels and ends of some steps."""
+    worlds, agents, steps = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 9))
+    slots = worlds * agents
+    row = lambda values: st.lists(values, min_size=slots, max_size=slots)  # noqa: E731
+    world = np.repeat(np.arange(worlds), agents)
+    labels = Population(draw(row(st.integers(0, 1))), draw(row(st.integers(1, 2))), world)
+    rewards, populations, dones = [], [], []
+    for _ in range(steps):
+        rewards.append(draw(row(st.integers(-3, 3))))
+        ends = np.array(draw(st.lists(st.booleans(), min_size=worlds, max_size=worlds)))[world]
+        populations.append(labels)
+        dones.append(ends)
+        if ends.any():
+            redrawn = np.array(draw(row(st.integers(0, 1))))
+            labels = Population(np.where(ends, redrawn, labels.group), labels.lf, world)
+    return np.array(rewards, dtype=float), populations, np.array(dones)
+
+
+@settings(max_examples=50, deadline=None)
+@given(games(), st.sampled_from(["dp", "csp"]), st.lists(st.integers(1, 8), max_size=3))
+def test_penalties_are_those_of_a_world_by_itself(game, fairness, cuts):
+    rewards, populations, dones = game
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    disparity = Disparity(fairness)
+    telescoped = followed(Retrospective("telescoped", disparity), rewards, populations, dones, cuts)
+    terminal = followed(Retrospective("terminal", disparity), rewards, populations, dones, cuts)
+    for world in populations[0].worlds:
+        members = np.flatnonzero(populations[0].world == world)
+        cumulated, before, paid = np.zeros(len(members)), 0.0, 0.0
+        for step, population in enumerate(populations):
+            cumulated += rewards[step, members]
+            now = d_of(cumulated, population.group[members], fairness, population.lf[members])
+            assert_allclose(telescoped[step, members], before - now, atol=1e-9)
+            paid += telescoped[step, members[0]]
+            before = now
+            if dones[step, members[0]]:
+                assert_allclose(terminal[step, members], -now, atol=1e-9)
+                assert_allclose(paid, -now, atol=1e-6)
+                cumulated[:], before, paid = 0.0, 0.0, 0.0
+            else:
+                assert_array_equal(terminal[step, members], 0)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    games(), st.sampled_from(MODES), st.sampled_from(["running", "episode"]), st.lists(st.integers(1, 8), max_size=3)
+)
+def test_rollout_borders_and_saving_change_nothing(game, retro, g, cuts):
+    rewards, populations, dones = game
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    once, cut, saved = (Retrospective(retro, Disparity("csp"), g) for _ in range(3))
+    whole = followed(once, rewards, populations, dones)
+    assert_allclose(followed(cut, rewards, populations, dones, cuts), whole, atol=1e-9)
+    half = len(rewards) // 2
+    first = (
+        followed(saved, rewards[:half], populations[:half], dones[:half]) if half else np.empty((0, rewards.shape[1]))
+    )
+    saved = pickle.loads(pickle.dumps(saved))
+    second = followed(saved, rewards[half:], populations[half:], dones[half:])
+    assert_allclose(np.concatenate([first, second]), whole, atol=1e-9)
+    assert_allclose(cut.scale, once.scale)
+
+
+@settings(max_examples=50, deadline=None)
+@given(games())
+def test_linear_follows_the_sign_of_an_average_over_episodes(game):
+    rewards, populations, dones = game
+    penalties = Retrospective("linear")(rewards, populations, dones)
+    world_of = populations[0].world
+    cumulated, average = np.zeros(rewards.shape[1]), None
+    for step, population in enumerate(populations):
+        cumulated += rewards[step]
+        gaps = []
+        for world in population.worlds:
+            u, s = (np.flatnonzero((world_of == world) & (population.group == k)) for k in (0, 1))
+            expected, gap = 0.0, np.nan
+            if len(u) and len(s):
+                gap = cumulated[u].mean() - cumulated[s].mean()
+                sgn = np.sign(np.round(gap if average is None else average, 12))
+                expected = -sgn * max(len(u), len(s)) * (rewards[step, u].mean() - rewards[step, s].mean())
+            assert_allclose(penalties[step, world_of == world], expected, atol=1e-9)
+            if dones[step, world_of == world].all() and not np.isnan(gap):
+                gaps.append(gap)
+        for gap in gaps:
+            average = gap if average is None else 0.95 * average + 0.05 * gap
+        cumulated[dones[step]] = 0
+
+
+@st.composite
+def streams(draw):
+    slots, steps = draw(st.integers(1, 3)), draw(st.integers(1, 9))
+    row = lambda values: st.lists(values, min_size=slots, max_size=slots)  # noqa: E731
+    populations = [Population(draw(row(st.integers(-1, 1))), draw(row(st.integers(1, 2)))) for _ in range(steps)]
+    rewards = np.array([draw(row(st.integers(-3, 3))) for _ in range(steps)], dtype=float)
+    return rewards, populations, np.array([draw(row(st.booleans())) for _ in range(steps)])
+
+
+@settings(max_examples=50, deadline=None)
+@given(streams(), st.sampled_from(["dp", "csp"]), st.lists(st.integers(1, 8), max_size=3))
+def test_streams_follow_their_formula(stream, fairness, cuts):
+    rewards, populations, dones = stream
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    penalties = followed(Retrospective("telescoped", Disparity(fairness)), rewards, populations, dones, cuts, True)
+    for slot in range(rewards.shape[1]):
+        got, before = {}, 0.0
+        for step, population in enumerate(populations):
+            factor = population.lf[slot] if fairness == "csp" else 0
+            got.setdefault((factor, population.group[slot]), []).append(rewards[step, slot])
+            now = 0.0
+            for each in {f for f, _ in got}:
+                for a, b in combinations([got.get((each, 0), []), got.get((each, 1), [])], 2):
+                    if a and b:
+                        now += (len(a) + len(b)) / 2 * abs(np.mean(a) - np.mean(b))
+            assert_allclose(penalties[step, slot], before - now, atol=1e-9)
+            before = now
+            if dones[step, slot]:
+                got, before = {}, 0.0
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    streams(), st.sampled_from(MODES), st.sampled_from(["running", "episode"]), st.lists(st.integers(1, 8), max_size=3)
+)
+def test_borders_change_nothing_for_streams(stream, retro, g, cuts):
+    rewards, populations, dones = stream
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    once, cut = (Retrospective(retro, Disparity("csp"), g) for _ in range(2))
+    whole = followed(once, rewards, populations, dones, streaming=True)
+    assert_allclose(followed(cut, rewards, populations, dones, cuts, True), whole, atol=1e-9)
+
+
+# -------------------------------------------------------------------- independent agents, three groups, one side
+
+
+def test_agents_whose_episodes_end_apart_pay_only_for_what_their_rewards_do():
+    two = Population([0, 1])
+    rewards = np.array([[1.0, 0], [0, 0], [0, 2]])
+    dones = np.array([[False, False], [True, False], [False, False]])
+    penalties = Retrospective("telescoped")(rewards, [two] * 3, dones)
+    assert_array_equal(penalties[:, 0], [-1, 0, -2])  # the end of agent 0 is not paid back
+
+
+def test_only_a_lead_of_the_lower_label_counts_if_one_sided():
+    two, dones = Population([0, 1]), np.zeros((1, 2), dtype=bool)
+    for lead in ([1.0, 0.0], [0.0, 1.0]):
+        for retro in ("telescoped", "linear"):
+            penalty = Retrospective(retro, Disparity(sign="one_sided"))(np.array([lead]), [two], dones)
+            assert_array_equal(penalty[0], np.full(2, -lead[0]))
+        factors = Retrospective("own_reweight", Disparity(sign="one_sided"))(np.array([lead]), [two], dones)
+        assert_array_equal(factors[0], [lead[0], -lead[0]])
+
+
+def test_three_groups_are_compared_two_by_two():
+    three, dones = Population([0, 1, 2]), np.zeros((1, 3), dtype=bool)
+    for retro in ("telescoped", "linear"):
+        penalty = Retrospective(retro)(np.array([[3.0, 1, 0]]), [three], dones)
+        assert_allclose(penalty[0], np.full(3, -(2 + 3 + 1) / 2))
+
+
+def test_before_an_episode_ended_the_figures_are_those_so_far():
+    retrospective = Retrospective("constant")
+    retrospective(REWARDS[:1], [FOUR], ENDS[:1])
+    assert retrospective.past.disparity == 3 and retrospective.scale == 1.25
+    assert_allclose(retrospective.past.normalised, 3 / (2 * 1.25))
+    retrospective.restart()
+    retrospective(REWARDS, [FOUR] * 3, ENDS)
+    assert retrospective.past.disparity == 4
+    retrospective(REWARDS[:1], [FOUR], ENDS[:1])
+    assert retrospective.past.disparity == 4, "no episode ended: the latest figure stays"
+    retrospective.restart()
+    retrospective(2 * REWARDS, [FOUR] * 3, ENDS)
+    assert_allclose(retrospective.scale, 0.95 * 5.75 + 0.05 * 11.5)
+
+
+# -------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(("argument", "allowed"), [("retro", "telescoped"), ("g", "running")])
+def test_unknown_names(argument, allowed):
+    with pytest.raises(ValueError, match=f"{argument} must be one of .*{allowed}.* got 'potential'"):
+        Retrospective(**{argument: "potential"})
+
+
+def test_shapes_and_labels_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"rewards must have one entry per step and slot \(2, 4\), got"):
+        Retrospective()(REWARDS, [FOUR] * 2, ENDS)
+    with pytest.raises(
+        ValueError, match=r"rewards must have one entry per step and slot \(3, 4\), got .*dones \(2, 4\)"
+    ):
+        Retrospective()(REWARDS, [FOUR] * 3, ENDS[:2])
+    with pytest.raises(ValueError, match="pair must be given for fairness='cf'"):
+        Retrospective(disparity=Disparity("cf"))(REWARDS, [FOUR] * 3, ENDS)
+    with pytest.raises(ValueError, match="fairness must be 'dp' or 'csp' for streams"):
+        Retrospective(disparity=Disparity("cf"))(REWARDS, [FOUR] * 3, ENDS, streaming=True)
+    with pytest.raises(ValueError, match="lf must be given for fairness='csp'"):
+        Retrospective(disparity=Disparity("csp"))(REWARDS, [Population([0, 1, 0, 1])] * 3, ENDS)

@@ -1,0 +1,153 @@
+"""Does an observation tell the group of whom the next action is for, also where an episode ends?"""
+
+from functools import partial
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_array_equal
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
+
+from sb3_fair.wrappers import GroupLabelObs, VecGroupLabelObs
+
+
+class Queue(gym.Env):
+    """Who comes next is of a random group, which attribute, info and observation tell."""
+
+    action_space = spaces.Discrete(2)
+
+    def __init__(self, length=3, keyed=False):
+        self.length = length
+        seen = spaces.Box(0, 1, (2,), np.float32)
+        self.observation_space = spaces.Dict({"seen": seen}) if keyed else seen
+        self.keyed = keyed
+
+    def _next(self):
+        self.present = int(self.np_random.integers(2))
+        seen = np.array([self.present, self.np_random.random()], np.float32)
+        return ({"seen": seen} if self.keyed else seen), {"who": self.present}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self._next()
+
+    def step(self, action):
+        self.t += 1
+        obs, info = self._next()
+        return obs, 0.0, False, self.t == self.length, info
+
+
+def by_info(obs, info):
+    return info["who"]
+
+
+def by_infos(obs, infos):
+    return np.array([info["who"] for info in infos])
+
+
+def by_observations(obs, infos):
+    return (obs["seen"] if isinstance(obs, dict) else obs)[:, 0].astype(int)
+
+
+@pytest.mark.parametrize("group", ["present", by_info, 1], ids=["attribute", "callable", "constant"])
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_dict_holds_observation_and_group(group, keyed):
+    env = GroupLabelObs(Queue(keyed=keyed), group)
+    check_env(env, skip_render_check=True)
+    obs, _ = env.reset(seed=1)
+    for _ in range(3):
+        assert set(obs) == {"seen" if keyed else "state", "group"}
+        assert obs["group"] == (1 if group == 1 else env.unwrapped.present)
+        assert env.observation_space.contains(obs)
+        obs = env.step(0)[0]
+
+
+def test_a_vector_may_have_the_group_last():
+    env = GroupLabelObs(Queue(), "present", n_groups=2, flatten=True)
+    assert env.observation_space.shape == (3,)
+    obs, _ = env.reset(seed=1)
+    assert obs.dtype == np.float32 and obs[2] == obs[0]
+    assert env.observation_space.contains(obs)
+
+
+def test_it_is_made_again_from_its_spec():
+    gym.register("Queue-v0", partial(Queue))
+    try:
+        env = GroupLabelObs(gym.make("Queue-v0"), by_info, n_groups=3)
+        assert gym.make(env.spec).observation_space == env.observation_space
+    finally:
+        gym.registry.pop("Queue-v0")
+
+
+@pytest.mark.parametrize("cls", [DummyVecEnv, partial(SubprocVecEnv, start_method="fork")], ids=["dummy", "subproc"])
+@pytest.mark.parametrize("flatten", [False, True])
+def test_the_batched_wrapper_gives_the_observations_of_the_single_one(cls, flatten):
+    for group in (by_infos, by_observations):
+        inside = cls([lambda: GroupLabelObs(Queue(), by_info, flatten=flatten)] * 3)
+        outside = VecGroupLabelObs(VecMonitor(cls([Queue] * 3)), group, flatten=flatten)
+        inside.seed(4), outside.seed(4)
+        pairs = [(inside.reset(), outside.reset())]
+        for _ in range(7):
+            left, right = inside.step(np.zeros(3, int)), outside.step(np.zeros(3, int))
+            pairs.append((left[0], right[0]))
+            pairs += [
+                (info["terminal_observation"], other["terminal_observation"])
+                for info, other in zip(left[3], right[3], strict=True)
+                if "terminal_observation" in info
+            ]
+        assert len(pairs) == 8 + 6
+        for expected, found in pairs:
+            for key in expected if isinstance(expected, dict) else [...]:
+                assert_array_equal(found[key], expected[key])
+        inside.close(), outside.close()
+
+
+class Shuffled(VecEnvWrapper):
+    """Every copy of a DummyVecEnv gets a new group when an episode begins."""
+
+    slot_group = np.array([0, 1, 0])
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self.slot_group = np.where(dones, 1 - self.slot_group, self.slot_group)
+        return obs, rewards, dones, infos
+
+
+def test_an_array_of_slots_tells_the_group_of_a_whole_episode():
+    venv = VecGroupLabelObs(VecMonitor(Shuffled(DummyVecEnv([lambda: Queue(keyed=True)] * 3))))
+    assert_array_equal(venv.reset()["group"], [0, 1, 0])
+    for _ in range(2):
+        assert_array_equal(venv.step(np.zeros(3, int))[0]["group"], [0, 1, 0])
+    obs, _, _, infos = venv.step(np.zeros(3, int))
+    assert_array_equal(obs["group"], [1, 0, 1])
+    assert [info["terminal_observation"]["group"] for info in infos] == [0, 1, 0]
+
+
+def test_groups_of_all_copies_may_be_given():
+    venv = VecGroupLabelObs(DummyVecEnv([Queue] * 3), [2, 0, 1], n_groups=3, flatten=True)
+    assert_array_equal(venv.reset()[:, -1], [2, 0, 1])
+
+
+def test_what_is_not_allowed_is_named():
+    with pytest.raises(ValueError, match="already has observations with the key 'group'"):
+        GroupLabelObs(GroupLabelObs(Queue(), 1), 1)
+    with pytest.raises(ValueError, match="vectors, got Dict"):
+        GroupLabelObs(Queue(keyed=True), 1, flatten=True)
+    with pytest.raises(ValueError, match="n_groups must be a positive integer, got 0"):
+        GroupLabelObs(Queue(), 1, n_groups=0)
+    with pytest.raises(ValueError, match="attribute of env, a group or a callable, got 'nobody'"):
+        GroupLabelObs(Queue(), "nobody").reset()
+    with pytest.raises(ValueError, match="from 0 to 1, got 2"):
+        GroupLabelObs(Queue(), 2).reset()
+    with pytest.raises(ValueError, match=r"from 0 to 1, got 0\.5"):
+        GroupLabelObs(Queue(), lambda obs, info: 0.5).reset()
+    with pytest.raises(ValueError, match="'slot_group', got None"):
+        VecGroupLabelObs(DummyVecEnv([Queue]))
+    with pytest.raises(ValueError, match=r"one group per copy \(1\)"):
+        VecGroupLabelObs(DummyVecEnv([Queue]), [0, 1])

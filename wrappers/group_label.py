@@ -1,0 +1,175 @@
+"""How does an observation come to tell the group of whom the next action is for?"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.layer import VecLayer
+
+STATE, GROUP = "state", "group"
+Label: TypeAlias = int | str | Callable[[Any, dict[str, Any]], int]
+Labels: TypeAlias = Callable[[Any, Sequence[dict[str, Any]]], ArrayLike]
+
+
+class Labelling:
+    """The arithmetic that both wrappers share.
+
+    :raises ValueError: if the observations cannot be given a label
+    """
+
+    def __init__(self, observation_space: spaces.Space, n_groups: int, flatten: bool) -> None:
+        self.n_groups = integer("n_groups", n_groups, low=1)
+        self.flatten = flatten
+        self.keys = isinstance(observation_space, spaces.Dict)
+        if flatten:
+            if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 1:
+                raise ValueError(f"flatten needs observations that are vectors, got {observation_space}")
+            low, high = observation_space.low, observation_space.high
+            self.space: spaces.Space = spaces.Box(
+                np.append(low, 0).astype(np.float32), np.append(high, n_groups - 1).astype(np.float32)
+            )
+            return
+        inside = dict(observation_space.spaces) if self.keys else {STATE: observation_space}  # type: ignore[attr-defined]
+        if GROUP in inside:
+            raise ValueError(f"env already has observations with the key {GROUP!r}: no further label is needed")
+        self.space = spaces.Dict({**inside, GROUP: spaces.Discrete(n_groups)})
+
+    def observation(self, observation: Any, groups: ArrayLike) -> Any:
+        """Observations with their groups: one and a number, or those of n copies and (n,).
+
+        :raises ValueError: if a label is no group
+        """
+        labels = np.asarray(groups)
+        if labels.dtype.kind not in "iub" or (labels < 0).any() or (labels >= self.n_groups).any():
+            raise ValueError(f"group must be whole numbers from 0 to {self.n_groups - 1}, got {groups!r}")
+        labels = labels.astype(np.int64)
+        if self.flatten:
+            return np.concatenate((observation, labels[..., None]), axis=-1, dtype=np.float32)
+        return {**(observation if self.keys else {STATE: observation}), GROUP: labels[()]}
+
+
+class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Adds to the observation the group of whom the next action is for, so that each group may have its own networks.
+
+    The observation becomes a Dict: ``"state"``, the environment's own observation (a Dict keeps its keys), and
+    ``"group"``, a whole number. Batched twin: :class:`VecGroupLabelObs`.
+
+    :param group: the group of all individuals; the name of an attribute of ``env`` that holds the present one; or
+        f(obs, info) -> group, of the observation it is added to
+    :param n_groups: groups are 0, ..., n_groups - 1
+    :param flatten: whether the observation is one vector with the group last, instead of a Dict
+    :raises ValueError: if the observations have a label already or cannot be flattened, or a label is no group
+
+    Example:
+        >>> import gymnasium as gym
+        >>> env = GroupLabelObs(gym.make("CartPole-v1"), group=lambda obs, info: int(obs[0] > 0), flatten=True)
+        >>> obs, _ = env.reset(seed=0)
+        >>> obs
+        array([ 0.01369617, -0.02302133, -0.04590265, -0.04834723,  1.        ],
+              dtype=float32)
+    """
+
+    def __init__(self, env: gym.Env, group: Label, *, n_groups: int = 2, flatten: bool = False) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, group=group, n_groups=n_groups, flatten=flatten)
+        super().__init__(env)
+        self.group = group
+        self._labelling = Labelling(env.observation_space, n_groups, flatten)
+        self.observation_space = self._labelling.space
+
+    def _labelled(self, obs: Any, info: dict[str, Any]) -> Any:
+        group: Any = self.group
+        if callable(group):
+            group = group(obs, info)
+        elif isinstance(group, str):
+            if not self.env.has_wrapper_attr(group):
+                raise ValueError(f"group must be an attribute of env, a group or a callable, got {group!r}")
+            group = self.env.get_wrapper_attr(group)
+        return self._labelling.observation(obs, group)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        obs, info = self.env.reset(seed=seed, options=options)
+        return self._labelled(obs, info), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        return self._labelled(obs, info), reward, terminated, truncated, info
+
+
+class VecGroupLabelObs(VecLayer):
+    """:class:`GroupLabelObs` for a VecEnv.
+
+    :param group: the groups (n_envs,) of all copies; f(obs, infos) -> (n_envs,), of the observations they are added to
+        (infos are those of the reset where an episode begins); None: the array ``slot_group`` of ``venv``, which an
+        episode keeps to its end
+    :raises ValueError: if nothing tells the groups; otherwise see there
+    """
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        group: Sequence[int] | NDArray[np.integer[Any]] | Labels | None = None,
+        *,
+        n_groups: int = 2,
+        flatten: bool = False,
+    ) -> None:
+        if group is None and slots(venv, "slot_group") is None:
+            raise ValueError("group must be given for a VecEnv without the array 'slot_group', got None")
+        if group is not None and not callable(group) and np.shape(group) != (venv.num_envs,):
+            raise ValueError(f"group must be one group per copy ({venv.num_envs}), got {group!r}")
+        self.group = group
+        self._labelling = Labelling(venv.observation_space, n_groups, flatten)
+        super().__init__(venv, observation_space=self._labelling.space)
+
+    def _groups(self, obs: Any, infos: Sequence[dict[str, Any]]) -> NDArray[Any]:
+        if callable(self.group):
+            return np.asarray(self.group(obs, infos))
+        return np.array(slots(self.venv, "slot_group") if self.group is None else self.group)
+
+    def reset(self) -> VecEnvObs:
+        obs = self.venv.reset()
+        self._now = self._groups(obs, self.venv.unwrapped.reset_infos)
+        return self._labelling.observation(obs, self._now)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        ended = np.flatnonzero(dones).tolist()
+        if ended:
+            self._label_last(obs, infos, ended)
+        resets = self.venv.unwrapped.reset_infos
+        self._now = self._groups(obs, [resets[i] if dones[i] else info for i, info in enumerate(infos)])
+        return self._labelling.observation(obs, self._now), rewards, dones, infos
+
+    def _label_last(self, obs: Any, infos: list[dict[str, Any]], ended: list[int]) -> None:
+        """Puts groups into the observations with which episodes ended."""
+        groups = self._now
+        if callable(self.group):
+            last = {key: value.copy() for key, value in obs.items()} if isinstance(obs, dict) else obs.copy()
+            for index in ended:
+                seen = infos[index]["terminal_observation"]
+                if isinstance(last, dict):
+                    for key, value in last.items():
+                        value[index] = seen[key]
+                else:
+                    last[index] = seen
+            groups = self._groups(last, infos)
+        for index in ended:
+            seen = infos[index]["terminal_observation"]
+            infos[index]["terminal_observation"] = self._labelling.observation(seen, groups[index])
+
+
+def slots(venv: VecEnv, name: str) -> NDArray[Any] | None:
+    """The array ``name`` (n_envs,) that ``venv`` or what it wraps holds for its slots, None if there is none."""
+    layer: Any = venv
+    while True:
+        if name in vars(layer) or hasattr(type(layer), name):
+            return np.asarray(getattr(layer, name))
+        if not isinstance(layer, VecEnvWrapper):
+            return None
+        layer = layer.venv
