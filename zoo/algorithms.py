@@ -52,6 +52,7 @@ ALGORITHMS = {
         ),
         Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", "F-PPO: fair decisions now, groups that converge in the long run"),
         Algorithm("cpo", "sb3_fair.f_ppo:ConstrainedPPO", "PPO under a limit on short-term disparity"),
+        Algorithm("fair_ppo", "sb3_fair.fair_ppo:FairPPO", "fair-PPO: groups of agents with equal returns"),
         Algorithm(
             "fair_qcm",
             "sb3_fair.fair_qcm:FairQCM",

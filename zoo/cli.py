@@ -205,6 +205,25 @@ def f_ppo(
     study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
+@benchmark.command("fair-ppo")
+def fair_ppo(
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(help="chosen, alpha, beta, grid, csp, cf or controls; repeatable. All by default."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; of some experiments fewer.")] = 5,
+    first_seed: Annotated[int, typer.Option(min=0, help="Below 100 to choose settings, which others then test.")] = 100,
+    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth of the steps and of the episodes.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    log_dir: LogDir = Path("logs/fair-ppo"),
+) -> None:
+    """Weighs unequal returns in a game of 40 agents: disparity and its price; goes on where it was interrupted."""
+    from sb3_fair.zoo.studies.fair_ppo import NAMES, study
+
+    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
+    study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
+
+
 def main() -> None:
     """The console script: wrong input is one line on stderr and exit code 2."""
     try:

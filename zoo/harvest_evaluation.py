@@ -1,0 +1,254 @@
+"""How much does each group harvest in fresh episodes, how unequal is that, and what do agents do for it?"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.common.rollout import seeded
+from sb3_fair.fairness import (
+    Welfare,
+    action_counts,
+    action_frequencies,
+    conditional_disparity,
+    counterfactual_disparity,
+    demographic_disparity,
+    gini,
+    nash_welfare,
+    pairwise_disparity,
+    twin_disparity,
+    value_disparity,
+)
+from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import seed_copies
+from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Array: TypeAlias = NDArray[Any]
+Columns: TypeAlias = dict[str, Array]
+
+ACTIONS = ("stay", "up", "down", "left", "right", "ripen_eat", "recolour", "obstruct")
+GROUPS = ("U", "S")
+"""Agents without the sensitive attribute, and with it."""
+FACTORS = {1: "G1", 2: "G2"}
+"""Who prefers red, and who prefers blue."""
+NORMAL_FORMS: dict[str, dict[str, Any]] = {
+    "": {"per_capita": False},
+    "_norm": {"per_capita": False, "normalise": "sum"},
+    "_pc": {"per_capita": True},
+    "_pc_norm": {"per_capita": True, "normalise": "sum"},
+}
+"""What is added to the name of a gap -> how it is told."""
+
+
+def evaluate_harvest(
+    model: Any,
+    n_episodes: int,
+    horizon: int,
+    seeds: int | Sequence[int],
+    counterfactual: str | None = None,
+    deterministic: bool = False,
+    *,
+    n_worlds: int = 100,
+    **config: Any,
+) -> "DataFrame":
+    """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; one row per episode.
+
+    Each episode has its own layout, which follows from its seed alone. What the model samples follows from the first
+    seed; the model itself stays as it was. With ``counterfactual`` a row is a pair of twin worlds, and its columns are
+    of the agents of both, each by the attribute that it has in its world.
+
+    ==========================================  =======================================================================
+    column                                      what
+    ==========================================  =======================================================================
+    ``seed``                                    of the world
+    ``U``, ``S``, ``n_U``, ``n_S``              sum of the returns of the agents without and with the attribute; number
+    ``mean_U``, ``mean_S``                      mean return
+    ``U_G1``, ``n_U_G1``, ..                    the same among those who prefer red (G1), blue (G2)
+    ``dp``, ``dp_norm``, ``dp_pc``, ..          demographic disparity; shares of the sum, per capita, both
+    ``csp_G1``, ``csp_G1_norm``, ..             conditional disparity
+    ``pairs``, ``pairs_sum``                    pairwise disparity
+    ``value``                                   gap of the values that the model's critic expects at the start, or NaN
+    ``gini``, ``jain``, ``nash``, ``nash_norm`` of all agents
+    ``chosen_U_stay``, ``executed_U_stay``, ..  share of the group's actions, as chosen and as carried out
+    ``void_U``, ``void_S``                      share of turns in which no action was carried out
+    ``obstructed_U``, ``obstructed_S``          share of agents who are obstructed, mean over steps
+    ``F``, ``K``, ``cf``, ``cf_norm``, ..       twins: sum of the returns in the factual and counterfactual world; gap
+    ``twins``                                   twins: mean distance between the returns of an agent and of its twin
+    ==========================================  =======================================================================
+
+    :param model: anything with SB3's ``predict``, or ``"random"``: all actions equally likely
+    :param n_episodes: number of episodes, or of pairs
+    :param horizon: steps of each
+    :param seeds: of the worlds, one per episode; a number: this one and the next ones
+    :param counterfactual: None, ``"none_vs_all"`` or ``"swap"``
+    :param deterministic: passed to ``predict``
+    :param n_worlds: how many worlds, or pairs, are played at once; with sampled actions, figures depend on it
+    :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
+    :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
+    """
+    from pandas import DataFrame, concat
+
+    for name, value in (("n_episodes", n_episodes), ("horizon", horizon), ("n_worlds", n_worlds)):
+        integer(name, value, 1)
+    numbers = list(range(seeds, seeds + n_episodes)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if len(numbers) != n_episodes:
+        raise ValueError(f"seeds must be one number or one per episode ({n_episodes}), got {len(numbers)}")
+    settings = {**config, "horizon": horizon}
+    copies = 1 if counterfactual is None else 2
+    agent = RandomAgent(numbers[0]) if isinstance(model, str) and model == "random" else model
+    parts = []
+    with seeded(numbers[0], agent):
+        for first in range(0, n_episodes, n_worlds):
+            some = numbers[first : first + n_worlds]
+            venv = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
+            seed_copies(venv, np.repeat(some, copies).tolist())
+            episodes = Episodes(venv, len(some))
+            episodes.play(agent, horizon, deterministic)
+            parts.append(DataFrame({"seed": some, **episodes.columns(twins=counterfactual is not None)}))
+            venv.close()
+    return concat(parts, ignore_index=True)
+
+
+class RandomAgent:
+    """Chooses all actions equally often."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def predict(
+        self, observation: Array, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Array, None]:
+        """Actions (slots,)."""
+        return self.rng.integers(len(ACTIONS), size=len(observation)), None
+
+
+class Episodes:
+    """What happens in episodes that are played at once, (episodes, agents); of a pair, the agents of both worlds.
+
+    :param venv: at its beginning, each world plays one episode
+    :param n: number of episodes
+    """
+
+    def __init__(self, venv: HarvestVecEnv, n: int) -> None:
+        self.venv = venv
+        self.shape = (n, venv.num_envs // n)
+        self.chosen = np.zeros((n, 2, len(ACTIONS)), dtype=np.int64)
+        self.executed = np.zeros_like(self.chosen)
+        self.obstructed = np.zeros(self.shape)
+        self.returns = np.zeros(self.shape)
+        self.values = np.full(self.shape, np.nan)
+        self.steps = 0
+
+    def play(self, agent: Any, horizon: int, deterministic: bool) -> None:
+        """One episode in each world."""
+        trained = agent.get_vec_normalize_env() if hasattr(agent, "get_vec_normalize_env") else None
+        observations: Any = self.venv.reset()
+        self.groups, self.factors = self._rows(self.venv.slot_group), self._rows(self.venv.slot_lf)
+        begins: Array = np.ones(self.venv.num_envs, dtype=bool)
+        state = None
+        for _ in range(horizon):
+            seen = observations if trained is None else trained.normalize_obs(observations)
+            if self.steps == 0:
+                self.values = self._rows(_values(agent, seen))
+            actions, state = agent.predict(seen, state=state, episode_start=begins, deterministic=deterministic)
+            observations, rewards, begins, infos = self.venv.step(actions)
+            self._note(actions, rewards, stack(infos, "detail"))
+
+    def _note(self, actions: Array, rewards: Array, detail: Mapping[str, Array]) -> None:
+        self.steps += 1
+        self.returns += self._rows(rewards)
+        self.obstructed += self._rows(detail["obstructed"])
+        self.chosen += action_counts(self._rows(actions), self.groups, len(ACTIONS))
+        self.executed += action_counts(self._rows(detail["executed_action"]), self.groups, len(ACTIONS))
+
+    def _rows(self, slots: Array) -> Array:
+        return np.reshape(slots, self.shape)
+
+    def columns(self, twins: bool) -> Columns:
+        """All that an evaluation tells, (episodes,) each."""
+        given = self.returns, self.groups
+        return {
+            **self._sums(),
+            **_forms("dp", lambda form: demographic_disparity(*given, **form)),
+            **dict(self._conditional()),
+            "pairs": pairwise_disparity(*given),
+            "pairs_sum": pairwise_disparity(*given, aggregate="sum"),
+            "value": value_disparity(self.values, self.groups),
+            "gini": gini(self.returns),
+            "jain": Welfare("jain")(self.returns),
+            "nash": nash_welfare(self.returns),
+            "nash_norm": nash_welfare(self.returns, normalise=True),
+            **self._actions(),
+            **(self._twins() if twins else {}),
+        }
+
+    def _sums(self) -> Columns:
+        found: Columns = {}
+        for label, group in enumerate(GROUPS):
+            for name, members in (
+                ("", self.groups == label),
+                *(
+                    (f"_{factor}", (self.groups == label) & (self.factors == value))
+                    for value, factor in FACTORS.items()
+                ),
+            ):
+                found[f"{group}{name}"] = np.where(members, self.returns, 0).sum(axis=1)
+                found[f"n_{group}{name}"] = members.sum(axis=1)
+            found[f"mean_{group}"] = _share(found[group], found[f"n_{group}"])
+        return found
+
+    def _conditional(self) -> Iterator[tuple[str, Array]]:
+        for suffix, form in NORMAL_FORMS.items():
+            gaps = conditional_disparity(self.returns, self.groups, self.factors, **form)
+            for value, name in FACTORS.items():
+                yield f"csp_{name}{suffix}", gaps.get(value, np.full(self.shape[0], np.nan))
+
+    def _actions(self) -> Columns:
+        found: Columns = {}
+        for kind, counts in (("chosen", self.chosen), ("executed", self.executed)):
+            shares = action_frequencies(counts)
+            for label, group in enumerate(GROUPS):
+                found |= {f"{kind}_{group}_{action}": shares[:, label, a] for a, action in enumerate(ACTIONS)}
+        for label, group in enumerate(GROUPS):
+            members = self.groups == label
+            turns = members.sum(axis=1) * self.steps
+            found[f"void_{group}"] = 1 - _share(self.executed[:, label].sum(axis=1), turns)
+            found[f"obstructed_{group}"] = _share(np.where(members, self.obstructed, 0).sum(axis=1), turns)
+        return found
+
+    def _twins(self) -> Columns:
+        half = self.shape[1] // 2
+        factual, counterfactual = self.returns[:, :half], self.returns[:, half:]
+        labels = self.groups[:, :half]
+        return {
+            "F": factual.sum(axis=1),
+            "K": counterfactual.sum(axis=1),
+            **_forms("cf", lambda form: counterfactual_disparity(factual, counterfactual, labels, **form)),
+            "twins": twin_disparity(factual, counterfactual),
+        }
+
+
+def _forms(name: str, gap: Any) -> Columns:
+    return {f"{name}{suffix}": gap(form) for suffix, form in NORMAL_FORMS.items()}
+
+
+def _share(part: Array, whole: Array) -> Array:
+    """NaN of nobody."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _values(agent: Any, observations: Any) -> Array:
+    """What the model's critic expects, (slots,), NaN without one."""
+    import torch as th
+
+    policy: Any = getattr(agent, "policy", None)
+    if not hasattr(policy, "predict_values"):
+        return np.full(len(observations), np.nan)
+    with th.no_grad():
+        values: Array = policy.predict_values(policy.obs_to_tensor(observations)[0]).cpu().numpy()
+    return values
