@@ -1,7 +1,6 @@
 """How fast is this installation, and is it as fast as it should be?
 
-Everything runs in this process, on one core if torch has one thread. Figures are the best of three rounds, since other
-work on the machine only ever makes a round slower.
+Everything runs in this process, on one core if torch has one thread.
 """
 
 import json
@@ -10,7 +9,7 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -25,8 +24,10 @@ from sb3_fair.f_ppo import FPPO, EqualOpportunityAgent
 from sb3_fair.fair_qcm import FairQCM, TabularFairQCM
 from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
 from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.harvest_benchmark import harvest
 from sb3_fair.zoo.plan import AUDIT, make_plan
 from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.timing import ROUNDS, Figure, learning, steps_of, steps_per_second
 from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
@@ -37,28 +38,6 @@ LENDING, ATTENTION = "sb3_fair/Lending-v0", "sb3_fair/AttentionAllocation-v0"
 EPIDEMIC = "sb3_fair/EpidemicControl-v0"
 WINDOWS = (100, 500, 1000)
 FEATURES = 7
-ROUNDS = 3
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One line of the benchmark.
-
-    :param target: what it should reach, None if nothing was promised
-    :param lower_is_better: whether the target is an upper bound
-    """
-
-    work: str
-    value: float
-    unit: str
-    target: float | None = None
-    lower_is_better: bool = False
-
-    @property
-    def reached(self) -> bool | None:
-        if self.target is None:
-            return None
-        return self.value <= self.target if self.lower_is_better else self.value >= self.target
 
 
 def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure]:
@@ -100,24 +79,14 @@ def measured(scale: float) -> Iterator[Figure]:
     yield from _deep_sea_treasure(scale)
     yield from _fair_qcm(scale)
     yield from _f_ppo(scale)
+    yield from harvest(scale)
     yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), rate)
     ppo = _ppo(_tracked, scale)
     yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, rate)
-    tracking = 1 / _steps_of(_tracked(), scale) - 1 / _steps_of(_untracked(), scale)
+    tracking = 1 / steps_of(_tracked(), scale) - 1 / steps_of(_untracked(), scale)
     yield Figure("share of SP and EO in PPO's time", 100 * tracking * ppo, "%", 20, lower_is_better=True)
     yield Figure("memory of seven notions, window 1000", _memory(), "MB", 20, lower_is_better=True)
     yield Figure("import sb3_fair / import stable_baselines3", _import_ratio(), "x", 1.3, lower_is_better=True)
-
-
-def _steps_per_second(step: Callable[[], int], scale: float) -> float:
-    """Best of three rounds of about a second; ``step`` returns how many steps it took."""
-    best = 0.0
-    for _ in range(ROUNDS):
-        steps, started = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < scale:
-            steps += step()
-        best = max(best, steps / elapsed)
-    return best
 
 
 def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
@@ -134,30 +103,14 @@ def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False) -
         return len(actions)
 
     step()
-    return _steps_per_second(step, scale)
+    return steps_per_second(step, scale)
 
 
 def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
     venv: Any = make_vec(HIRING, n_envs=n, seed=0, monitor=False, **settings)
     while bare and hasattr(venv, "venv"):
         venv = venv.venv
-    return _steps_of(venv, scale)
-
-
-def _steps_of(venv: Any, scale: float) -> float:
-    """With random actions: Gaussian ones in a Box, else any of the first two."""
-    venv.reset()
-    rng, size = np.random.default_rng(0), (1000 // venv.num_envs + 1, venv.num_envs)
-    boxed = isinstance(venv.action_space, gym.spaces.Box)
-    actions = rng.normal(size=(*size, *venv.action_space.shape)) if boxed else rng.integers(2, size=size)
-
-    def step() -> int:
-        for row in actions:
-            venv.step(row)
-        return len(actions) * int(venv.num_envs)
-
-    step()
-    return _steps_per_second(step, scale)
+    return steps_of(venv, scale)
 
 
 def _decisions(tracker: Tracker, n: int) -> Callable[[], int]:
@@ -185,7 +138,7 @@ def _decisions(tracker: Tracker, n: int) -> Callable[[], int]:
 def _tracker(notion: str, window: int, scale: float) -> float:
     step = _decisions(Tracker(1, notions=(notion,), history=SlidingWindow(window)), 1000)
     step()  # fill the window
-    return _steps_per_second(step, 0.3 * scale)
+    return steps_per_second(step, 0.3 * scale)
 
 
 def _memory() -> float:
@@ -201,7 +154,7 @@ def _memory() -> float:
 def _pcn_on_hiring(scale: float) -> float:
     plan = make_plan("pcn", HIRING, hyperparams={"eval_freq": 0})
     model = build_model(plan, training_env(plan), "cpu")
-    return _learning(model, int(40_000 * scale))
+    return learning(model, int(40_000 * scale))
 
 
 def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
@@ -212,7 +165,7 @@ def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
 
     steps = int(20_000 * scale)
     env = gym.make(TREASURE, disable_env_checker=True)
-    ours = _learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
+    ours = learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
     theirs = _morl_baselines(steps)
     yield Figure("PCN on deep-sea-treasure", ours, "steps/s", None if theirs is None else 2 * theirs)
     if theirs is not None:
@@ -244,14 +197,14 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
     rate = "steps/s"
     for name, env in (("doughnut", DOUGHNUT), ("loans", LOANS)):
         venv = make_vec(env, n_envs=1024, seed=0, monitor=False).unwrapped
-        yield Figure(f"{name} env, 1024 copies", _steps_of(venv, scale), rate, 200_000)
+        yield Figure(f"{name} env, 1024 copies", steps_of(venv, scale), rate, 200_000)
     one_in_8: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
-    yield Figure("FairQCM on doughnuts", _learning(_learner(DOUGHNUT, 8, **one_in_8), int(20_000 * scale)), rate, 2_000)
+    yield Figure("FairQCM on doughnuts", learning(_learner(DOUGHNUT, 8, **one_in_8), int(20_000 * scale)), rate, 2_000)
     fused = {"policy_kwargs": {"optimizer_kwargs": {"fused": True}}}
     model = _learner(LOANS, 16, learning_rate=2e-3, reward_scale=0.025, **fused, **one_in_8)
-    yield Figure("FairQCM on loans, fused Adam", _learning(model, int(40_000 * scale)), rate, 4_830)
+    yield Figure("FairQCM on loans, fused Adam", learning(model, int(40_000 * scale)), rate, 4_830)
     table = TabularFairQCM(make_vec(SMALL_DOUGHNUT, n_envs=256, seed=0), seed=0)
-    yield Figure("tabular FairQCM on doughnuts", _learning(table, int(300_000 * scale)), rate, 60_000)
+    yield Figure("tabular FairQCM on doughnuts", learning(table, int(300_000 * scale)), rate, 60_000)
     relabelled, plain = _filled(4), _filled(0)
     share = _size(relabelled.replay_buffer) / _size(plain.replay_buffer)
     yield Figure("memory of the replay buffer / DQN's", share, "x", 1.1, lower_is_better=True)
@@ -264,7 +217,7 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
         recompute(relabelled.memory.sample_counterfactuals(memory, rng), action, event)
         return 1
 
-    yield Figure("relabelling 2048 rows", 1e3 / _steps_per_second(relabel, scale), "ms", 1.0, lower_is_better=True)
+    yield Figure("relabelling 2048 rows", 1e3 / steps_per_second(relabel, scale), "ms", 1.0, lower_is_better=True)
     ratio = _gradient_step(relabelled, scale) / _gradient_step(plain, scale)
     yield Figure("gradient step of FairQCM / of DQN", ratio, "x", 1.3, lower_is_better=True)
 
@@ -277,7 +230,7 @@ def _f_ppo(scale: float) -> Iterator[Figure]:
         ("epidemic", EPIDEMIC, 1024, 300_000),
     ):
         venv = make_vec(env, n_envs=n, seed=0, monitor=False).unwrapped
-        yield Figure(f"{name} env, {n} copies", _steps_of(venv, scale), "steps/s", target)
+        yield Figure(f"{name} env, {n} copies", steps_of(venv, scale), "steps/s", target)
         last = venv.get_attr("fairness_spec")[0].measures.threshold(1000)
         share = _share_of_ppo(env, int(16_384 * scale), massage_threshold=last)
         yield Figure(f"speed of FPPO on {name} / of PPO", 100 * share, "%", 70)
@@ -289,7 +242,7 @@ def _f_ppo(scale: float) -> Iterator[Figure]:
         agent.predict(observation)
         return 1
 
-    yield Figure("equal opportunity, a decision", 1e3 / _steps_per_second(decide, scale), "ms", 1, lower_is_better=True)
+    yield Figure("equal opportunity, a decision", 1e3 / steps_per_second(decide, scale), "ms", 1, lower_is_better=True)
 
 
 def _share_of_ppo(env: str, steps: int, **settings: Any) -> float:
@@ -301,7 +254,7 @@ def _share_of_ppo(env: str, steps: int, **settings: Any) -> float:
         kind("MlpPolicy", make_vec(env, n_envs=64, seed=0), **rollouts, **own)
         for kind, own in ((PPO, {}), (FPPO, settings))
     )
-    speeds = [(_learning(f_ppo, steps), _learning(ppo, steps)) for _ in range(ROUNDS)]
+    speeds = [(learning(f_ppo, steps), learning(ppo, steps)) for _ in range(ROUNDS)]
     ours, theirs = np.max(speeds, axis=0)
     return float(ours / theirs)
 
@@ -329,7 +282,7 @@ def _gradient_step(model: Any, scale: float) -> float:
         model.train(10, 256)
         return 10
 
-    return 1 / _steps_per_second(step, scale)
+    return 1 / steps_per_second(step, scale)
 
 
 def _cartpole() -> Any:
@@ -350,13 +303,7 @@ def _tracked() -> Any:
 def _ppo(make: Callable[[], Any], scale: float) -> float:
     from stable_baselines3 import PPO
 
-    return max(_learning(PPO("MlpPolicy", make(), seed=0, device="cpu"), int(32_768 * scale)) for _ in range(ROUNDS))
-
-
-def _learning(model: Any, steps: int) -> float:
-    started = time.perf_counter()
-    model.learn(steps)
-    return float(model.num_timesteps / (time.perf_counter() - started))
+    return max(learning(PPO("MlpPolicy", make(), seed=0, device="cpu"), int(32_768 * scale)) for _ in range(ROUNDS))
 
 
 def _import_ratio() -> float:

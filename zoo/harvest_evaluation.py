@@ -73,7 +73,7 @@ def evaluate_harvest(
     ``csp_G1``, ``csp_G1_norm``, ..             conditional disparity
     ``pairs``, ``pairs_sum``                    pairwise disparity
     ``value``                                   gap of the values that the model's critic expects at the start, or NaN
-    ``gini``, ``jain``, ``nash``, ``nash_norm`` of all agents
+    ``gini``, ``jain``, ``nash``, ..            of all agents; also ``nash_norm``
     ``chosen_U_stay``, ``executed_U_stay``, ..  share of the group's actions, as chosen and as carried out
     ``void_U``, ``void_S``                      share of turns in which no action was carried out
     ``obstructed_U``, ``obstructed_S``          share of agents who are obstructed, mean over steps

@@ -44,7 +44,7 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
             if self.long_run is not None and self.regulariser.get("reg_lambda"):
-                self.credit = self.long_run.credit(columns.d_l - columns.d_l_next)
+                self.credit = self.long_run.credit(columns.d_l, columns.d_l_next)
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:

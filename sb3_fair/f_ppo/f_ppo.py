@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
-from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
+from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.measures import Measures, keys_of
@@ -202,7 +202,7 @@ class FPPO(PPO):
         self.reg_credit = reg_credit
         self.reg_gamma = reg_gamma
         self.massage_start = massage_start
-        self.group_inputs: int | None = None
+        self.long_run: LongRunCredit | None = None
         self.given_measures = measures
         self.measures: Any = measures
         self.iteration = 0
@@ -250,20 +250,9 @@ class FPPO(PPO):
             keyed = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = FairDictRolloutBuffer if keyed else FairRolloutBuffer
         super()._setup_model()
-        self._set_up_long_run()
-
-    def _set_up_long_run(self) -> None:
-        """Its critic, as soon as it is known how many numbers describe the groups."""
-        self.long_run: LongRunCredit | None = None
-        if self.group_inputs is not None:
-            self.long_run = LongRunCredit(
-                self.group_inputs, self.reg_gamma, self.n_epochs, self.batch_size, self.seed, self.device
-            )
-
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        state_dicts, variables = super()._get_torch_save_params()
-        critic = [] if self.long_run is None else ["long_run.critic", "long_run.critic.optimizer"]
-        return [*state_dicts, *critic], variables
+        if self.reg_credit == "return" and self.long_run is None:  # a loaded one goes on
+            self.long_run = LongRunCredit(self.reg_gamma)
+        self.rollout_buffer.long_run = self.long_run
 
     def _check_arguments(self) -> None:
         for name in ("reg_lambda", "delta", "beta1", "beta2", "omega"):
@@ -435,13 +424,8 @@ class FPPO(PPO):
         except KeyError as error:
             raise ValueError(f"env must publish {told} in info['fairness'], but does not publish {error}") from error
         self.figures.add(infos, dones)
-        if self.reg_credit == "return" and self.reg_lambda:
-            if self.long_run is None:
-                self.group_inputs = groups_of(infos)[0].shape[1]
-                self._set_up_long_run()
-            assert self.long_run is not None
+        if self.long_run is not None and self.reg_lambda:
             self.long_run.note(infos, dones)
-            self.rollout_buffer.long_run = self.long_run
         if self.massage:
             begin = perf_counter()
             self._coming = coming(self.env, infos, dones)
