@@ -167,9 +167,12 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
         yield Job(f"{name}/{label}", play, {"experiment": name, "agent": label, "episodes": episodes})
     settings = {**OURS, **default_settings(find_algorithm("f_ppo"), chosen.env)}
     settings["n_timesteps"] //= 5 if quick else 1
+    _, _, fairness = _parts(settings)
     for seed in seeds:
-        for label in chosen.learners:
-            given = {"experiment": name, "learner": label, "seed": seed, "episodes": episodes, "settings": settings}
+        for label, learner in chosen.learners.items():
+            # a run of PPO need not be done again because F-PPO was given another weight
+            own = {key: value for key, value in settings.items() if learner.path == F_PPO or key not in fairness}
+            given = {"experiment": name, "learner": label, "seed": seed, "episodes": episodes, "settings": own}
             yield Job(f"{name}/{label}/{seed}", run, given)
 
 

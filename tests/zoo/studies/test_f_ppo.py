@@ -49,6 +49,17 @@ def test_runs_of_other_settings_are_not_taken(short, tmp_path, monkeypatch):
     assert f_ppo.study(["epidemic"], seeds=1, n_jobs=1, log_dir=tmp_path) != first
 
 
+def test_another_weight_of_f_ppo_leaves_the_runs_of_other_learners_alone(monkeypatch):
+    def settings():
+        return {job.name: job.arguments.get("settings") for job in f_ppo._jobs("attention", [100], False)}
+
+    before = settings()
+    entry = f_ppo.default_settings
+    monkeypatch.setattr(f_ppo, "default_settings", lambda *which: {**entry(*which), "reg_lambda": 123.0})
+    changed = {name for name, given in settings().items() if given != before[name]}
+    assert changed == {f"attention/{label}/100" for label in ("A-PPO", "F-PPO-L", "F-PPO")}
+
+
 @pytest.mark.parametrize("name", f_ppo.EXPERIMENTS)
 def test_learners_share_ppo_settings_and_steps(name):
     experiment = f_ppo.EXPERIMENTS[name]
