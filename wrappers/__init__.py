@@ -16,6 +16,7 @@ from sb3_fair.wrappers.recompute import Recompute
 from sb3_fair.wrappers.regularity import CounterExample, find_counterexample
 from sb3_fair.wrappers.scalarise import Chebyshev, Scalarise, VecScalarise
 from sb3_fair.wrappers.scheme import FairnessScheme, VecFairnessScheme
+from sb3_fair.wrappers.standing import VecStanding
 from sb3_fair.wrappers.vector_reward import VectorReward, VecVectorReward
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "VecGroupLabelObs",
     "VecMemoryAugmentation",
     "VecScalarise",
+    "VecStanding",
     "VecVectorReward",
     "VectorReward",
     "augment",

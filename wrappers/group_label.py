@@ -7,10 +7,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.labels import layer_with
 from sb3_fair.wrappers.layer import VecLayer
 
 STATE, GROUP = "state", "group"
@@ -166,10 +167,5 @@ class VecGroupLabelObs(VecLayer):
 
 def slots(venv: VecEnv, name: str) -> NDArray[Any] | None:
     """The array ``name`` (n_envs,) that ``venv`` or what it wraps holds for its slots, None if there is none."""
-    layer: Any = venv
-    while True:
-        if name in vars(layer) or hasattr(type(layer), name):
-            return np.asarray(getattr(layer, name))
-        if not isinstance(layer, VecEnvWrapper):
-            return None
-        layer = layer.venv
+    found = getattr(layer_with(venv, name), name, None)
+    return None if found is None else np.asarray(found)

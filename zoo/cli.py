@@ -209,7 +209,7 @@ def f_ppo(
 def fair_ppo(
     experiment: Annotated[
         list[str] | None,
-        typer.Option(help="chosen, alpha, beta, grid, csp, cf or controls; repeatable. All by default."),
+        typer.Option(help="chosen, alpha, beta, grid, csp, cf, tolerance or controls; repeatable. All by default."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; of some experiments fewer.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="Below 100 to choose settings, which others then test.")] = 100,

@@ -12,8 +12,11 @@ from sb3_fair.zoo.timing import ROUNDS, Figure, learning, steps_of
 from sb3_fair.zoo.train import arguments
 
 WORLDS = 1024
-KINDS = (("one after the other", {}, 500_000), ("simultaneous", {"order": "simultaneous"}, 2_000_000))
-COMPILED = ("one after the other, numba", {"backend": "numba"}, 2_000_000)
+KINDS: tuple[tuple[str, dict[str, Any], int], ...] = (
+    ("one after the other", {}, 500_000),
+    ("simultaneous", {"order": "simultaneous"}, 2_000_000),
+)
+COMPILED: tuple[str, dict[str, Any], int] = ("one after the other, numba", {"backend": "numba"}, 2_000_000)
 
 
 def harvest(scale: float) -> Iterator[Figure]:

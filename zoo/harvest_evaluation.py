@@ -21,6 +21,7 @@ from sb3_fair.fairness import (
     value_disparity,
 )
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import seed_copies
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
@@ -54,6 +55,7 @@ def evaluate_harvest(
     deterministic: bool = False,
     *,
     n_worlds: int = 100,
+    standing: bool | None = None,
     **config: Any,
 ) -> "DataFrame":
     """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; one row per episode.
@@ -88,6 +90,8 @@ def evaluate_harvest(
     :param counterfactual: None, ``"none_vs_all"`` or ``"swap"``
     :param deterministic: passed to ``predict``
     :param n_worlds: how many worlds, or pairs, are played at once; with sampled actions, figures depend on it
+    :param standing: whether agents see how far their group is ahead, as
+        :class:`~sb3_fair.wrappers.VecStanding` tells them; None: if the model's observations have one entry more
     :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
     :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
     """
@@ -105,7 +109,9 @@ def evaluate_harvest(
     with seeded(numbers[0], agent):
         for first in range(0, n_episodes, n_worlds):
             some = numbers[first : first + n_worlds]
-            venv = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
+            venv: Any = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
+            if _sees_standing(agent, venv) if standing is None else standing:
+                venv = VecStanding(venv)
             seed_copies(venv, np.repeat(some, copies).tolist())
             episodes = Episodes(venv, len(some))
             episodes.play(agent, horizon, deterministic)
@@ -134,7 +140,7 @@ class Episodes:
     :param n: number of episodes
     """
 
-    def __init__(self, venv: HarvestVecEnv, n: int) -> None:
+    def __init__(self, venv: HarvestVecEnv | VecStanding, n: int) -> None:
         self.venv = venv
         self.shape = (n, venv.num_envs // n)
         self.chosen = np.zeros((n, 2, len(ACTIONS)), dtype=np.int64)
@@ -240,6 +246,12 @@ def _forms(name: str, gap: Any) -> Columns:
 def _share(part: Array, whole: Array) -> Array:
     """NaN of nobody."""
     return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _sees_standing(agent: Any, venv: HarvestVecEnv) -> bool:
+    """Whether the model was trained on observations with one entry more."""
+    shape: Any = getattr(getattr(agent, "observation_space", None), "shape", None)
+    return shape is not None and tuple(shape) == (venv.observation_space.shape[0] + 1,)  # type: ignore[index]
 
 
 def _values(agent: Any, observations: Any) -> Array:

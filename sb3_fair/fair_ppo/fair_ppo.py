@@ -60,6 +60,9 @@ class FairPPO(PPO):
     The environment tells who belongs to which group: a VecEnv by arrays ``slot_group``, ``slot_lf``, ``slot_world``,
     ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``), or ``group_fn`` does.
 
+    A ``tolerance`` lets a disparity of a wanted size be: only what exceeds it is paid for. Agents stop there if they
+    know how far their group is ahead, which :class:`~sb3_fair.wrappers.VecStanding` tells them.
+
     Penalties are discounted as rewards are, so that their sum is not quite that of an episode: ``penalty_gamma=1``
     weighs all steps alike. Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and
     per agent in shares of its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the
@@ -109,6 +112,9 @@ class FairPPO(PPO):
         reaches the actor only if both share their hidden layers
     :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
     :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
+    :param tolerance: the disparity of past rewards that costs nothing, in shares of what members of the world have so
+        far, not negative; with ``"group_mean"`` and two groups of equal size, twice the difference of their means over
+        the sum of these. Logs tell the whole disparity
     :param include_cross_lf: with ``"csp"``, whether those with different legitimate factors are compared too
     :param g: of ``"own_reweight"``: from rewards so far (``"running"``) or an average over episodes (``"episode"``)
     :param stream: ``"advantage"``: penalties have a critic and advantages of their own, values stay expected returns;
@@ -169,6 +175,7 @@ class FairPPO(PPO):
         prosp: Prosp = "state_cost",
         sign: Literal["absolute", "one_sided"] = "absolute",
         aggregate: Literal["pairs", "group_mean"] = "pairs",
+        tolerance: float = 0.0,
         include_cross_lf: bool = False,
         g: Literal["running", "episode"] = "running",
         stream: Literal["advantage", "reward"] = "advantage",
@@ -219,6 +226,7 @@ class FairPPO(PPO):
         self.prosp = prosp
         self.sign = sign
         self.aggregate = aggregate
+        self.tolerance = tolerance
         self.include_cross_lf = include_cross_lf
         self.g = g
         self.stream = stream
@@ -266,7 +274,7 @@ class FairPPO(PPO):
         self._check_arguments()
         disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
         kinds: dict[str, tuple[Any, ...]] = {
-            "retrospective": (Retrospective, self.retro, disparity, self.g),
+            "retrospective": (Retrospective, self.retro, disparity, self.g, self.tolerance),
             "coefficient": (Coefficient, self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max),
         }
         self.retrospective: Retrospective
@@ -278,7 +286,7 @@ class FairPPO(PPO):
                 self._settings[name] = settings
 
     def _check_arguments(self) -> None:
-        for name in ("alpha", "beta", "threshold"):
+        for name in ("alpha", "beta", "threshold", "tolerance"):
             if number(name, getattr(self, name)) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         one_of("prosp", self.prosp, ("state_cost", "advantage_clip", "critic_loss"))

@@ -6,16 +6,14 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness.populations import Population
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.wrappers.infos import record_of
+from sb3_fair.wrappers.labels import KINDS, Found, checked, layer_with, of_arrays, of_infos, same
 
 Mode: TypeAlias = Literal["population", "streaming"]
 GroupFunction: TypeAlias = Callable[[Any, Sequence[Mapping[str, Any]]], ArrayLike | Mapping[str, ArrayLike]]
-Found: TypeAlias = Mapping[str, Any]
-KINDS = ("group", "lf", "world", "pair")
 MISSING = (
     "group labels must be told in one of three ways: arrays slot_group (and slot_lf, slot_world, slot_pair) of the "
     "VecEnv, info['individual']['group'] of every slot in every step, or group_fn(obs, infos); got none of them"
@@ -37,7 +35,7 @@ class Labels:
 
     def __init__(self, venv: VecEnv, group_fn: GroupFunction | None, mode: Mode | None) -> None:
         self.n_slots, self.group_fn, self.mode = venv.num_envs, group_fn, mode
-        self._source = _layer_with(venv, "slot_group")
+        self._source = layer_with(venv, "slot_group")
         self._found: Found = {}
         self._population: Population | None = None
         self._has_changed = False
@@ -60,7 +58,7 @@ class Labels:
     def begin(self) -> None:
         """The VecEnv was reset: its arrays are read anew."""
         self._goes_on = np.zeros(self.n_slots, dtype=bool)
-        self._coming = self._arrays()
+        self._coming = of_arrays(self._source)
 
     def at(self, infos: Sequence[Mapping[str, Any]], obs: Any, dones: NDArray[Any]) -> Population:
         """Labels of the transition just finished, the same object as long as they stay the same.
@@ -71,20 +69,16 @@ class Labels:
         :raises ValueError: if labels are found in none of the three ways, or are not one whole number per slot
         """
         if self._coming is None:
-            found = _checked(_of_infos(infos) or self._of_function(obs, infos), self.n_slots)
+            found = checked(of_infos(infos) or self._of_function(obs, infos), self.n_slots)
         else:  # what the VecEnv shows now is of the next transition
-            found, self._coming = self._coming, self._arrays()
-        if self._population is None or not _same(found, self._found):
+            found, self._coming = self._coming, of_arrays(self._source)
+        if self._population is None or not same(found, self._found):
             before, self._found, self._population = self._population, found, Population(**found)
             if before is not None:
                 changed = before.group != self._population.group
                 self._has_changed |= bool((changed & self._goes_on).any())
         self._goes_on = ~np.asarray(dones, dtype=bool)
         return self._population
-
-    def _arrays(self) -> Found | None:
-        found = {kind: getattr(self._source, f"slot_{kind}", None) for kind in KINDS}
-        return None if found["group"] is None else _checked(found, self.n_slots)
 
     def _of_function(self, obs: Any, infos: Sequence[Mapping[str, Any]]) -> Found:
         if self.group_fn is None:
@@ -119,48 +113,3 @@ def find_labels(venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode 
     if group_fn is not None and labels.of_arrays:
         warnings.warn("group_fn is not used: the VecEnv has slot_group", UserWarning, stacklevel=2)
     return labels
-
-
-def _layer_with(venv: VecEnv, name: str) -> VecEnv:
-    """The outermost layer that has an attribute, else the innermost."""
-    while isinstance(venv, VecEnvWrapper) and name not in vars(venv) and not hasattr(type(venv), name):
-        venv = venv.venv
-    return venv
-
-
-def _of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
-    """What all infos have under ``"individual"``, None if one has no group."""
-    record = record_of(infos)
-    if record is not None:
-        individual = record.get("individual", {})
-        return individual if "group" in individual else None
-    individuals = [info.get("individual") or {} for info in infos]
-    if not all("group" in individual for individual in individuals):
-        return None
-    found = {kind: [individual.get(kind) for individual in individuals] for kind in KINDS}
-    return {kind: labels for kind, labels in found.items() if kind == "group" or None not in labels}
-
-
-def _checked(found: Found, slots: int) -> Found:
-    """Copies of the labels as arrays (slots,), None where a kind of label is not told; unknown ones are -1."""
-    return {kind: None if found.get(kind) is None else _known(kind, found[kind], slots) for kind in KINDS}
-
-
-def _known(kind: str, labels: Any, slots: int) -> NDArray[Any]:
-    if isinstance(labels, list):
-        labels = [-1 if label is None else label for label in labels]
-    try:
-        array = np.array(labels)
-    except ValueError:  # of different shapes
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf" or array.shape != (slots,):
-        raise ValueError(f"{kind} must be one whole number for each of the {slots} slots, got {labels!r}")
-    return np.where(np.isnan(array), -1, array) if array.dtype.kind == "f" else array
-
-
-def _same(first: Found, second: Found) -> bool:
-    """Are these labels (of :func:`_checked`) the same?"""
-    pairs = [(first[kind], second[kind]) for kind in KINDS]
-    return all(
-        np.array_equal(one, other) if one is not None and other is not None else one is other for one, other in pairs
-    )

@@ -53,6 +53,13 @@ class PopulationRun:
             return self.disparities[-1]
         return self.population.spread(self.disparity(self.cumulated[-1], self.population))
 
+    @property
+    def units(self) -> Array:
+        """m times the level of the cumulated rewards (t + 1, S), of which D is a share without units."""
+        figures = np.concatenate([self.opening.cumulated[None], self.cumulated])
+        sizes = self.disparity.size(self.population)
+        return self.population.spread(sizes * self.disparity.level(figures, self.population))
+
     def envy(self, averages: Averages | None) -> Array:
         """g (t, S) of the cumulated rewards; of groups with an average, that."""
         running = self.disparity.envy(self.cumulated, self.population)

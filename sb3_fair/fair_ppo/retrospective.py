@@ -14,6 +14,9 @@ mode                F_t for k = 1, the same for all agents of a world
                     is compared with
 ``"constant"``      0, as in the paper, where D is only a number
 ==================  ===============================================================================================
+
+With a tolerance w, D is replaced by what of it exceeds a share of what there is: max(0, D - w m level), where level is
+the mean of abs(C_x) in the world at that step. ``"linear"`` and ``"own_reweight"`` charge only where something does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +30,7 @@ from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, renewed
 from sb3_fair.fair_ppo.population_run import PopulationRun
 from sb3_fair.fair_ppo.stream_run import StreamRun
 from sb3_fair.fairness.populations import Disparity, Population
-from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.validation import number, one_of
 
 Retro: TypeAlias = Literal["telescoped", "terminal", "linear", "own_reweight", "constant"]
 Envy: TypeAlias = Literal["running", "episode"]
@@ -58,13 +61,23 @@ class Retrospective:
     :param disparity: what D is; None: demographic parity
     :param g: of ``"own_reweight"``: from the current C (``"running"``), or an average over episodes of the mean g of
         the agent's group (``"episode"``; before one ended: from the current C)
-    :raises ValueError: if a name is unknown
+    :param tolerance: share w of m times the mean of abs(C_x) up to which D costs nothing; of streams, the mean is over
+        the sums of rewards of the groups (with ``"csp"`` and the same legitimate factor) that had a step
+    :raises ValueError: if a name is unknown, or the tolerance negative
     """
 
-    def __init__(self, retro: Retro = "telescoped", disparity: Disparity | None = None, g: Envy = "running") -> None:
+    def __init__(
+        self,
+        retro: Retro = "telescoped",
+        disparity: Disparity | None = None,
+        g: Envy = "running",
+        tolerance: float = 0.0,
+    ) -> None:
         one_of("retro", retro, get_args(Retro))
         one_of("g", g, get_args(Envy))
-        self.retro, self.g = retro, g
+        if number("tolerance", tolerance) < 0:
+            raise ValueError(f"tolerance must not be negative, got {tolerance!r}")
+        self.retro, self.g, self.tolerance = retro, g, float(tolerance)
         self.disparity = disparity or Disparity()
         self.gaps, self.envies = Averages(), Averages()
         self.past = Past(0.0, 0.0, {})
@@ -118,6 +131,16 @@ class Retrospective:
         """All slots begin new episodes (the VecEnv was reset); averages over episodes stay."""
         self._state = None
 
+    def excess(self, run: Run) -> Array:
+        """What of D (t + 1, S) is not tolerated, before the first step and after each."""
+        if self.tolerance == 0:
+            return run.disparities
+        return np.maximum(run.disparities - self.tolerance * run.units, 0.0)
+
+    def _where_due(self, run: Run, penalties: Array) -> Array:
+        """Penalties (t, S), 0 where all is tolerated."""
+        return penalties if self.tolerance == 0 else penalties * (self.excess(run)[1:] > 0)
+
     def _learn(self, run: Run, last: NDArray[np.bool_], ended: Episodes) -> None:
         self.scale = renewed(self.scale if self._episodes_ended else None, ended.level)
         self._episodes_ended = True
@@ -128,22 +151,23 @@ class Retrospective:
 
 
 def _telescoped(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    return -np.diff(run.disparities, axis=0)
+    return -np.diff(self.excess(run), axis=0)
 
 
 def _terminal(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
     penalties = np.zeros_like(run.rewards)
     if ended.any():
-        penalties[-1] = np.where(ended, -run.last_disparity, 0.0)
+        due = self.excess(run)[-1] if self.tolerance else run.last_disparity
+        penalties[-1] = np.where(ended, -due, 0.0)
     return penalties
 
 
 def _linear(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    return run.linear(self.gaps)
+    return self._where_due(run, run.linear(self.gaps))
 
 
 def _own_reweight(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    return run.envy(self.envies if self.g == "episode" else None)
+    return self._where_due(run, run.envy(self.envies if self.g == "episode" else None))
 
 
 def _constant(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:

@@ -82,6 +82,12 @@ class StreamRun:
         """D (S,) after the last step."""
         return self._disparity(self.sums[-1], self.counts[-1])
 
+    @property
+    def units(self) -> Array:
+        """m times the level of the groups' sums of rewards (t + 1, S), of which D is a share without units."""
+        before = self._sizes(self.opening.counts) * self._level(self.opening.sums, self.opening.counts)
+        return np.concatenate([before[None], self._sizes(self.counts) * self._level(self.sums, self.counts)])
+
     def envy(self, averages: Averages | None) -> Array:
         """g (t, S): mean sign of the lead of a step's group over the others with a step; of groups with an average,
         that."""
@@ -109,7 +115,7 @@ class StreamRun:
         return Episodes(
             disparity=self.last_disparity[ended],
             size=self._sizes(counts),
-            level=np.abs(sums).sum(axis=(1, 2)) / np.maximum(seen.sum(axis=(1, 2)), 1),
+            level=self._level(sums, counts),
             returns={
                 label: by_group[present[:, column], column]
                 for column, label in enumerate(self.groups.tolist())
@@ -173,6 +179,10 @@ class StreamRun:
         found = self._gaps(sums, counts)
         leads = self.disparity.leads(found)
         return (found * leads * _weights(counts)).sum(axis=(-3, -2, -1)) / 2 / self._others
+
+    def _level(self, sums: Array, counts: Array) -> Array:
+        """Mean of the sizes of sums (..., L, G), of groups that had a step."""
+        return np.abs(sums).sum(axis=(-2, -1)) / np.maximum((counts > 0).sum(axis=(-2, -1)), 1)
 
     def _sizes(self, counts: Array) -> Array:
         came = (counts > 0).any(axis=-1).sum(axis=-1)

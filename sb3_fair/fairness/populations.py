@@ -198,6 +198,16 @@ class Disparity:
         blocks = self.blocks(population)
         return self.tell(blocks, blocks.larger.sum(axis=(-2, -1)) / 2, population)
 
+    def level(self, figures: ArrayLike, population: Population) -> Array:
+        """Mean (..., W) of abs(C_x) over the members of a world, of ``"cf"`` of both twin worlds.
+
+        :param figures: (..., S)
+        """
+        values, blocks = self._checked(figures, population), self.blocks(population)
+        sums = np.einsum("...bn,bng->...b", blocks.gather(np.abs(values)), blocks.belongs)
+        members = self.tell(blocks, blocks.sizes.sum(axis=-1), population)
+        return self.tell(blocks, sums, population) / np.maximum(members, 1)
+
     def count(self, population: Population) -> int:
         """In how many worlds members are compared; two twin worlds are one."""
         return len(np.unique(population.home)) if self.fairness == "cf" else len(population.worlds)

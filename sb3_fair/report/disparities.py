@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array: TypeAlias = NDArray[np.float64]
-Setting: TypeAlias = tuple[float, float]
+Setting: TypeAlias = tuple[float, ...]
 Colour: TypeAlias = tuple[float, float, float]
 
 CLASSIC: Setting = (0.0, 0.0)
@@ -31,7 +31,7 @@ MARKERS = ("o", "s")
 class TradeOff(NamedTuple):
     """What growing weights of a penalty lead to. On the last axis: mean and ends of a confidence interval (or NaN).
 
-    :param alphas: (m,) the weights, rising
+    :param alphas: (m,) the weights, rising or falling; NaN: not shown over the weight
     :param disparity: (m, 3) size of the disparity
     :param returns: (m, 2, 3) mean return of the agents without and with the sensitive attribute
     :param prices: (m, 2, 3) price of fairness of both in %
@@ -50,7 +50,7 @@ def setting_colour(setting: Setting) -> Colour:
 
     if tuple(setting) == CLASSIC:
         return to_rgb(INK)
-    alpha, beta = setting
+    alpha, beta = setting[:2]
     hue = np.array(to_rgb(matplotlib.colormaps["viridis"](1 - np.exp(-1.5 * alpha))))
     red, green, blue = hue + (1 - hue) * 0.6 * (1 - np.exp(-1.5 * beta))
     return float(red), float(green), float(blue)

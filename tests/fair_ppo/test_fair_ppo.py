@@ -81,6 +81,13 @@ def test_without_weights_it_is_ppo_bit_for_bit(retro, prosp, lam):
     assert same and ours.penalty_critic is None and "fair/D_retro" in logs(learned(ours, 64))
 
 
+def test_a_tolerance_is_ppo_too_without_weights_or_as_long_as_it_is_not_exceeded():
+    venv = partial(Pairs, length=5, noise=0.1)
+    assert same_as_ppo(venv, tolerance=0.3)[1]
+    assert same_as_ppo(venv, alpha=1.0, retro="own_reweight", tolerance=10.0, stream="reward")[1]
+    assert not same_as_ppo(venv, alpha=1.0, retro="own_reweight", tolerance=0.3, stream="reward")[1]
+
+
 @pytest.mark.parametrize("ends", ["terminated", "truncated"])
 @pytest.mark.parametrize("stream", ["advantage", "reward"])
 def test_nor_does_the_literal_loss_of_the_paper_change_a_bit(ends, stream):
@@ -223,6 +230,18 @@ def first_action(k, seed=0, **settings):
 def test_who_gains_2_less_the_penalty_gives_up_when_it_is_more_than_1(retro, stream):
     assert first_action(0.5, retro=retro, stream=stream) > 0.9
     assert first_action(2.0, retro=retro, stream=stream) < 0.1
+
+
+def test_who_is_ahead_by_a_tolerated_share_does_not_give_up():
+    """2 to 1 is a difference of 2 / 3 of the mean."""
+    assert first_action(2.0, tolerance=0.7) > 0.9
+    assert first_action(2.0, tolerance=0.1) < 0.1
+
+
+def test_the_logs_tell_the_whole_disparity():
+    tolerant, strict = (learned(model_of(Pairs(), alpha=1.0, tolerance=w), 64) for w in (0.4, 0.0))
+    for figure in ("fair/D_retro", "fair/D_norm"):
+        assert logs(tolerant)[figure] == logs(strict)[figure] > 0
 
 
 def test_who_pays_out_of_its_own_reward_gives_up_too():
@@ -453,6 +472,7 @@ def test_what_is_not_allowed_is_named():
         ({"beta": -0.5}, "beta must not be negative, got -0.5"),
         ({"alpha": "much"}, "alpha must be a finite number, got 'much'"),
         ({"threshold": -1}, "threshold must not be negative, got -1"),
+        ({"tolerance": -0.1}, "tolerance must not be negative, got -0.1"),
         ({"retro": "telescope"}, "did you mean 'telescoped'"),
         ({"prosp": "statecost"}, "did you mean 'state_cost'"),
         ({"fairness": "pd"}, "fairness must be one of"),

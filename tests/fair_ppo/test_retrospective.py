@@ -243,6 +243,116 @@ def test_borders_change_nothing_for_streams(stream, retro, g, cuts):
     assert_allclose(followed(cut, rewards, populations, dones, cuts, True), whole, atol=1e-9)
 
 
+# -------------------------------------------------------------------- a tolerance
+
+
+def test_four_agents_who_tolerate_a_share():
+    """C is (3, 1, 1, 0), (8, 1, 4, 1), (8, 4, 5, 6): D is 3, 10, 4, the mean of C 1.25, 3.5, 5.75, and m is 2."""
+    for w, expected in ((0.0, [3, 10, 4]), (0.5, [1.75, 6.5, 0]), (1.0, [0.5, 3, 0]), (2.0, [0, 0, 0])):
+        tolerant = {"tolerance": w}
+        telescoped = Retrospective("telescoped", **tolerant)
+        penalties = telescoped(REWARDS, [FOUR] * 3, ENDS)
+        assert_allclose(penalties[:, 0], -np.diff([0, *expected]), atol=1e-12)
+        assert telescoped.past.disparity == 4 and telescoped.past.normalised == pytest.approx(4 / 11.5)
+        assert_allclose(Retrospective("terminal", **tolerant)(REWARDS, [FOUR] * 3, ENDS)[:, 0], [0, 0, -expected[-1]])
+        due = np.array(expected)[:, None] > 0
+        for retro in ("linear", "own_reweight"):
+            whole = Retrospective(retro)(REWARDS, [FOUR] * 3, ENDS)
+            assert_array_equal(Retrospective(retro, **tolerant)(REWARDS, [FOUR] * 3, ENDS), np.where(due, whole, 0))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0, 9), min_size=6, max_size=6), st.floats(0, 2))
+def test_of_means_of_two_equal_groups_twice_their_difference_over_their_sum_is_tolerated(returns, w):
+    rewards, groups = np.array([returns]), Population([0, 0, 0, 1, 1, 1])
+    u, s = rewards[0, :3].mean(), rewards[0, 3:].mean()
+    penalty = Retrospective("terminal", Disparity(aggregate="group_mean"), tolerance=w)(
+        rewards, [groups], np.ones((1, 6), dtype=bool)
+    )
+    share = abs(u - s) / (u + s) if u + s else 0.0
+    assert_allclose(penalty[0], -3 * (u + s) / 2 * max(0.0, 2 * share - w), atol=1e-9)
+
+
+@settings(max_examples=50, deadline=None)
+@given(games(), st.sampled_from(["dp", "csp"]), st.floats(0.01, 1.5), st.lists(st.integers(1, 8), max_size=3))
+def test_only_what_exceeds_the_tolerance_is_paid_for(game, fairness, w, cuts):
+    rewards, populations, dones = game
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    disparity = Disparity(fairness)
+    found = {
+        retro: followed(Retrospective(retro, disparity, tolerance=w), rewards, populations, dones, cuts)
+        for retro in ("telescoped", "terminal", "linear", "own_reweight")
+    }
+    whole = {retro: followed(Retrospective(retro, disparity), rewards, populations, dones) for retro in MODES}
+    for world in populations[0].worlds:
+        members = np.flatnonzero(populations[0].world == world)
+        cumulated, before, paid = np.zeros(len(members)), 0.0, 0.0
+        for step, population in enumerate(populations):
+            cumulated += rewards[step, members]
+            groups, factors = population.group[members], population.lf[members]
+            size = 0
+            for factor in set(factors) if fairness == "csp" else (None,):
+                same = groups if factor is None else groups[factors == factor]
+                size += max((same == 0).sum(), (same == 1).sum())
+            excess = d_of(cumulated, groups, fairness, factors) - w * size * np.abs(cumulated).mean()
+            now = max(0.0, excess)
+            assert_allclose(found["telescoped"][step, members], before - now, atol=1e-9)
+            paid += found["telescoped"][step, members[0]]
+            for retro in ("linear", "own_reweight"):
+                if abs(excess) > 1e-9:
+                    expected = whole[retro][step, members] * (excess > 0)
+                    assert_allclose(found[retro][step, members], expected, atol=1e-9)
+            before = now
+            ended = dones[step, members[0]]
+            assert_allclose(found["terminal"][step, members], -now * ended, atol=1e-9)
+            if ended:
+                assert_allclose(paid, -now, atol=1e-6)
+                cumulated[:], before, paid = 0.0, 0.0, 0.0
+
+
+def test_twins_tolerate_a_share_of_what_both_worlds_have():
+    twins = Population([0] * 4 + [1] * 4, world=[0] * 4 + [1] * 4, pair=[4, 5, 6, 7, 0, 1, 2, 3])
+    rewards, dones = np.array([[8.0, 4, 5, 6, 5, 4, 2, 7]]), np.ones((1, 8), dtype=bool)
+    for aggregate, whole in (("pairs", 7.0), ("group_mean", 5.0)):
+        for retro in ("telescoped", "terminal"):
+            penalties = Retrospective(retro, Disparity("cf", aggregate=aggregate), tolerance=0.1)(
+                rewards, [twins], dones
+            )
+            assert_allclose(penalties, np.full((1, 8), -(whole - 0.1 * 4 * 41 / 8)))
+
+
+def test_who_is_not_compared_does_not_count_as_having():
+    population = Population([0, 1, -1])
+    rewards, dones = np.array([[3.0, 1, 100]]), np.ones((1, 3), dtype=bool)
+    assert_allclose(Retrospective("terminal", tolerance=0.5)(rewards, [population], dones)[0], -(2 - 0.5 * 2))
+
+
+@settings(max_examples=50, deadline=None)
+@given(streams(), st.sampled_from(["dp", "csp"]), st.floats(0.01, 1.5), st.lists(st.integers(1, 8), max_size=3))
+def test_streams_tolerate_a_share_of_the_groups_mean_sum(stream, fairness, w, cuts):
+    rewards, populations, dones = stream
+    cuts = [cut for cut in cuts if cut < len(rewards)]
+    tolerant, whole = (
+        followed(Retrospective("telescoped", Disparity(fairness), tolerance=w), rewards, populations, dones, c, True)
+        for w, c in ((w, cuts), (0.0, ()))
+    )
+    for slot in range(rewards.shape[1]):
+        sums, d, before = {}, 0.0, 0.0
+        for step, population in enumerate(populations):
+            factor = population.lf[slot] if fairness == "csp" else 0
+            if population.group[slot] >= 0:
+                key = (factor, population.group[slot])
+                sums[key] = sums.get(key, 0.0) + rewards[step, slot]
+            d -= whole[step, slot]
+            level = sum(abs(each) for each in sums.values()) / max(len(sums), 1)
+            size = max(len({each for each, _ in sums}), 1)
+            now = max(0.0, d - w * size * level)
+            assert_allclose(tolerant[step, slot], before - now, atol=1e-9)
+            before = now
+            if dones[step, slot]:
+                sums, d, before = {}, 0.0, 0.0
+
+
 # -------------------------------------------------------------------- independent agents, three groups, one side
 
 
@@ -293,6 +403,11 @@ def test_before_an_episode_ended_the_figures_are_those_so_far():
 def test_unknown_names(argument, allowed):
     with pytest.raises(ValueError, match=f"{argument} must be one of .*{allowed}.* got 'potential'"):
         Retrospective(**{argument: "potential"})
+
+
+def test_a_tolerance_is_not_negative():
+    with pytest.raises(ValueError, match=r"tolerance must not be negative, got -0\.1"):
+        Retrospective(tolerance=-0.1)
 
 
 def test_shapes_and_labels_that_do_not_fit():

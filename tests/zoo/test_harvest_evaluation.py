@@ -8,6 +8,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.fairness import Welfare
+from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.layer import seed_copies
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.harvest_evaluation import ACTIONS, evaluate_harvest
@@ -125,6 +126,30 @@ def test_a_model_trained_on_normalised_observations_sees_them():
     model.predict = lambda observation, **given: seen.append(observation) or predict(observation, **given)
     evaluate_harvest(model, 1, 3, 0)
     assert np.abs(seen[0]).max() < 11 and seen[0].std() < 3
+
+
+@pytest.mark.parametrize("inside", [lambda venv: venv, lambda venv: VecNormalize(venv, norm_reward=False)])
+def test_a_model_that_saw_the_standing_of_its_group_sees_it(inside):
+    venv = inside(VecStanding(HarvestVecEnv(1, {"horizon": 20})))
+    venv.reset()
+    model = PPO("MlpPolicy", venv, n_steps=4, batch_size=80, seed=0, device="cpu")
+    found = evaluate_harvest(model, 2, 20, 1)
+    assert found.equals(evaluate_harvest(model, 2, 20, 1, standing=True)) and np.isfinite(found.value).all()
+    with pytest.raises(ValueError):
+        evaluate_harvest(model, 2, 20, 1, standing=False)
+
+
+def test_standings_may_be_shown_to_whom_nothing_is_known_of():
+    class Noting(Gatherer):
+        def predict(self, observation, **given):
+            self.shown = observation
+            return super().predict(observation)
+
+    noting = Noting()
+    rows = evaluate_harvest(noting, 2, 40, [7, 3], standing=True)
+    assert rows.equals(evaluate_harvest(Gatherer(), 2, 40, [7, 3]))
+    assert noting.shown.shape == (80, 11) and len(np.unique(noting.shown[:, -1])) == 4
+    assert evaluate_harvest("random", 2, 20, 0).equals(evaluate_harvest("random", 2, 20, 0, standing=True))
 
 
 @pytest.mark.parametrize(

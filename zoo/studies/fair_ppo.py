@@ -7,6 +7,7 @@ all policies play the same fresh episodes.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import average
+from sb3_fair.report.disparities import Setting
+from sb3_fair.wrappers import VecStanding
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
@@ -40,13 +44,16 @@ QUICK = 10
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 """Of the paper."""
 TWINS = "none_vs_all"
+LATER = ("tolerance", "standing", "aggregate")
+"""Fields of an arm that older runs do not have."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A way to train: arguments of FairPPO, and whether worlds are pairs of twins.
+    """A way to train: arguments of FairPPO, whether worlds are pairs of twins, and what agents see.
 
     :param counterfactual: None, or the mode of the twins
+    :param standing: whether agents see how far their group is ahead
     """
 
     alpha: float = 0.0
@@ -54,23 +61,44 @@ class Arm:
     fairness: str = "dp"
     retro: str = "telescoped"
     counterfactual: str | None = None
+    tolerance: float = 0.0
+    standing: bool = False
+    aggregate: str = "pairs"
 
     @property
     def name(self) -> str:
         """Of its files; without a penalty, all notions and modes are the same classic PPO."""
         if self.alpha == self.beta == 0:
             return self.classic
-        return f"{self.fairness}/{self.retro}/{self.alpha:g}-{self.beta:g}"
+        more = {
+            self.aggregate: self.aggregate != "pairs",
+            f"tolerance-{self.tolerance:g}": self.tolerance > 0,
+            "standing": self.standing,
+        }
+        weights = f"{self.alpha:g}-{self.beta:g}"
+        return "/".join((self.fairness, self.retro, "-".join([weights, *(word for word in more if more[word])])))
 
     @property
     def classic(self) -> str:
         """The name of PPO without a penalty in the same game."""
-        return "classic" if self.counterfactual is None else "classic-twins"
+        return "classic" + "-twins" * (self.counterfactual is not None) + "-standing" * self.standing
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Arguments that make it; of those that came later, the ones that matter, so that older files stay valid."""
+        given = asdict(self).items()
+        return {name: value for name, value in given if name not in LATER or value != getattr(Arm, name)}
 
     @property
     def penalty(self) -> dict[str, Any]:
         """Arguments of FairPPO."""
-        return {name: value for name, value in asdict(self).items() if name != "counterfactual"}
+        return {name: value for name, value in asdict(self).items() if name not in ("counterfactual", "standing")}
+
+    def setting(self, over: str) -> Setting:
+        """The weights, and the tolerance if that is what changes: without a penalty, everything is tolerated."""
+        if over != "tolerance":
+            return self.alpha, self.beta
+        return self.alpha, self.beta, math.inf if self.alpha == self.beta == 0 else self.tolerance
 
 
 @dataclass(frozen=True)
@@ -80,7 +108,7 @@ class Experiment:
     :param title: of its table
     :param arms: by the name of their curve
     :param disparities: name in figures -> column of the evaluation
-    :param over: the weight that grows along a curve
+    :param over: what changes along a curve: ``"alpha"`` and ``"beta"`` grow, ``"tolerance"`` falls
     :param seeds: at most so many
     :param trend: whether curves are to be judged for how the disparity falls
     """
@@ -131,6 +159,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Counterfactual unfairness: nobody or everybody slow",
         _modes((0.5, 1.0), "telescoped", "own_reweight", fairness="cf", counterfactual=TWINS),
         {"CF": "cf_norm"},
+        seeds=3,
+    ),
+    "tolerance": Experiment(
+        "Demographic disparity: stopping where it is tolerated",
+        {
+            "telescoped": [
+                Arm(),
+                *(
+                    Arm(2.0, aggregate="group_mean", tolerance=tolerance, standing=True)
+                    for tolerance in (0.45, 0.3, 0.2, 0.1)
+                ),
+            ]
+        },
+        DP,
+        over="tolerance",
         seeds=3,
     ),
     "controls": Experiment(
@@ -208,7 +251,7 @@ def _jobs(
     for arm in (arm for arms in experiment.arms.values() for arm in arms):
         long = LONG_EPISODES // share if arm.name in (Arm().name, chosen.name) else 0
         for seed in seeds[: experiment.seeds]:
-            yield Job(f"{arm.name}/{seed}", run, {"arm": asdict(arm), "seed": seed, "long_episodes": long, **shared})
+            yield Job(f"{arm.name}/{seed}", run, {"arm": arm.fields, "seed": seed, "long_episodes": long, **shared})
 
 
 def _random(settings: Mapping[str, Any], quick: bool) -> Iterator[Job]:
@@ -229,7 +272,9 @@ def run(
     """
     way = Arm(**arm)
     game = settings["env_kwargs"]
-    venv = HarvestVecEnv(settings["n_envs"], game | _backend(), seed=seed, counterfactual=way.counterfactual)
+    venv: VecEnv = HarvestVecEnv(settings["n_envs"], game | _backend(), seed=seed, counterfactual=way.counterfactual)
+    if way.standing:
+        venv = VecStanding(venv)
     given = arguments({name: value for name, value in settings.items() if name not in PLAN_KEYS})
     model = find_algorithm("fair_ppo").cls(settings["policy"], venv, seed=seed, device="cpu", **given, **way.penalty)
     training = TrainingFigures()
@@ -298,7 +343,7 @@ def _curves(experiment: Experiment, results: Mapping[str, Result], seeds: Sequen
         disparities=dict(experiment.disparities),
         trend=experiment.trend,
         runs={
-            curve: [((arm.alpha, arm.beta), [results[f"{arm.name}/{seed}"] for seed in some]) for arm in arms]
+            curve: [(arm.setting(experiment.over), [results[f"{arm.name}/{seed}"] for seed in some]) for arm in arms]
             for curve, arms in experiment.arms.items()
         },
         classic=[results[f"{_first(experiment).classic}/{seed}"] for seed in some],

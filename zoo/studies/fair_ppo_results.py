@@ -17,6 +17,8 @@ from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Result
 
 Figures: TypeAlias = dict[str, Any]
+WEIGHTS = ("alpha", "beta", "tolerance")
+"""What a setting consists of; the last only where that is what changes."""
 LENGTHS = ("short", "long")
 PICTURED = ("grid", "csp", "cf")
 """Experiments of the paper's figures."""
@@ -28,10 +30,10 @@ FAIREST = 4
 class Curves:
     """Runs of an experiment.
 
-    :param over: ``"alpha"`` or ``"beta"``: what grows along a curve
+    :param over: what changes along a curve: ``"alpha"`` and ``"beta"`` grow, ``"tolerance"`` falls
     :param disparities: name in figures -> column of the evaluation
     :param trend: whether the disparity is expected to fall along a curve
-    :param runs: curve -> settings in rising order, each with its runs, one per seed
+    :param runs: curve -> settings from that without a penalty on, each with its runs, one per seed
     :param classic: runs without a penalty of the same seeds
     """
 
@@ -49,7 +51,7 @@ def compare(curves: Curves) -> dict[str, Figures]:
         figures = {_name(setting): _figures(runs, curves) for setting, runs in arms}
         found[curve] = {"settings": figures}
         if curves.trend:
-            weights = [setting[0 if curves.over == "alpha" else 1] for setting, _ in arms]
+            weights = _weights(curves, arms)
             found[curve]["trend"] = {
                 words: trend(weights, [each["short"]["disparities"][words]["absolute"] for each in figures.values()])
                 for words in curves.disparities
@@ -63,9 +65,9 @@ def has(found: Mapping[str, Figures], length: str) -> bool:
 
 
 def trend(weights: Sequence[float], intervals: Sequence[Sequence[float]]) -> Figures:
-    """Does a mean fall with the weight?
+    """Does a mean fall along a curve?
 
-    :param weights: (m,) rising
+    :param weights: (m,) rising or falling
     :param intervals: (m, 3) mean and ends of its confidence interval
     :return: Spearman's rank correlation of weights and means, and whether the mean never rises from one weight to the
         next by more than half its interval
@@ -146,7 +148,7 @@ def table(
     words = "" if length == "short" else ", long episodes"
     shown = Table(title=title + words, box=None, header_style="bold", title_justify="left", caption_justify="left")
     shown.add_column("")
-    shown.add_column("(alpha, beta)")
+    shown.add_column(f"({', '.join(WEIGHTS if curves.over == 'tolerance' else WEIGHTS[:2])})")
     for words in curves.disparities:
         for column in (f"|{words}|", words, "cut in %"):
             shown.add_column(column, justify="right")
@@ -191,7 +193,7 @@ def _text(interval: Sequence[float], digits: int) -> str:
 
 
 def _name(setting: Setting) -> str:
-    return f"({setting[0]:g}, {setting[1]:g})"
+    return f"({', '.join(f'{weight:g}' for weight in setting)})"
 
 
 def draw(compared: Mapping[str, Curves], found: Mapping[str, Mapping[str, Figures]], folder: Path) -> None:
@@ -214,6 +216,11 @@ def draw(compared: Mapping[str, Curves], found: Mapping[str, Mapping[str, Figure
 
 
 Arms: TypeAlias = Sequence[tuple[Setting, Sequence[Result]]]
+
+
+def _weights(curves: Curves, arms: Arms) -> list[float]:
+    """What changes along a curve."""
+    return [setting[WEIGHTS.index(curves.over)] for setting, _ in arms]
 
 
 def _panels(curves: Curves) -> Iterator[tuple[str, str, Arms]]:
@@ -243,8 +250,9 @@ def _fairest(arms: Arms, column: str) -> Arms:
 
 def _trade_off(curves: Curves, curve: str, figures: Figures, words: str) -> TradeOff:
     shown = [each["short"] for each in figures["settings"].values()]
+    weights = np.array(_weights(curves, curves.runs[curve]))
     return TradeOff(
-        alphas=[setting[0 if curves.over == "alpha" else 1] for setting, _ in curves.runs[curve]],
+        alphas=np.where(np.isinf(weights), np.nan, weights),
         disparity=np.array([each["disparities"][words]["absolute"] for each in shown]),
         returns=np.array([[each["returns"][group] for group in GROUPS] for each in shown]),
         prices=np.array([[each["prices"][group] for group in GROUPS] for each in shown]),

@@ -129,10 +129,67 @@ def test_arms_without_a_penalty_are_one_classic_ppo():
     assert Arm(0.5, 0.25, "csp", "linear").name == "csp/linear/0.5-0.25"
     for name, each in fair_ppo.EXPERIMENTS.items():
         for arms in each.arms.values():
-            weights = [arm.alpha if each.over == "alpha" else arm.beta for arm in arms]
-            assert weights == sorted(set(weights)), name
+            weights = [arm.setting(each.over)[fair_ppo_results.WEIGHTS.index(each.over)] for arm in arms]
+            assert weights == sorted(set(weights), reverse=each.over == "tolerance"), name
             assert all(arm.name.startswith("classic") for arm in arms if arm.alpha == arm.beta == 0)
             assert {arm.counterfactual for arm in arms} == {"none_vs_all" if name == "cf" else None}
+
+
+def test_names_and_arguments_of_older_runs_stay_and_others_are_told_apart():
+    older = {"alpha": 0.5, "beta": 0.0, "fairness": "dp", "retro": "linear", "counterfactual": None}
+    assert Arm(0.5, retro="linear").fields == older
+    arm = Arm(0.5, retro="linear", aggregate="group_mean", tolerance=0.2, standing=True)
+    assert arm.name == "dp/linear/0.5-0-group_mean-tolerance-0.2-standing"
+    assert arm.fields == {**older, "aggregate": "group_mean", "tolerance": 0.2, "standing": True}
+    assert Arm(standing=True).name == arm.classic == "classic-standing"
+    assert Arm(standing=True, counterfactual="swap").name == "classic-twins-standing"
+    assert Arm(0.5, standing=True).name == "dp/telescoped/0.5-0-standing"
+    assert not {"standing", "counterfactual"} & arm.penalty.keys() and arm.penalty["tolerance"] == 0.2
+    arms = [arm for each in fair_ppo.EXPERIMENTS.values() for arms in each.arms.values() for arm in arms]
+    names = {arm.name: arm.fields for arm in arms if arm.alpha or arm.beta}
+    assert len(names) == len({json.dumps(fields) for fields in names.values()})
+
+
+def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeypatch, tmp_path):
+    experiment = fair_ppo.EXPERIMENTS["tolerance"]
+    rng = np.random.default_rng(0)
+    arms = experiment.arms["telescoped"]
+    results = {
+        f"{arm.name}/{seed}": result(rng, 1 - 0.2 * place) for place, arm in enumerate(arms) for seed in (100, 101, 102)
+    }
+    curves = fair_ppo._curves(experiment, results, range(100, 105))
+    found = compare(curves)
+    assert list(found["telescoped"]["settings"]) == [
+        "(0, 0, inf)", "(2, 0, 0.45)", "(2, 0, 0.3)", "(2, 0, 0.2)", "(2, 0, 0.1)",
+    ]  # fmt: skip
+    assert found["telescoped"]["trend"]["DP"] == {"spearman": pytest.approx(1), "monotone": True}
+    assert len(curves.classic) == 3
+    lines = []
+    plain = fair_ppo_results.plot_tradeoff
+    monkeypatch.setattr(
+        fair_ppo_results, "plot_tradeoff", lambda given, **more: lines.append(given) or plain(given, **more)
+    )
+    fair_ppo_results.draw({"tolerance": curves}, {"tolerance": found}, tmp_path)
+    assert (tmp_path / "tolerance-dp_norm.png").is_file()
+    np.testing.assert_array_equal(lines[0]["telescoped"].alphas, [np.nan, 0.45, 0.3, 0.2, 0.1])
+    shown = fair_ppo_results.table("", curves, found, {})
+    assert shown.columns[1].header == "(alpha, beta, tolerance)"
+    assert "Spearman(tolerance, |DP|) = 1.00, never rises" in shown.caption
+
+
+def test_agents_of_an_arm_with_standing_see_it(small):
+    arm = Arm(2.0, aggregate="group_mean", tolerance=0.1, standing=True)
+    seen = []
+    evaluate = fair_ppo.evaluate_harvest
+    small.setattr(
+        fair_ppo,
+        "evaluate_harvest",
+        lambda model, *rest, **given: seen.append(model) or evaluate(model, *rest, **given),
+    )
+    found = run(arm)
+    assert seen[0].observation_space.shape == (11,)
+    assert (seen[0].tolerance, seen[0].aggregate) == (0.1, "group_mean")
+    assert np.isfinite(found["short"]["averages"]["dp_norm"]["mean"])
 
 
 def test_the_paper_grid_is_complete():

@@ -1,0 +1,158 @@
+"""How do agents come to know how far their group is ahead?"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.wrappers.labels import Found, checked, layer_with, of_arrays, of_infos, same
+from sb3_fair.wrappers.layer import VecLayer
+
+STANDING = "standing"
+MISSING = (
+    "groups must be told by the array slot_group of the VecEnv, or by info['individual']['group'] of every slot in "
+    "every step; got neither"
+)
+
+
+class Groups:
+    """Slots sorted by world and group, to compare what they have.
+
+    :param group: (S,) whole numbers, -1: not compared
+    :param world: (S,) its number; None: all are in one world
+    """
+
+    def __init__(self, group: NDArray[Any], world: NDArray[Any] | None) -> None:
+        self.members = np.flatnonzero(group >= 0)
+        labels, column = np.unique(group[self.members], return_inverse=True)
+        worlds, row = np.unique(np.zeros_like(group) if world is None else world, return_inverse=True)
+        self.slots, self.shape = len(group), (len(worlds), len(labels))
+        self.cell = row[self.members] * len(labels) + column
+        self.elsewhere = 1.0 - np.eye(len(labels))
+        sizes = self._sums(np.ones(self.slots))
+        self.own, self.others = np.maximum(sizes, 1), np.maximum(sizes @ self.elsewhere, 1)
+        self.compared = (sizes > 0) & (sizes @ self.elsewhere > 0)
+
+    def _sums(self, figures: NDArray[Any]) -> NDArray[np.float64]:
+        """Of each world and group."""
+        sums: NDArray[Any] = np.bincount(self.cell, figures[self.members], self.shape[0] * self.shape[1])
+        return sums.reshape(self.shape)
+
+    def standing(self, figures: NDArray[Any]) -> NDArray[np.float32]:
+        """How far the group of each slot is ahead (S,), between -1 and 1.
+
+        :param figures: (S,)
+        """
+        sums = self._sums(figures)
+        own, others = sums / self.own, sums @ self.elsewhere / self.others
+        size = np.abs(own) + np.abs(others)
+        leads = np.divide(own - others, size, out=np.zeros_like(own), where=self.compared & (size > 0))
+        standing = np.zeros(self.slots, dtype=np.float32)
+        standing[self.members] = leads.ravel()[self.cell]
+        return standing
+
+
+class VecStanding(VecLayer):
+    """Adds to the observation of every slot how far its own group is ahead in the running episode.
+
+    That is (mean_own - mean_others) / (abs(mean_own) + abs(mean_others)), 0 while both are 0, where the means are those
+    of the rewards since the episode began, over the members of the slot's group in its world, and over all members of
+    other groups there. With it, agents can learn to stop where a disparity is reached, instead of giving up or going on
+    whatever has happened.
+
+    A vector gets it as its last entry, a Dict under the key ``"standing"``. The observation of a reset has 0, the last
+    one of an episode that of the whole episode. Slots whose episodes end apart begin anew one by one.
+
+    Rewards are taken as they come: it has its place inside ``VecNormalize``.
+
+    :param venv: a VecEnv with one slot per agent, which tells their groups by arrays ``slot_group`` and ``slot_world``
+        (wrappers are looked through) or by ``info["individual"]["group"]`` (and ``"world"``) of every step; where no
+        world is told, all slots are in one
+    :raises ValueError: if observations are neither vectors nor a Dict without that key; in play, if groups are not
+        told, or one changes inside an episode
+
+    Example:
+        >>> from stable_baselines3.common.env_util import make_vec_env
+        >>> venv = make_vec_env("CartPole-v1", 3, seed=0)
+        >>> venv.slot_group = np.array([0, 1, 1])
+        >>> VecStanding(venv).reset()[:, -1]
+        array([0., 0., 0.], dtype=float32)
+    """
+
+    def __init__(self, venv: VecEnv) -> None:
+        super().__init__(venv, observation_space=_space(venv.observation_space))
+        self._rewards = np.zeros(self.num_envs)
+        self._found: Found | None = None
+        self._groups: Groups
+        self._goes_on = np.zeros(self.num_envs, dtype=bool)
+
+    def reset(self) -> VecEnvObs:
+        obs = self.venv.reset()
+        self._rewards[:] = 0
+        self._goes_on[:] = False
+        self._tell(self._arrays())
+        return _with(obs, np.zeros(self.num_envs, dtype=np.float32))
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        coming = self._arrays()
+        if coming is None:  # an array tells it beforehand
+            self._tell(self._of_infos(infos))
+        self._rewards += rewards
+        standing = self._groups.standing(self._rewards)
+        ended = np.flatnonzero(dones).tolist()
+        for index in ended:
+            infos[index]["terminal_observation"] = _with(infos[index]["terminal_observation"], standing[index])
+        self._goes_on = ~np.asarray(dones, dtype=bool)
+        self._tell(coming)
+        if ended:
+            self._rewards[ended] = 0
+            standing = np.where(self._goes_on, self._groups.standing(self._rewards), np.float32(0))
+        return _with(obs, standing), rewards, dones, infos
+
+    def _arrays(self) -> Found | None:
+        return of_arrays(layer_with(self.venv, "slot_group"))
+
+    def _of_infos(self, infos: Sequence[Mapping[str, Any]]) -> Found:
+        found = of_infos(infos)
+        if found is None:
+            raise ValueError(MISSING)
+        return checked(found, self.num_envs)
+
+    def _tell(self, found: Found | None) -> None:
+        """Takes labels, if there are any."""
+        if found is None or (self._found is not None and same(found, self._found)):
+            return
+        if self._found is not None and (found["group"] != self._found["group"])[self._goes_on].any():
+            raise ValueError(
+                "the group of a slot must stay the same during an episode, got another one: individuals who come one "
+                "after the other have no standing"
+            )
+        self._found, self._groups = found, Groups(found["group"], found["world"])
+
+
+def _space(space: spaces.Space) -> spaces.Space:
+    """With the standing.
+
+    :raises ValueError: if there is no place for it
+    """
+    if isinstance(space, spaces.Dict):
+        if STANDING in space.spaces:
+            raise ValueError(f"venv already has observations with the key {STANDING!r}, got {space}")
+        return spaces.Dict({**space.spaces, STANDING: spaces.Box(-1.0, 1.0, (1,), np.float32)})
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        raise ValueError(f"venv must have observations that are vectors or Dicts, got {space}")
+    low, high = np.append(space.low, -1), np.append(space.high, 1)
+    return spaces.Box(low.astype(np.float32), high.astype(np.float32))
+
+
+def _with(observation: Any, standing: Any) -> Any:
+    """An observation with its standing, or those of n slots with theirs (n,)."""
+    column = np.asarray(standing, dtype=np.float32)[..., None]
+    if isinstance(observation, dict):
+        return {**observation, STANDING: column}
+    return np.concatenate((observation, column), axis=-1, dtype=np.float32)
