@@ -198,11 +198,13 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
     for name, env in (("doughnut", DOUGHNUT), ("loans", LOANS)):
         venv = make_vec(env, n_envs=1024, seed=0, monitor=False).unwrapped
         yield Figure(f"{name} env, 1024 copies", steps_of(venv, scale), rate, 200_000)
-    one_in_8: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
-    yield Figure("FairQCM on doughnuts", learning(_learner(DOUGHNUT, 8, **one_in_8), int(20_000 * scale)), rate, 2_000)
-    fused = {"policy_kwargs": {"optimizer_kwargs": {"fused": True}}}
-    model = _learner(LOANS, 16, learning_rate=2e-3, reward_scale=0.025, **fused, **one_in_8)
-    yield Figure("FairQCM on loans, fused Adam", learning(model, int(40_000 * scale)), rate, 4_830)
+    one_update: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
+    yield Figure(
+        "FairQCM on doughnuts", learning(_learner(DOUGHNUT, 8, **one_update), int(20_000 * scale)), rate, 2_000
+    )
+    fused = {"optimizer_kwargs": {"fused": True}}
+    model = _learner(LOANS, 32, learning_rate=2e-3, reward_scale=0.025, policy_kwargs=fused, **one_update)
+    yield Figure("FairQCM on loans", learning(model, int(60_000 * scale)), rate, 4_830)
     table = TabularFairQCM(make_vec(SMALL_DOUGHNUT, n_envs=256, seed=0), seed=0)
     yield Figure("tabular FairQCM on doughnuts", learning(table, int(300_000 * scale)), rate, 60_000)
     relabelled, plain = _filled(4), _filled(0)
