@@ -1,5 +1,6 @@
 """What several test files share."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,12 @@ def wheel_site(tmp_path_factory):
     """A folder into which the wheel of this checkout was installed, without its dependencies."""
     site = tmp_path_factory.mktemp("site")
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    wheels = tmp_path_factory.mktemp("wheel")
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(ROOT)], check=True)
+    wheels, source = tmp_path_factory.mktemp("wheel"), tmp_path_factory.mktemp("source") / "sb3-fair"
+    leave = shutil.ignore_patterns(
+        ".*", "build", "logs", "__pycache__", "*.egg-info"
+    )  # setuptools builds in its source
+    shutil.copytree(ROOT, source, ignore=leave)
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", str(wheels), str(source)], check=True)
     (wheel,) = wheels.glob("*.whl")
     subprocess.run([*pip, "install", "--no-deps", "--target", str(site), str(wheel)], check=True)
     return site

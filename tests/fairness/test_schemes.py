@@ -62,7 +62,7 @@ def test_counts_of_the_worked_trace():
     np.testing.assert_array_equal(count_status(TAKEN, GRANTED, stakeholders=(0, 1, 2)), COUNTS)
 
 
-@pytest.mark.parametrize(("arguments", "scores"), WORKED, ids=[str(row[0]) for row in WORKED])
+@pytest.mark.parametrize(("arguments", "scores"), WORKED, ids=range(len(WORKED)))
 def test_scores_of_the_worked_trace(arguments, scores):
     found = [Scheme(welfare=name, **arguments).score(COUNTS) for name in NAMES]
     np.testing.assert_allclose(found, scores, atol=1e-6)
