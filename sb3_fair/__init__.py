@@ -4,15 +4,15 @@ Importing the package registers the scenarios with Gymnasium; algorithms are imp
 """
 
 import sys
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if find_spec("sb3_fair.wrappers") is None:
     from sb3_fair._checkout import CheckoutFinder
 
     sys.meta_path.append(CheckoutFinder())
 
+from sb3_fair._lazy import lazy
 from sb3_fair.zoo import registration
 
 if TYPE_CHECKING:
@@ -37,25 +37,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "FPPO": "sb3_fair.f_ppo",
-    "ConstrainedPPO": "sb3_fair.f_ppo",
-    "PCN": "sb3_fair.pcn",
-    "CounterfactualReplayBuffer": "sb3_fair.fair_qcm",
-    "FairPPO": "sb3_fair.fair_ppo",
-    "FairQCM": "sb3_fair.fair_qcm",
-    "RecurrentDQN": "sb3_fair.fair_qcm",
-    "TabularFairQCM": "sb3_fair.fair_qcm",
-    "make_vec": "sb3_fair.zoo.build",
+    "FPPO": "f_ppo",
+    "ConstrainedPPO": "f_ppo",
+    "PCN": "pcn",
+    "CounterfactualReplayBuffer": "fair_qcm",
+    "FairPPO": "fair_ppo",
+    "FairQCM": "fair_qcm",
+    "RecurrentDQN": "fair_qcm",
+    "TabularFairQCM": "fair_qcm",
+    "make_vec": "zoo.build",
 }
 
 registration.register_all()
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sb3_fair' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -25,7 +25,7 @@ ROOMS = {
     "sb3_fair.report": 2,
     "sb3_fair.zoo": 3,
 }
-FACADE = {"sb3_fair", "sb3_fair._checkout"}
+FACADE = {"sb3_fair", "sb3_fair._checkout", "sb3_fair._lazy"}
 
 
 def sources():

@@ -3,17 +3,13 @@
 if __name__ != "sb3_fair.zoo":
     raise ImportError("import this folder as sb3_fair.zoo")
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_fair._lazy import lazy
 
 if TYPE_CHECKING:
     from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
 
 __all__ = ["evaluate_harvest"]
 
-
-def __getattr__(name: str) -> Any:
-    if name != "evaluate_harvest":
-        raise AttributeError(f"module 'sb3_fair.zoo' has no attribute {name!r}")
-    from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
-
-    return evaluate_harvest
+__getattr__, __dir__ = lazy(__name__, {"evaluate_harvest": "harvest_evaluation"})

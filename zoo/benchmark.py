@@ -27,7 +27,7 @@ from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.harvest_benchmark import harvest
 from sb3_fair.zoo.plan import AUDIT, make_plan
 from sb3_fair.zoo.tables import show
-from sb3_fair.zoo.timing import ROUNDS, Figure, learning, steps_of, steps_per_second
+from sb3_fair.zoo.timing import ROUNDS, Figure, in_turns, learning, steps_of, steps_per_second
 from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
@@ -252,13 +252,12 @@ def _share_of_ppo(env: str, steps: int, **settings: Any) -> float:
     from stable_baselines3 import PPO
 
     rollouts: dict[str, Any] = {"n_steps": 64, "batch_size": 1024, "n_epochs": 6, "seed": 0, "device": "cpu"}
-    ppo, f_ppo = (
+    models = [
         kind("MlpPolicy", make_vec(env, n_envs=64, seed=0), **rollouts, **own)
-        for kind, own in ((PPO, {}), (FPPO, settings))
-    )
-    speeds = [(learning(f_ppo, steps), learning(ppo, steps)) for _ in range(ROUNDS)]
-    ours, theirs = np.max(speeds, axis=0)
-    return float(ours / theirs)
+        for kind, own in ((FPPO, settings), (PPO, {}))
+    ]
+    ours, theirs = in_turns(models, steps)
+    return ours / theirs
 
 
 def _learner(env: str, n_envs: int, **settings: Any) -> Any:

@@ -4,7 +4,7 @@ Figures are the best of three rounds, since other work on the machine only ever 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,3 +69,9 @@ def learning(model: Any, steps: int) -> float:
     started = time.perf_counter()
     model.learn(steps)
     return float(model.num_timesteps / (time.perf_counter() - started))
+
+
+def in_turns(models: Sequence[Any], steps: int) -> list[float]:
+    """Best of three rounds of :func:`learning` of each of several models, which take turns."""
+    rounds = [[learning(model, steps) for model in models] for _ in range(ROUNDS)]
+    return [max(speeds) for speeds in zip(*rounds, strict=True)]

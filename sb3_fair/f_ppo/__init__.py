@@ -3,8 +3,9 @@
 Imported when first asked for.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_fair._lazy import lazy
 
 if TYPE_CHECKING:
     from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxAgent, MaxProfitAgent, RandomAgent
@@ -45,12 +46,4 @@ _HOMES = {
     "regularise_advantages": "regulariser",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sb3_fair.f_ppo' has no attribute {name!r}")
-    return getattr(import_module(f"sb3_fair.f_ppo.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy(__name__, _HOMES)

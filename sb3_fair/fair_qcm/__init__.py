@@ -1,7 +1,8 @@
 """Learning with counterfactual memories, for fairness that depends on the whole past; imported when first asked for."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sb3_fair._lazy import lazy
 
 if TYPE_CHECKING:
     from sb3_fair.fair_qcm.buffer import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer
@@ -28,12 +29,4 @@ _HOMES = {
     "TabularFairQCM": "tabular",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sb3_fair.fair_qcm' has no attribute {name!r}")
-    return getattr(import_module(f"sb3_fair.fair_qcm.{_HOMES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -271,15 +271,24 @@ def run(
     :param long_episodes: episodes of :data:`LONG_HORIZON` steps; 0: none
     """
     way = Arm(**arm)
-    game = settings["env_kwargs"]
-    venv: VecEnv = HarvestVecEnv(settings["n_envs"], game | _backend(), seed=seed, counterfactual=way.counterfactual)
-    if way.standing:
-        venv = VecStanding(venv)
-    given = arguments({name: value for name, value in settings.items() if name not in PLAN_KEYS})
-    model = find_algorithm("fair_ppo").cls(settings["policy"], venv, seed=seed, device="cpu", **given, **way.penalty)
+    model = learner(way, seed, settings)
     training = TrainingFigures()
     model.learn(settings["n_timesteps"], callback=training)
-    return {"training": training.figures, **_evaluated(model, game, way.counterfactual, episodes, long_episodes)}
+    evaluated = _evaluated(model, settings["env_kwargs"], way.counterfactual, episodes, long_episodes)
+    return {"training": training.figures, **evaluated}
+
+
+def learner(arm: Arm, seed: int, settings: Mapping[str, Any]) -> Any:
+    """The FairPPO of an arm, ready to play all agents of its games.
+
+    :param settings: as :func:`zoo_settings` gives them
+    """
+    game = settings["env_kwargs"] | _backend()
+    venv: VecEnv = HarvestVecEnv(settings["n_envs"], game, seed=seed, counterfactual=arm.counterfactual)
+    if arm.standing:
+        venv = VecStanding(venv)
+    given = arguments({name: value for name, value in settings.items() if name not in PLAN_KEYS})
+    return find_algorithm("fair_ppo").cls(settings["policy"], venv, seed=seed, device="cpu", **given, **arm.penalty)
 
 
 def play_randomly(
