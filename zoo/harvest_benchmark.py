@@ -27,8 +27,8 @@ def harvest(scale: float) -> Iterator[Figure]:
             continue
         venv = HarvestVecEnv(WORLDS, rules, seed=0)
         yield Figure(f"harvest, {WORLDS} games, {name}", steps_of(venv, scale), rate, target)
-    settings, _ = zoo_settings()
-    models = [learner(Arm(alpha), 0, settings) for alpha in (0.0, 1.0)]
+    settings, chosen = zoo_settings()
+    models = [learner(arm, 0, settings) for arm in (Arm(), chosen)]
     steps = max(int(200_000 * scale), models[0].n_steps * models[0].n_envs)
     without, within = in_turns(models, steps)
     yield Figure("fair-PPO on the harvest", within, rate, 20_000)

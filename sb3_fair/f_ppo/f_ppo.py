@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from functools import partial
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -106,6 +107,9 @@ class FPPO(PPO):
     :param reg_gamma: discount factor of that
     :param massage_start: share of the training before which the filter stays shut, so that the policy has learned what
         it is indifferent about
+    :param massage_credit: what PPO learns from where the filter replaced an action: ``"executed"``: the fairer action,
+        as if it had been drawn (the paper); ``"sampled"``: the drawn one, and the filter counts as part of the
+        environment
     :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
     """
 
@@ -156,6 +160,7 @@ class FPPO(PPO):
         reg_credit: Literal["step", "return"] = "step",
         reg_gamma: float = 0.9995,
         massage_start: float = 0.0,
+        massage_credit: Literal["executed", "sampled"] = "executed",
     ) -> None:
         if env is None and _init_setup_model:
             raise ValueError("env must be given unless the model is loaded")
@@ -202,6 +207,7 @@ class FPPO(PPO):
         self.reg_credit = reg_credit
         self.reg_gamma = reg_gamma
         self.massage_start = massage_start
+        self.massage_credit = massage_credit
         self.long_run: LongRunCredit | None = None
         self.given_measures = measures
         self.measures: Any = measures
@@ -260,6 +266,7 @@ class FPPO(PPO):
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         one_of("scaling", self.scaling, ("none", "std", "minmax"))
         one_of("reg_credit", self.reg_credit, ("step", "return"))
+        one_of("massage_credit", self.massage_credit, ("executed", "sampled"))
         if self.reg_credit == "return" and self.scaling == "minmax":
             raise ValueError("scaling must be 'none' or 'std' with reg_credit='return', got 'minmax'")
         for name in ("reg_gamma", "massage_start"):
@@ -355,12 +362,13 @@ class FPPO(PPO):
         if self.long_run is not None:
             self.long_run.begin()
         self._massage_seconds = 0.0
-        timed: Any = _Timed(env)
+        watched: Any = _Watched(env)
+        hook = partial(self._filter, watched)
         begin = perf_counter()
-        with self.policy.register_forward_hook(self._filter) if filters else nullcontext():
-            complete = super().collect_rollouts(timed, callback, rollout_buffer, n_rollout_steps)
+        with self.policy.register_forward_hook(hook) if filters else nullcontext():
+            complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
         if complete:
-            self._log_rollout(perf_counter() - begin, timed.seconds)
+            self._log_rollout(perf_counter() - begin, watched.seconds)
         return complete
 
     def _threshold_now(self) -> float:
@@ -373,8 +381,10 @@ class FPPO(PPO):
         given = self.massage_threshold
         return _probability(given(iteration) if callable(given) else given)
 
-    def _filter(self, policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]) -> tuple[th.Tensor, ...]:
-        """Puts fairer actions, and their log-probabilities, in the place of sampled ones."""
+    def _filter(
+        self, watched: "_Watched", policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]
+    ) -> tuple[th.Tensor, ...]:
+        """Puts fairer actions in the place of sampled ones, for PPO with their log-probabilities."""
         begin = perf_counter()
         actions, values, log_probs = outputs
         assert self._coming is not None and self.threshold is not None
@@ -382,7 +392,9 @@ class FPPO(PPO):
             self.measures, self._coming, self._executed(actions.cpu().numpy()), self._probabilities(), self.threshold
         )
         self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
-        if filtered.changed.any():
+        if self.massage_credit == "sampled":
+            watched.instead = filtered.actions
+        elif filtered.changed.any():
             fairer = th.as_tensor(self._as_given(filtered.actions)).to(actions)
             flat = fairer if isinstance(self.action_space, spaces.Discrete) else fairer.flatten(1)
             changed = th.as_tensor(filtered.changed, device=actions.device)
@@ -519,19 +531,20 @@ class FPPO(PPO):
         return self._bound.coming
 
 
-class _Timed:
-    """An environment whose steps are timed."""
+class _Watched:
+    """An environment whose steps are timed, and are made with the actions ``instead`` if there are any."""
 
     def __init__(self, venv: VecEnv) -> None:
         self.venv = venv
         self.seconds = 0.0
+        self.instead: NDArray[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.venv, name)
 
     def step(self, actions: NDArray[Any]) -> Any:
         begin = perf_counter()
-        step = self.venv.step(actions)
+        step = self.venv.step(actions if self.instead is None else self.instead)
         self.seconds += perf_counter() - begin
         return step
 

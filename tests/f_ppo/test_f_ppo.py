@@ -125,6 +125,29 @@ def test_stored_actions_are_those_executed_and_so_are_their_log_probabilities(fo
     assert len(rollouts) == 3 and min(rollouts) > 0.1
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_filter_may_count_as_part_of_the_environment(form):
+    steps = []
+
+    def compare(model):
+        buffer = model.rollout_buffer
+        stored = buffer.actions.copy()
+        if form == "box":
+            stored = stored.clip(model.action_space.low, model.action_space.high)
+        differ = (stored.reshape(*buffer.rewards.shape, -1) != np.reshape(steps, (*buffer.rewards.shape, -1))).any(2)
+        assert_array_equal(differ, buffer.columns["changed"] == 1)
+        assert differ.mean() > 0.1
+        given = torch.as_tensor(buffer.actions.reshape(-1, buffer.action_dim))
+        _, log_probs, _ = model.policy.evaluate_actions(
+            torch.as_tensor(buffer.observations.reshape(-1, 3)), given.flatten() if form == "discrete" else given
+        )
+        assert_allclose(buffer.log_probs.ravel(), log_probs.detach(), atol=2e-6)
+        steps.clear()
+
+    look = Watch(lambda _, locals_: steps.append([info["executed"] for info in locals_["infos"]]), compare)
+    model_of(banks(form=form), massage_credit="sampled", learning_rate=3e-3).learn(216, look)
+
+
 def test_a_gaussian_action_that_is_not_replaced_is_stored_unclipped():
     beyond = []
 
@@ -173,7 +196,7 @@ def test_the_filter_is_that_of_the_pure_function():
         sampled, values, _ = plain.policy(obs)
         chances = plain.policy.action_dist.distribution.probs.detach().numpy()
         torch.manual_seed(seed)
-        with model.policy.register_forward_hook(model._filter):
+        with model.policy.register_forward_hook(partial(model._filter, None)):
             actions, same_values, log_probs = model.policy(obs)
         expected = massage(model.measures, model._coming, sampled.numpy(), chances, 0.3)
         assert_array_equal(actions, expected.actions)
@@ -554,6 +577,7 @@ def test_predict_needs_something_to_go_by():
         ({"beta1": "much"}, "beta1 must be a finite number, got 'much'"),
         ({"scaling": "minimax"}, r"scaling must be one of .* \(did you mean 'minmax'\?\)"),
         ({"minmax_weights": (1.0,)}, r"minmax_weights must be two numbers or None, got \(1.0,\)"),
+        ({"massage_credit": "both"}, "massage_credit must be one of"),
         ({"schedule_unit": "steps"}, "schedule_unit must be one of"),
         ({"schedule_steps": 0}, "schedule_steps must be a positive integer, got 0"),
         ({"massage_threshold": 1.2}, "massage_threshold must be between 0 and 1, got 1.2"),
