@@ -31,6 +31,7 @@ from sb3_fair.zoo.timing import ROUNDS, Figure, in_turns, learning, steps_of, st
 from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
+FRAUD, MULTIMAUS = "sb3_fair/FraudDetection-v0", "sb3_fair/FraudDetection-MultiMAuS-v0"
 TREASURE = "mo_gymnasium:deep-sea-treasure-v0"
 DOUGHNUT, SMALL_DOUGHNUT = "sb3_fair/Doughnut-v0", "sb3_fair/Doughnut-Small-v0"
 LOANS = "sb3_fair/LoanAllocation-Code-v0"
@@ -68,6 +69,7 @@ def measured(scale: float) -> Iterator[Figure]:
     yield Figure("hiring env, single", _single_env({}, scale, bare=True), rate, 10_000)
     yield Figure("hiring env, single, its SP and EO tracked", _single_env({}, scale), rate, 10_000)
     yield Figure("hiring env, 1024 copies", _batched_env(1024, {}, scale, bare=True), rate, 300_000)
+    yield from _fraud(scale)
     for window in WINDOWS:
         for notion in NOTIONS:
             yield Figure(f"fairness core: {notion}, window {window}", _tracker(notion, window, scale), rate)
@@ -89,8 +91,23 @@ def measured(scale: float) -> Iterator[Figure]:
     yield Figure("import sb3_fair / import stable_baselines3", _import_ratio(), "x", 1.3, lower_is_better=True)
 
 
-def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
-    env = gym.make(HIRING, disable_env_checker=True, **settings)
+def _fraud(scale: float) -> Iterator[Figure]:
+    """Worlds whose steps look for the next transaction of many customers."""
+    rate, settings = "steps/s", {"audit": AUDIT, "window": 500, "reset_on_episode": False}
+    single = _single_env({}, scale, bare=True, env_id=FRAUD)
+    yield Figure("fraud env, single, 100 customers", single, rate, 10_000)
+    many = _single_env({}, scale, bare=True, env_id=MULTIMAUS)
+    yield Figure("fraud env, single, 3333 customers", many, rate, 5_000)
+    batched = _batched_env(1024, {}, scale, bare=True, env_id=FRAUD)
+    yield Figure("fraud env, 1024 copies", batched, rate, 200_000)
+    tracked = _single_env(settings, scale, env_id=FRAUD)
+    yield Figure("fraud env + seven notions, window 500", tracked, rate, 5_000)
+    several = _batched_env(8, settings, scale, env_id=FRAUD)
+    yield Figure("fraud env + seven notions, window 500, 8 copies", several, rate)
+
+
+def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False, env_id: str = HIRING) -> float:
+    env = gym.make(env_id, disable_env_checker=True, **settings)
     env = env.unwrapped if bare else env
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(2, size=1000).tolist()
@@ -106,8 +123,8 @@ def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False) -
     return steps_per_second(step, scale)
 
 
-def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool = False) -> float:
-    venv: Any = make_vec(HIRING, n_envs=n, seed=0, monitor=False, **settings)
+def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool = False, env_id: str = HIRING) -> float:
+    venv: Any = make_vec(env_id, n_envs=n, seed=0, monitor=False, **settings)
     while bare and hasattr(venv, "venv"):
         venv = venv.venv
     return steps_of(venv, scale)

@@ -6,7 +6,7 @@ the three, for every objective by itself. ``python -m sb3_fair.zoo.reference`` c
 package anew.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -52,13 +52,13 @@ class Fixed:
         return Choices(actions, np.tile(self.probabilities, (n, 1))), None
 
 
-def worst_returns(env_id: str, **settings: Any) -> dict[str, float]:
+def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **settings: Any) -> dict[str, float]:
     """The reference point of an ID by objective, computed now."""
-    venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=OBJECTIVES, **settings)
+    venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=objectives, **settings)
     n = int(venv.action_space.n)  # type: ignore[attr-defined]
     policies = (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])
     means = [evaluate_vector(Fixed(policy), venv, EPISODES, seed=SEED).mean for policy in policies]
-    return dict(zip(OBJECTIVES, reference_point(means).tolist(), strict=True))
+    return dict(zip(objectives, reference_point(means).tolist(), strict=True))
 
 
 @cache
@@ -85,7 +85,7 @@ def with_all_objectives() -> list[str]:
         env_id
         for env_id in WORLDS
         if len(measurable(NOTIONS, env_id, {})) == len(NOTIONS)
-        and attribute(make_vec(env_id, monitor=False), "max_steps") <= LONGEST
+        and (attribute(make_vec(env_id, monitor=False), "max_steps") or np.inf) <= LONGEST
     ]
 
 

@@ -18,6 +18,7 @@ VACCINES = "sb3_fair.zoo.envs.vaccines:VaccineDeliveryWorld"
 LENDING = "sb3_fair.zoo.envs.lending:LendingWorld"
 ATTENTION = "sb3_fair.zoo.envs.attention:AttentionWorld"
 EPIDEMIC = "sb3_fair.zoo.envs.epidemic:EpidemicWorld"
+FRAUD = "sb3_fair.zoo.envs.fraud:FraudWorld"
 HARVEST = "sb3_fair.zoo.envs.harvest.ego:EgoHarvestWorld"
 POPULATIONS = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
 BIASES = {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}
@@ -31,6 +32,11 @@ def _hiring() -> Iterator[tuple[str, dict[str, Any]]]:
 
 WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
     **{env_id: (HIRING, settings) for env_id, settings in _hiring()},
+    "sb3_fair/FraudDetection-v0": (FRAUD, {}),
+    "sb3_fair/FraudDetection-BiasEU-v0": (FRAUD, {"bias": 1}),
+    "sb3_fair/FraudDetection-BiasEUM0-v0": (FRAUD, {"bias": 2}),
+    "sb3_fair/FraudDetection-Static-v0": (FRAUD, {"customer_dynamics": False, "fraud_proportion": 0.5}),
+    "sb3_fair/FraudDetection-MultiMAuS-v0": (FRAUD, {"preset": "multimaus"}),
     "sb3_fair/Doughnut-v0": (DOUGHNUT, {}),
     "sb3_fair/Doughnut-Small-v0": (DOUGHNUT, {"n_people": 3, "episode_length": 12}),
     "sb3_fair/Doughnut-Clock-v0": (DOUGHNUT, {"clock": True, "end": "terminated"}),

@@ -1,0 +1,139 @@
+"""Whose bank is it, how many customers and fraudsters does it have, and what is a decision worth?"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.validation import integer
+from sb3_fair.zoo.envs.settings import parameter, require_not_negative, require_number, require_one_of
+
+MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
+HOURS_PER_YEAR = 366 * 24
+"""2016 was a leap year."""
+TRANSACTIONS_PER_YEAR = 90_357
+GENUINE_PER_YEAR, FRAUDS_PER_YEAR = 89_194, 1_163
+PACIFIC = timezone(timedelta(hours=-8))
+REWARDS = ("sign", "money", "main_text")
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper": {},
+    "multimaus": {
+        "num_customers": 3333,
+        "num_fraudsters": 55,
+        "fraud_proportion": None,
+        "init_satisfaction": 1.0,
+        "stay_prob": (0.516122, 0.333333),
+        "n_hours": 365 * 24,
+        "max_transactions": None,
+    },
+}
+"""Sets of parameters by name: those of the paper, and the simulator's own."""
+
+
+def _paper(default: Any, unit: str, where: str = "section 4.2") -> Any:
+    return parameter(default, unit, f"Cimpean et al., {where}")
+
+
+def _simulator(default: Any, unit: str) -> Any:
+    return parameter(default, unit, MULTIMAUS)
+
+
+@dataclass(frozen=True)
+class FraudConfig:
+    """Parameters of the scenario; pairs are for genuine customers and for fraudsters.
+
+    :param num_customers: genuine customers when an episode begins
+    :param num_fraudsters: fraudsters when an episode begins
+    :param fraud_proportion: share of frauds among the 90,357 transactions of a year; 0: there are none; None: those
+        of the simulator, 89,194 genuine ones and 1,163 frauds
+    :param init_satisfaction: satisfaction of a new customer, in (0, 1]
+    :param stay_prob: probabilities of staying after a transaction; a genuine customer's is multiplied by his or her
+        satisfaction
+    :param stay_after_fraud: probability that a genuine customer whose card was used in a fraud stays
+    :param noise_level: how much customers of a class differ
+    :param fraud_cards_in_genuine: probability that a fraudster uses the card of a genuine customer
+    :param start: of an episode, ISO 8601; without an offset: at UTC-08:00
+    :param n_hours: length of an episode
+    :param max_transactions: transactions after which an episode ends; None: it ends with its hours
+    :param customer_dynamics: whether satisfaction changes, customers leave and cards are corrupted; False: satisfaction
+        is 1, and customers only ever arrive
+    :param reward: ``"sign"``: +1 for a genuine transaction that goes through, -1 for such a fraud, 0 for what is
+        cancelled; ``"main_text"``: -1 for what is cancelled too; ``"money"``: 0.3 % and 0.01 of a genuine transaction,
+        minus the amount of a fraud, 0 for what is cancelled
+    :param bias: 0.1 is added to the reward of nobody (0), Europe's customers (1), or those of merchant 0 among them (2)
+    :param bias_on: ``"always"``, or ``"passed"``: only where the transaction was let pass, without authentication
+    :param feedback: for which transactions it is known whether they were frauds: ``"authenticated"`` or ``"all"``
+    :param fraud_percentage: what observations count: ``"known"``, the frauds found by authentication, or ``"all"``,
+        which tells what the bank cannot know
+    :param zones: time of a country with several zones: that of most people, ``"main"``, or of the zone that is listed
+        first, ``"first"``
+    """
+
+    num_customers: int = _paper(100, "people", "Appendix B")
+    num_fraudsters: int = _paper(10, "people", "Appendix B")
+    fraud_proportion: float | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6")
+    init_satisfaction: float = _paper(0.9, "", "Appendix B")
+    stay_prob: Sequence[float] = _paper((0.9, 0.6), "probability", "Appendix B")
+    stay_after_fraud: float = _simulator(0.0966387, "probability")
+    noise_level: float = _simulator(0.1, "share of a mean")
+    fraud_cards_in_genuine: float = _simulator(0.332916, "probability")
+    start: str = _simulator("2016-01-01T00:00", "date and time")
+    n_hours: int = _paper(168, "hours")
+    max_transactions: int | None = _paper(1000, "transactions")
+    customer_dynamics: bool = _simulator(True, "")
+    reward: str = _paper("sign", ", ".join(REWARDS), "Eq. 22")
+    bias: int = _paper(0, "0, 1, 2", "section 6.4")
+    bias_on: str = parameter("always", "always, passed", "the published code")
+    feedback: str = _paper("authenticated", "authenticated, all", "section 3.1")
+    fraud_percentage: str = parameter("known", "known, all", "ours; all in the published code")
+    zones: str = parameter("main", "main, first", "ours; first in the published code")
+
+    def __post_init__(self) -> None:
+        integer("num_customers", self.num_customers, 1)
+        integer("num_fraudsters", self.num_fraudsters, 1)
+        if self.fraud_proportion is not None:
+            require_number("fraud_proportion", self.fraud_proportion, 0, 1)
+        require_number("init_satisfaction", self.init_satisfaction, 0.01, 1)
+        if isinstance(self.stay_prob, str) or not isinstance(self.stay_prob, Sequence) or len(self.stay_prob) != 2:
+            raise ValueError(f"stay_prob must be two probabilities, genuine and fraud, got {self.stay_prob!r}")
+        for probability in self.stay_prob:
+            require_number("each stay_prob", probability, 0, 1)
+        require_number("stay_after_fraud", self.stay_after_fraud, 0, 1)
+        require_not_negative("noise_level", self.noise_level)
+        require_number("fraud_cards_in_genuine", self.fraud_cards_in_genuine, 0, 1)
+        self.start_time  # noqa: B018 (raises)
+        integer("n_hours", self.n_hours, 1)
+        if self.max_transactions is not None:
+            integer("max_transactions", self.max_transactions, 1)
+        require_one_of("customer_dynamics", self.customer_dynamics, (False, True))
+        require_one_of("reward", self.reward, REWARDS)
+        require_one_of("bias", self.bias, (0, 1, 2))
+        require_one_of("bias_on", self.bias_on, ("always", "passed"))
+        require_one_of("feedback", self.feedback, ("authenticated", "all"))
+        require_one_of("fraud_percentage", self.fraud_percentage, ("known", "all"))
+        require_one_of("zones", self.zones, ("main", "first"))
+
+    @property
+    def start_time(self) -> datetime:
+        """When an episode begins, in the simulator's own zone."""
+        try:
+            start = datetime.fromisoformat(self.start)
+        except (TypeError, ValueError):
+            raise ValueError(f"start must be a date such as '2016-06-01', got {self.start!r}") from None
+        return start.replace(tzinfo=PACIFIC) if start.tzinfo is None else start
+
+    @property
+    def population(self) -> NDArray[np.int64]:
+        """Customers of both classes when an episode begins (2,)."""
+        return np.array([self.num_customers, self.num_fraudsters])
+
+    @property
+    def volumes(self) -> NDArray[np.float64]:
+        """Transactions a year of both classes (2,)."""
+        if self.fraud_proportion is None:
+            return np.array([GENUINE_PER_YEAR, FRAUDS_PER_YEAR], dtype=np.float64)
+        return TRANSACTIONS_PER_YEAR * np.array([1 - self.fraud_proportion, self.fraud_proportion])
