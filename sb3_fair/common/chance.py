@@ -1,6 +1,6 @@
 """How unfair would the decisions of an episode look by luck alone, had they been blind to the groups?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ class VecChance(VecLayer):
 
     :param venv: a fairness MDP
     :param n_permutations: how often the labels are permuted
+    :param notions: which of the measured group notions; None: all
     """
 
-    def __init__(self, venv: VecEnv, n_permutations: int = 50) -> None:
+    def __init__(self, venv: VecEnv, n_permutations: int = 50, notions: Sequence[str] | None = None) -> None:
         super().__init__(venv)
         self.spec: FairnessSpec = venv.get_attr("fairness_spec")[0]
         self.n_permutations = n_permutations
-        names = venv.get_attr("fairness_names")[0]
+        names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
         self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
         self._steps: list[dict[str, Any]] = []
         self._begun = np.zeros(self.num_envs, dtype=np.int64)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import moocore
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 
@@ -92,6 +93,28 @@ def sparsity(points: ArrayLike) -> float:
     if len(front) < 2:
         return 0.0
     return float((np.diff(np.sort(front, axis=0), axis=0) ** 2).sum() / (len(front) - 1))
+
+
+def generational_distance(points: ArrayLike, front: ArrayLike) -> float:
+    """How far, on average, the points of ``front`` are from the nearest of ``points``: IGD, 0 is best.
+
+    Coello Coello and Reyes Sierra (2004). Distances are Euclidean: scale the objectives first.
+    """
+    points, front = _finite("points", points), _finite("front", front)
+    return float(moocore.igd(points, ref=front, maximise=True))
+
+
+def expected_utility(points: ArrayLike, n_weights: int = 1000, seed: int = 0) -> float:
+    """What the best point is worth to somebody whose weights are drawn uniformly from all that sum to 1, on average.
+
+    Zintgraf et al. (2015), for linear utilities. Scale the objectives first.
+
+    :param n_weights: people asked
+    :param seed: of their weights
+    """
+    points = _finite("points", points)
+    weights = stats.dirichlet(np.ones(points.shape[1])).rvs(n_weights, random_state=seed)
+    return float((weights @ points.T).max(axis=1).mean())
 
 
 def misses(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0) -> Array:

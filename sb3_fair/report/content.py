@@ -77,7 +77,8 @@ def axes(front: Front) -> list[Measure]:
 def best_performance(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> float:
     """Largest mean performance of a policy or rule: the 0 of the radar's R axis. NaN without an objective R."""
     performance = Measure("R", optimised=True, final=False)
-    return max((performance.mean(policy) for policy in (*front, *baselines)), default=float("nan"))
+    known = (mean for mean in map(performance.mean, (*front, *baselines)) if not np.isnan(mean))
+    return max(known, default=float("nan"))
 
 
 def content(

@@ -4,7 +4,7 @@ Every function takes evaluated policies and returns a matplotlib ``Figure``, mad
 state. ``save_all`` writes them as PNG files.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.content import Curves, Measure, axes, best_performance, charts
-from sb3_fair.report.selection import base, colours, representative_set
+from sb3_fair.report.selection import axis_order, base, colours, representative_set
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -83,14 +83,54 @@ def radar(
     :param radial_range: one range for all axes, e.g. the paper's (-300, 0); None gives every axis its own, from the
         worst policy to 0
     """
-    shown = axes(front)
-    best = best_performance(front, baselines)
-    values = _means(front, shown) - [best if base(measure.name) == "R" else 0.0 for measure in shown]
-    worst = np.full(len(shown), radial_range[0]) if radial_range else np.nanmin(np.minimum(values, 0), axis=0)
+    return radars({"": front}, baselines, radial_range=radial_range)
+
+
+@styled
+def radars(
+    fronts: Mapping[str, Front],
+    baselines: Sequence[EvaluatedPolicy] = (),
+    *,
+    radial_range: tuple[float, float] | None = None,
+    columns: int = 3,
+) -> "Figure":
+    """A :func:`radar` for each front, all with the same axes and ranges.
+
+    :param fronts: by their titles; what no policy of a front has is left out of its lines
+    :param columns: radars side by side
+    """
+    measured = {title: {measure.name: measure for measure in axes(front)} for title, front in fronts.items()}
+    names = axis_order(list(dict.fromkeys(name for each in measured.values() for name in each)))
+    shown = {
+        title: [each.get(name, Measure(name, optimised=False, final=True)) for name in names]
+        for title, each in measured.items()
+    }
+    best = best_performance(Front(tuple(policy for front in fronts.values() for policy in front)), baselines)
+    values = {title: _below(front, shown[title], best) for title, front in fronts.items()}
+    everything = np.concatenate(list(values.values()))
+    worst = np.full(len(names), radial_range[0]) if radial_range else np.nanmin(np.minimum(everything, 0), axis=0)
+    columns = min(columns, len(fronts))
+    rows = -(-len(fronts) // columns)
+    figure = _figure(6 * columns, 6 * rows)
+    for place, (title, front) in enumerate(fronts.items()):
+        polar: Any = figure.add_subplot(rows, columns, place + 1, projection="polar")
+        _draw_radar(polar, front, shown[title], values[title], worst)
+        polar.set_title(title, color=INK, pad=28)
+    if len(fronts) > 1:
+        figure.tight_layout()
+    return figure
+
+
+def _below(front: Front, shown: Sequence[Measure], best: float) -> NDArray[np.float64]:
+    """Means of the policies, performance as its distance to the best."""
+    return _means(front, shown) - [best if base(measure.name) == "R" else 0.0 for measure in shown]
+
+
+def _draw_radar(
+    polar: Any, front: Front, shown: Sequence[Measure], values: NDArray[np.float64], worst: NDArray[np.float64]
+) -> None:
     reach = np.where(worst < 0, 1 - values / np.where(worst < 0, worst, 1.0), 1.0)
     angles = np.linspace(0, 2 * np.pi, len(shown), endpoint=False)
-    figure = _figure(6, 6)
-    polar: Any = figure.add_subplot(projection="polar")
     polar.set_theta_zero_location("N")
     for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
         polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
@@ -103,7 +143,6 @@ def radar(
     polar.tick_params(pad=14)
     polar.grid(color="#e3e3dd")
     polar.spines["polar"].set_color(GREY)
-    return figure
 
 
 @styled

@@ -77,3 +77,9 @@ def test_everybody_who_is_there_counts_where_a_step_decides_on_several():
             n_permutations=50,
         )
         np.testing.assert_equal(infos[0]["fairness"][notion + SUFFIX], expected)
+
+
+def test_only_the_notions_that_were_asked_for_have_a_level():
+    venv = VecChance(sb3_fair.make_vec(ID, n_envs=2, audit=("SP", "EO")), notions=["EO"])
+    (_, figures), *_ = play(venv, 1, np.random.default_rng(1))
+    assert "EO" + SUFFIX in figures and "SP" + SUFFIX not in figures

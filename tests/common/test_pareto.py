@@ -9,7 +9,9 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import (
     crowding_distance,
     epsilon_metric,
+    expected_utility,
     front_of,
+    generational_distance,
     hypervolume,
     min_max,
     nondominated,
@@ -111,3 +113,16 @@ def test_a_front_keeps_policies_that_are_not_dominated_in_their_means():
     other = policy("other", (6, 0))
     assert [kept.name for kept in front_of([lucky, steady, other])] == ["other", "steady"]
     assert len(front_of([])) == 0
+
+
+def test_generational_distance_is_that_from_the_best_front_to_its_nearest_points():
+    best = np.array([(1.0, 0.0), (0.0, 1.0)])
+    assert generational_distance(best, best) == 0
+    assert generational_distance([(1.0, 0.0)], best) == pytest.approx(np.sqrt(2) / 2)
+
+
+def test_expected_utility_is_the_mean_over_people_of_their_best_point():
+    assert expected_utility([(2.0, 2.0), (1.0, 1.0)]) == pytest.approx(2)
+    # with weights (w, 1 - w) the better of the two corners is worth max(w, 1 - w), 3/4 on average
+    assert expected_utility([(1.0, 0.0), (0.0, 1.0)], n_weights=20_000) == pytest.approx(0.75, abs=0.01)
+    assert expected_utility([(1.0, 0.0)], seed=1) != expected_utility([(1.0, 0.0)], seed=2)

@@ -1,0 +1,160 @@
+"""Does the study of fairness MDPs give learners equal budgets, judge them on fresh episodes, and resume?"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.studies import fmdp, fmdp_matrix, fmdp_results, fmdp_runs
+from sb3_fair.zoo.studies.fmdp_matrix import SCENARIOS, Cell, Size
+from sb3_fair.zoo.studies.fmdp_results import Row
+
+TINY = Size(2560, choosing=2, fresh=3, divisions=1)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The small company, cut to a few steps and episodes."""
+    monkeypatch.setitem(SCENARIOS, "hiring-small", replace(SCENARIOS["hiring-small"], full=TINY))
+    monkeypatch.setitem(fmdp_runs.SETTINGS, "pcn", {"eval_freq": 0, "n_fill_episodes": 10, "n_updates": 1})
+    monkeypatch.setitem(fmdp_runs.SETTINGS, "dqn", {**fmdp_runs.SETTINGS["dqn"], "batch_size": 8})
+
+
+def run(names, folder):
+    return fmdp.study(names, seeds=1, n_jobs=1, log_dir=folder)
+
+
+def test_learners_take_the_same_steps_and_a_second_call_takes_none(tiny, tmp_path, monkeypatch):
+    found = run(["competitors"], tmp_path)["competitors"]
+    assert list(found) == ["PCN", "DQN sweep", "PPO sweep", "DQN, R alone"]
+    for label, runs in (("PCN", 1), ("DQN sweep", 3), ("PPO sweep", 3), ("DQN, R alone", 1)):
+        assert 0 <= TINY.steps - found[label]["steps"][0] < runs * fmdp_runs.ROLLOUT
+    assert found["PCN"]["lead"][0] == 0
+    folder = tmp_path / "hiring-small-full"
+    assert json.loads((folder / "study.json").read_text()).keys() == {"competitors"}
+    assert "| PCN |" in (folder / "competitors.md").read_text()
+    assert all((folder / "competitors" / name).stat().st_size > 5000 for name in ("radar.png", "fronts.png"))
+    assert len(list((folder / "dqn").glob("*/*/*.json"))) == 4
+    for work in ("run_pcn", "run_scalar", "scales", "play_rules"):
+        monkeypatch.setattr(fmdp_runs, work, None)
+    np.testing.assert_equal(run(["competitors"], tmp_path)["competitors"], found)
+
+
+@pytest.mark.slow
+def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, tmp_path, monkeypatch):
+    usual = fmdp.choose
+
+    def two(*arguments):
+        return {
+            name: replace(experiment, cells=dict(list(experiment.cells.items())[-2:]))
+            for name, experiment in usual(*arguments).items()
+        }
+
+    monkeypatch.setattr(fmdp, "choose", two)
+    first = run(["history"], tmp_path)["history"]
+    work = fmdp_runs.run_pcn
+    done = []
+    monkeypatch.setattr(fmdp_runs, "run_pcn", lambda **given: done.append(given) or work(**given))
+    found = run(["population", "history"], tmp_path)
+    assert [given["settings"].get("population") for given in done] == ["gender", "nationality-gender"]
+    np.testing.assert_equal(found["history"], first)
+    assert {row["policies"][0] >= 1 for row in found["population"].values()} == {True}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", fmdp_matrix.experiments(SCENARIOS["hiring-small"]))
+def test_every_experiment_leaves_a_table_and_figures(tiny, tmp_path, name):
+    found = run([name], tmp_path)[name]
+    cells = fmdp_matrix.experiments(SCENARIOS["hiring-small"])[name].cells
+    assert list(found)[: len(cells)] == list(cells)
+    for row in found.values():
+        assert np.isfinite([row[figure][0] for figure in ("R", "hypervolume", "hypervolume, whole")]).all()
+    folder = tmp_path / "hiring-small-full"
+    table = (folder / f"{name}.md").read_text()
+    assert all(f"| {label} |" in table for label in found)
+    assert (folder / name / "radar.png").stat().st_size > 5000
+
+
+def test_weights_of_a_sweep_cover_the_simplex():
+    assert fmdp_runs.weight_vectors(2, 2) == [(1, 0), (0.5, 0.5), (0, 1)]
+    ten = np.array(fmdp_runs.weight_vectors(3, 3))
+    assert len({tuple(row) for row in ten}) == 10
+    np.testing.assert_allclose(ten.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("size", [size for each in SCENARIOS.values() for size in (each.full, each.quick)])
+def test_a_sweep_takes_hardly_fewer_steps_than_pcn_and_never_more(size):
+    runs = len(fmdp_runs.weight_vectors(3, size.divisions))
+    each = fmdp_runs.share_of_budget(size.steps, runs)
+    assert 0.8 * size.steps < runs * each <= size.steps
+    assert each % fmdp_runs.ROLLOUT == 0
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(InputError, match=r"experiment must be one of .*bias.* with env fraud, got 'population'"):
+        fmdp.study(["population"], env="fraud")
+    with pytest.raises(InputError, match="did you mean 'hiring'"):
+        fmdp.study(env="hirin")
+    with pytest.raises(InputError, match="did you mean 'paper'"):
+        fmdp.study(preset="papers")
+
+
+def policy(choosing, fresh=None, **whole):
+    """A policy in R and SP that is on fresh episodes what it was on the choosing ones, unless told otherwise."""
+    returns = dict(zip(("R", "SP"), fresh or choosing, strict=True))
+    known = {**returns, "IF": -1.0, **whole}
+    return {
+        "name": "x",
+        "choosing": list(choosing),
+        "returns": returns,
+        "whole": known,
+        "chance": {"SP": 0.1},
+        "length": 9,
+    }
+
+
+def row(*seeds, steps=100):
+    scale = {"reference": {"R": 0.0, "SP": -1.0, "IF": -2.0}, "range": {"R": 10.0, "SP": 0.1, "IF": 0.5}}
+    return Row(("R", "SP"), {"returns": scale, "whole": scale}, {"SP": 0.5, "IF": 0.3}, seeds, [steps] * len(seeds))
+
+
+def test_choices_are_made_on_choosing_episodes_and_figures_are_fresh():
+    front = [
+        policy((10, -0.8), (6, -0.7)),
+        policy((8, -0.4), (9, -0.5)),
+        policy((6, -0.1)),
+        policy((7, -0.6), (20, 0)),  # dominated when policies were chosen
+    ]
+    found = fmdp_results.summaries({"PCN": row(front)})["PCN"]
+    assert found["policies"][0] == 3 and found["R"][0] == 6
+    assert found["group notion"][0] == -0.7 and found["group notion, fairer"][0] == -0.5
+    assert found["individual notion"] == found["individual notion, fairer"] == [-1.0] * 3
+    assert found["|SP|"][0] == pytest.approx((0.7 + 0.5 + 0.1) / 3) and found["|SP| by chance"][0] == pytest.approx(0.1)
+    # units 10 and 0.5 (a floor), reference (0, -1): (0.6, 0.6), (0.9, 1), (0.6, 1.8)
+    assert found["hypervolume"][0] == pytest.approx(0.6 * 1.8 + 0.3 * 1.0)
+
+
+def test_the_lead_is_taken_seed_by_seed_and_distances_are_to_the_best_of_all():
+    ours = row([policy((10, -1.0)), policy((0, 0.0))], [policy((10, -0.5))])
+    theirs = row([policy((5, -0.5))], [policy((5, -1.0))], steps=90)
+    found = fmdp_results.summaries({"PCN": ours, "sweep": theirs}, compete=True)
+    volumes = {label: [fmdp_results.volume(each, seed, "returns", ("R", "SP")) for seed in each.seeds]
+               for label, each in (("PCN", ours), ("sweep", theirs))}  # fmt: skip
+    assert volumes == {"PCN": [0.0, 1.0], "sweep": [0.5, 0.0]}
+    assert found["sweep"]["lead"][0] == pytest.approx(np.mean([0 - 0.5, 1.0 - 0]))
+    # the best of all: (10, -0.5) and (0, 0), scaled to (1, 0) and (0, 1)
+    assert found["PCN"]["distance"][0] == pytest.approx(np.mean([(1 + 0) / 2, (0 + np.sqrt(2)) / 2]))
+    assert found["sweep"]["steps"] == [90.0] * 3
+
+
+def test_a_policy_without_a_figure_adds_no_volume():
+    empty = policy((10, -0.5), SP=float("nan"))
+    assert fmdp_results.volume(row([empty]), [empty], "whole", ("R", "SP", "IF")) == 0
+
+
+def test_a_cell_without_performance_is_judged_by_what_it_optimises():
+    assert Row(("SP",), {}, {}, [], []).notion("group") == "SP"
+    assert Row(("R", "EO", "CSC"), {}, {}, [], []).notion("individual") == "CSC"
+    assert Cell(("SP",)).name == "SP/plain"

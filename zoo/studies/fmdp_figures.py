@@ -1,0 +1,71 @@
+"""How do fronts of the study of fairness MDPs look?"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.pareto import front_of
+from sb3_fair.report.figures import radars
+from sb3_fair.zoo.plan import AUDIT
+from sb3_fair.zoo.studies.curves import COLOURS
+from sb3_fair.zoo.studies.fmdp_results import Policies, Row
+
+AXES = ("R", *AUDIT)
+MARKERS = "os^vDP*Xph"
+
+
+def draw(folder: Path, rows: Mapping[str, Row], rules: Policies) -> None:
+    """Writes ``radar.png``, the figures of all policies over whole episodes, and ``fronts.png``, performance against
+    individual fairness."""
+    folder.mkdir(parents=True, exist_ok=True)
+    fronts = {label: together(row) for label, row in rows.items()}
+    picture = radars(fronts, [whole_episode(rule, ("R",)) for rule in rules])
+    picture.savefig(folder / "radar.png", dpi=70)
+    _scatter(folder / "fronts.png", rows, rules)
+
+
+def together(row: Row) -> Front:
+    """The policies of all seeds none of which is worse than another in all optimised figures over whole episodes."""
+    policies = [whole_episode(policy, row.objectives) for front in row.fronts for policy in front]
+    known = [policy for policy in policies if not np.isnan(policy.returns).any()]
+    return front_of(known or policies[:1])
+
+
+def whole_episode(policy: Mapping[str, Any], objectives: Sequence[str]) -> EvaluatedPolicy:
+    """A policy as its mean figures over whole episodes."""
+    whole = {name: policy["whole"][name] for name in AXES if name in policy["whole"]}
+    return EvaluatedPolicy(
+        policy["name"],
+        tuple(objectives),
+        np.array([[whole[name] for name in objectives]]),
+        np.array([policy["length"]]),
+        final={name: np.array([value]) for name, value in whole.items()},
+    )
+
+
+def _scatter(path: Path, rows: Mapping[str, Row], rules: Policies) -> None:
+    from matplotlib.figure import Figure
+
+    picture = Figure(figsize=(8.4, 4.6), dpi=110, layout="constrained")
+    axes = picture.subplots()
+    for number, (label, row) in enumerate(rows.items()):
+        figures = np.array(
+            [(policy["whole"]["R"], policy["whole"]["IF"]) for front in row.fronts for policy in front], dtype=float
+        )
+        axes.plot(
+            *figures.T, MARKERS[number % len(MARKERS)], color=COLOURS[number % len(COLOURS)], markersize=5, label=label
+        )
+    for rule in rules:
+        point = rule["whole"]["R"], rule["whole"]["IF"]
+        axes.plot(*point, "D", markersize=9, color="white", markeredgecolor="#5d6573", zorder=1)
+        axes.annotate(
+            rule["name"].replace("-", " "), point, xytext=(6, 4), textcoords="offset points", color="#5d6573", size=7
+        )
+    axes.set_xlabel("R")
+    axes.set_ylabel("IF of the whole episode")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    picture.savefig(path)
