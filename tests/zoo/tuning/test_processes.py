@@ -1,0 +1,170 @@
+"""Do several processes share a study, and does one that dies leave nothing behind that is in the way?"""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import optuna
+import pytest
+
+from sb3_fair.zoo.tune import make_tuning
+from sb3_fair.zoo.tuning import storage as storages
+from sb3_fair.zoo.tuning import study as studies
+from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
+from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work
+
+ROOT = Path(__file__).parents[2]
+SMALL = "sb3_fair/JobHiring-Small-v0"
+FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 1}
+fork = multiprocessing.get_context("fork")
+
+
+@pytest.fixture(scope="module")
+def tuning():
+    return make_tuning(
+        "ppo", SMALL, scores=("R", "SP"), n_timesteps=64, n_envs=4, only=["learning_rate"], hyperparams=FAST
+    )
+
+
+def search(n_trials):
+    return Search(n_trials, "tpe", "none", 0, "cpu")
+
+
+def wait_until(condition):
+    for _ in range(5000):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise TimeoutError
+
+
+def forever(*_, **__):
+    while True:
+        time.sleep(1)
+
+
+def killed_in_its_first_trial(place, tuning, monkeypatch):
+    """A study whose only process was killed while it was at work on a trial; what it tried."""
+    begin(place, tuning, search(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(studies, "run_trial", _suggest_then_hang)
+        process = fork.Process(target=work, args=(place, tuning, search(1)))
+        process.start()
+    study = begin(place, tuning, search(1))
+    wait_until(lambda: any(trial.params for trial in study.trials if trial.state.name == "RUNNING"))
+    os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    (running,) = (trial for trial in study.trials if trial.state.name == "RUNNING")
+    return study, running
+
+
+def _suggest_then_hang(trial, tuning, **_):
+    for name, values in tuning.space.items():
+        values.suggest(trial, name)
+    forever()
+
+
+def test_a_killed_trial_does_not_count_and_its_values_are_tried_again(tmp_path, tuning, monkeypatch):
+    place = Place("killed", tmp_path)
+    study, running = killed_in_its_first_trial(place, tuning, monkeypatch)
+    assert not finished(study)
+    work(place, tuning, search(2))
+    states = [trial.state.name for trial in study.trials]
+    assert states.count("COMPLETE") == 2 and states[running.number] == "FAIL" and "RUNNING" not in states
+    again = next(trial for trial in study.trials if ATTEMPT in trial.user_attrs)
+    assert again.params == running.params and again.user_attrs[ORIGIN] == running.user_attrs[ORIGIN] == DEFAULTS
+
+
+def test_values_that_kill_their_process_again_and_again_are_given_up(tmp_path, tuning):
+    study = begin(Place("deadly", tmp_path), tuning, search(1))
+    for _ in range(ATTEMPTS):
+        trial = study.ask()
+        trial.suggest_float("learning_rate", 1e-5, 1e-1)
+        trial.set_user_attr(CLAIM, "somebody who is dead")
+        Place("deadly", tmp_path).claims.fail_abandoned(study)
+    assert [trial.state.name for trial in study.trials] == ["FAIL"] * ATTEMPTS
+
+
+def test_a_trial_of_a_living_process_is_left_alone(tmp_path, tuning):
+    place = Place("alive", tmp_path)
+    study = begin(place, tuning, search(1))
+    ours, theirs = place.claims, place.claims
+    with theirs.alive():
+        study.ask().set_user_attr(CLAIM, theirs.name)
+        study.ask()  # begun this moment, and not claimed yet
+        ours.fail_abandoned(study)
+        assert [trial.state.name for trial in study.trials] == ["RUNNING", "RUNNING"]
+    ours.fail_abandoned(study)
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "RUNNING"]
+
+
+@pytest.mark.parametrize("storage", [None, "sqlite:///{folder}/study.db"])
+def test_two_processes_share_the_trials_of_a_study_without_doing_any_twice(tmp_path, tuning, storage):
+    place = Place("shared", tmp_path, storage and storage.format(folder=tmp_path))
+    processes = [fork.Process(target=work, args=(place, tuning, search(6))) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    study = optuna.load_study(study_name="shared", storage=place.open())
+    done = [trial for trial in study.trials if counts(trial)]
+    assert [trial.state.name for trial in done] == ["COMPLETE"] * 6
+    assert len({trial.params["learning_rate"] for trial in done}) == 6
+    assert len({trial.user_attrs[CLAIM] for trial in done}) == 2
+
+
+def test_a_trial_in_a_database_without_a_sign_of_life_does_not_count(tmp_path, tuning, monkeypatch):
+    monkeypatch.setattr(storages, "HEARTBEAT", 1)
+    monkeypatch.setattr(storages, "GRACE", 1)
+    place = Place("database", tmp_path, f"sqlite:///{tmp_path}/study.db")
+    study, running = killed_in_its_first_trial(place, tuning, monkeypatch)
+    work(place, tuning, search(1))
+    states = [trial.state.name for trial in study.trials]
+    assert states[running.number] == "FAIL" and states.count("COMPLETE") == 1
+
+
+def test_a_trial_too_many_is_not_done(tmp_path, tuning, monkeypatch):
+    """Two processes may both see that one trial is missing, and both begin it."""
+    place = Place("surplus", tmp_path)
+    study = begin(place, tuning, search(1))
+    study.ask()
+    monkeypatch.setattr(studies, "run_trial", forever)
+    with pytest.raises(studies.Surplus):
+        studies._do(study.ask(), tuning, search(1), place.claims)
+
+
+@pytest.mark.slow
+def test_after_sigkill_the_same_command_goes_on_with_the_same_study(tmp_path):
+    command = [
+        sys.executable, "-m", "sb3_fair.zoo", "tune", "--algo", "ppo", "--env", SMALL, "--scores", "R:SP",
+        "--n-trials", "6", "--n-jobs", "2", "--n-timesteps", "1000", "--only", "learning_rate",
+        "-P", "n_steps:16", "-P", "n_epochs:1", "-P", "n_eval_episodes:1",
+    ]  # fmt: skip
+    given = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    name = "ppo_sb3_fair-JobHiring-Small-v0"
+    place = Place(name, tmp_path / "logs" / "tune" / name)
+
+    def trials():
+        return optuna.load_study(study_name=name, storage=place.open()).trials
+
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **given)
+    try:
+        ended = '"op_code":6'  # or begun, of the first trial, which was lined up
+        wait_until(lambda: place.journal.is_file() and place.journal.read_text().count(ended) >= 2)
+    finally:
+        process.kill()
+        process.wait()
+    before = [trial for trial in trials() if trial.state.name == "COMPLETE"]
+    assert 0 < len(before) < 6
+    ran = subprocess.run(command, capture_output=True, text=True, **given)
+    assert ran.returncode == 0, ran.stderr
+    after = [trial for trial in trials() if trial.state.name == "COMPLETE"]
+    assert len(after) == 6 and after[: len(before)] == before
+    assert len({trial.params["learning_rate"] for trial in after}) == 6
+    assert len({trial.user_attrs[CLAIM] for trial in after}) >= 3
+    assert (place.folder / "best.yml").is_file()

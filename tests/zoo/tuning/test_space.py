@@ -1,0 +1,124 @@
+"""Does a study try what its file and its user say, and is what it tries a plan?"""
+
+import optuna
+import pytest
+
+from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.tuning.space import Values, parameters, planned, space_of
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+ENVS = {"fair_qcm": "sb3_fair/Doughnut-v0", "tabular_fair_qcm": "sb3_fair/Doughnut-Small-v0"}
+
+
+def drawn(plan, space, seed=0):
+    """The plan of a trial with random values."""
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    trial = study.ask()
+    return planned(plan, {name: values.suggest(trial, name) for name, values in space.items()})
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_random_values_of_every_algorithm_build_it(algo):
+    plan = make_plan(algo, ENVS.get(algo, SMALL), n_envs=2)
+    space = space_of(plan, ["R", "SP"], [], {}, None)
+    tried = drawn(plan, space)
+    assert tried != plan and len(space) >= 5
+    build_model(tried, training_env(tried), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("algo", "env"),
+    [
+        ("ppo", "sb3_fair/EpidemicControl-v0"),
+        ("f_ppo", "sb3_fair/AttentionAllocation-v0"),
+        ("fair_ppo", "sb3_fair/AllelopathicHarvest-v0"),
+        ("fair_qcm", "sb3_fair/LoanAllocation-v0"),
+        ("pcn", SMALL),
+    ],
+)
+def test_the_values_of_the_zoo_are_among_those_that_are_tried(algo, env):
+    plan = make_plan(algo, env)
+    space = space_of(plan, ["R"], [], {}, None)
+    study = optuna.create_study()
+    study.enqueue_trial(parameters(plan, space))
+    trial = study.ask()
+    same = planned(plan, {name: values.suggest(trial, name) for name, values in space.items()})
+    before = {**ALGORITHMS[algo].settings, **plan.hyperparams}
+    assert {**before, **same.hyperparams} == before and same.weights == plan.weights
+
+
+def test_what_is_fixed_or_switched_off_is_not_tried():
+    plan = make_plan("f_ppo", "sb3_fair/AttentionAllocation-v0", hyperparams={"gamma": 0.5, "massage_threshold": None})
+    space = space_of(plan, ["R"], ["gamma", "policy_kwargs"], {}, None)
+    assert not space.keys() & {"gamma", "policy_kwargs.net_arch", "massage_threshold"} and "reg_lambda" in space
+    assert drawn(plan, space).hyperparams["gamma"] == 0.5
+
+
+def test_only_some_settings_are_tried_and_within_the_users_own_values():
+    plan = make_plan("ppo", SMALL)
+    space = space_of(
+        plan, ["R"], [], {"gamma": {"choice": [0.1, 0.2]}, "max_grad_norm": {"range": [0.1, 0.9]}}, ["gamma"]
+    )
+    assert set(space) == {"gamma"} and set(space["gamma"].choices.values()) == {0.1, 0.2, 0.99}
+    assert "max_grad_norm" in space_of(plan, ["R"], [], {"max_grad_norm": {"range": ["1e-1", 0.9]}}, None)
+
+
+def test_weights_are_tried_of_the_fairness_that_is_judged_only():
+    plan = make_plan("ppo", SMALL)
+    assert {name for name in space_of(plan, ["R", "IF"], [], {}, None) if "." in name} == {
+        "weights.IF", "policy_kwargs.net_arch",
+    }  # fmt: skip
+    space = {"weights.IF": Values(choices={30: 30})}
+    assert drawn(plan, space).weights == (1.0, 0.0, 30.0)
+
+
+def test_a_learning_rate_that_falls_still_falls():
+    plan = make_plan("ppo", "sb3_fair/Lending-v0")
+    assert planned(plan, {"learning_rate": 0.0004}).hyperparams["learning_rate"] == "lin_0.0004"
+
+
+def test_a_setting_within_a_setting_leaves_its_neighbours_alone():
+    plan = make_plan("fair_ppo", "sb3_fair/AllelopathicHarvest-v0")
+    networks = planned(plan, {"policy_kwargs.net_arch": [8]}).hyperparams["policy_kwargs"]
+    assert networks == {**plan.hyperparams["policy_kwargs"], "net_arch": [8]}
+    assert plan.hyperparams["policy_kwargs"]["net_arch"] != [8]
+
+
+def test_a_minibatch_is_not_larger_than_what_was_collected():
+    plan = make_plan("ppo", SMALL, n_envs=4)
+    assert planned(plan, {"n_steps": 32, "batch_size": 1024}).hyperparams["batch_size"] == 128
+    dqn = make_plan("dqn", SMALL, hyperparams={"n_steps": 3})
+    assert planned(dqn, {"batch_size": 512}).hyperparams["batch_size"] == 512
+
+
+def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
+    trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1)).ask()
+    value = Values(1e-5, 1e-2, log=True).suggest(trial, "x")
+    assert value == float(f"{value:.3g}") and trial.params["x"] == pytest.approx(value, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("own", "only", "message"),
+    [
+        ({"gama": {"range": [0, 1]}}, None, "unknown setting 'gama': did you mean 'gamma'"),
+        ({}, ["gama"], "unknown setting to try 'gama': did you mean 'gamma'"),
+        ({"gamma": [0, 1]}, None, "space of 'gamma' must be"),
+        ({"gamma": {"between": [0, 1]}}, None, "space of 'gamma' must be"),
+        ({"gamma": {"range": [1, 0]}}, None, "two growing numbers"),
+        ({"gamma": {"log": [0, 1]}}, None, "two growing numbers above 0"),
+        ({"gamma": {"choice": []}}, None, "choices for 'gamma' must be"),
+        ({"ent_coef": {"log": [0.01, 0.1]}}, None, "'ent_coef' must be a choice, as its value here is 0.0"),
+        ({"target_kl": {"log": [0.01, 0.1]}}, None, "'target_kl' must have a value"),
+    ],
+)
+def test_a_wrong_space_is_an_error_that_says_what_is_right(own, only, message):
+    with pytest.raises(InputError, match=message.replace("[", r"\[")):
+        space_of(make_plan("ppo", SMALL), ["R"], [], own, only)
+
+
+def test_a_study_needs_something_to_try():
+    with pytest.raises(InputError, match="all are fixed"):
+        space_of(make_plan("ppo", SMALL), ["R"], ["gamma"], {}, ["gamma"])

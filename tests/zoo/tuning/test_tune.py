@@ -1,0 +1,293 @@
+"""Does a study find, judge and write down what it says?"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import optuna
+import pytest
+import yaml
+
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.zoo import cli
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.tune import make_tuning, tune
+from sb3_fair.zoo.tuning import study as studies
+from sb3_fair.zoo.tuning.means import VecMeans
+from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
+from sb3_fair.zoo.tuning.scores import build, direction, measure
+from sb3_fair.zoo.tuning.storage import Place
+from sb3_fair.zoo.tuning.trial import FIGURES, SEEDS, SETTINGS, run_trial
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 2}
+
+
+def tuning(*scores, **more):
+    settings = {"n_timesteps": 128, "n_envs": 4, "only": ["learning_rate", "gamma"], "hyperparams": FAST, **more}
+    return make_tuning("ppo", SMALL, scores=scores or ("R",), **settings)
+
+
+def study_of(folder):
+    place = Place(folder.name, folder)
+    return optuna.load_study(study_name=place.study, storage=place.open())
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs the console script in this process; returns exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(text):
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *text.split()])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return exit_.value.code, *capsys.readouterr()
+
+    return run
+
+
+TUNE = (
+    f"tune --algo ppo --env {SMALL} --n-timesteps 128 --n-envs 4 --only learning_rate:gamma --study-name mine "
+    "-P n_steps:16 -P batch_size:64 -P n_epochs:1 -P n_eval_episodes:2"
+)
+
+
+def test_a_study_of_two_scores_leaves_presets_that_can_be_trained_and_can_be_continued(command):
+    code, out, err = command(f"{TUNE} --scores R:SP --n-trials 3")
+    assert code == 0, err
+    folder = Path("logs/tune/mine")
+    assert out.strip().endswith(str(folder / "best.yml"))
+    assert {path.name for path in folder.iterdir()} >= {
+        "best.yml", "study.yml", "trials.csv", "command.txt", "versions.yml", "journal.log", "plotly.min.js",
+        "pareto-front.html", "history-R.html", "history-SP.html",
+    }  # fmt: skip
+    study = study_of(folder)
+    assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 3
+    first, zoo = study.trials[0], make_plan("ppo", SMALL)
+    assert first.params == {"learning_rate": zoo.hyperparams["learning_rate"], "gamma": 0.99}
+    best = yaml.safe_load((folder / "best.yml").read_text())
+    presets = {f"{SMALL}: trial {trial.number}": trial.user_attrs[SETTINGS] for trial in study.best_trials}
+    assert best == {**presets, SMALL: best[SMALL]} and best[SMALL] in presets.values()
+
+    preset = f"trial {study.best_trials[-1].number}"
+    plan = make_plan("ppo", SMALL, conf_file=folder / "best.yml", preset=preset)
+    assert {"learning_rate": plan.hyperparams["learning_rate"], **FAST} == {
+        "learning_rate": presets[f"{SMALL}: {preset}"]["learning_rate"],
+        **{key: plan.hyperparams[key] for key in ("n_steps", "batch_size", "n_epochs")},
+        "n_eval_episodes": plan.n_eval_episodes,
+    }
+    code, out, err = command(f"train --algo ppo --env {SMALL} --conf-file {folder / 'best.yml'} --no-progress")
+    assert code == 0, err
+    config = RunFolder.open(Path(out.strip().splitlines()[-1]).parent).config
+    assert config["hyperparams"]["learning_rate"] == best[SMALL]["learning_rate"] and config["n_timesteps"] == 128
+
+    assert command(f"{TUNE} --scores R:SP --n-trials 3")[0] == 0
+    assert len(study_of(folder).trials) == 3
+    assert command(f"{TUNE} --scores R:SP --n-trials 4")[0] == 0
+    assert len(study_of(folder).trials) == 4
+    code, _, err = command(f"{TUNE} --scores R:IF --n-trials 4")
+    assert code == 2 and "study 'mine' was begun with other settings" in err
+
+
+def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
+    found = {}
+    for name, budget in (("wide", 1.0), ("none", 0.0)):
+        folder = tune(
+            tuning("R", budgets={"SP": budget}), n_trials=2, study_name=name, sampler="random", log_dir=tmp_path
+        )
+        found[name] = study_of(folder)
+        for trial in found[name].trials:
+            assert trial.constraints == {"SP": pytest.approx(abs(trial.user_attrs[FIGURES]["SP"]) - budget)}
+    wide = found["wide"].trials
+    assert (
+        yaml.safe_load((tmp_path / "tune/wide/best.yml").read_text())[SMALL]
+        == (max(wide, key=lambda trial: trial.values[0]).user_attrs[SETTINGS])
+    )
+    assert not (tmp_path / "tune/none/best.yml").exists()
+    assert "no trial is within the budgets" in capsys.readouterr().out
+
+
+def test_a_trial_without_prospects_is_ended_before_its_last_step():
+    study = optuna.create_study(direction="maximize", pruner=optuna.pruners.ThresholdPruner(lower=1e9))
+    given = tuning(n_timesteps=256, n_evaluations=4)
+    study.optimize(lambda trial: run_trial(trial, given, prunes=True), n_trials=1)
+    (trial,) = study.trials
+    assert trial.state.name == "PRUNED" and list(trial.intermediate_values) == [1] and FIGURES not in trial.user_attrs
+
+
+def test_a_trial_is_judged_by_the_mean_of_its_seeds_and_tells_how_it_is_doing():
+    study = optuna.create_study(direction="maximize")
+    given = tuning(n_timesteps=256, n_evaluations=4, n_seeds=2)
+    study.optimize(lambda trial: run_trial(trial, given, prunes=True), n_trials=1)
+    (trial,) = study.trials
+    first, second = trial.user_attrs[SEEDS]
+    assert first["R"] != second["R"] and trial.value == pytest.approx((first["R"] + second["R"]) / 2)
+    assert list(trial.intermediate_values) == [1, 2, 3, 5, 6, 7]
+
+
+def test_being_watched_changes_nothing_of_a_training():
+    given = tuning(n_timesteps=256, n_evaluations=4)
+    values = []
+    for prunes in (False, True):
+        study = optuna.create_study(direction="maximize")
+        study.enqueue_trial({"learning_rate": 0.001, "gamma": 0.99})
+        study.optimize(lambda trial: run_trial(trial, given, prunes=prunes), n_trials=1)  # noqa: B023
+        values.append(study.trials[0].value)
+    assert values[0] == values[1]
+
+
+def test_pcn_is_judged_by_its_hypervolume_above_the_shipped_point():
+    settings = {"n_fill_episodes": 4, "n_episodes": 2, "n_updates": 2, "n_eval_episodes": 1, "eval_freq": 0}
+    given = make_tuning(
+        "pcn", SMALL, objectives=("R", "SP"), hyperparams=settings, only=["learning_rate"], n_timesteps=1000, n_envs=2
+    )
+    assert given.scores == ("hypervolume",) and given.plan.hyperparams["ref_point"].keys() == {"R", "SP"}
+    study = optuna.create_study(directions=given.directions)
+    study.optimize(lambda trial: run_trial(trial, given), n_trials=1)
+    assert study.trials[0].value > 0 and "ref_point" not in study.trials[0].user_attrs[SETTINGS]
+
+
+def test_without_a_shipped_point_all_trials_of_pcn_have_the_same_one():
+    given = make_tuning("pcn", SMALL, objectives=("R", "EO"), env_kwargs={"window": 20}, n_envs=1)
+    again = make_tuning("pcn", SMALL, objectives=("R", "EO"), env_kwargs={"window": 20}, n_envs=1)
+    assert given.plan.hyperparams["ref_point"].keys() == {"R", "EO"} and given == again
+
+
+def test_before_its_first_episodes_pcn_has_reached_nothing():
+    given = make_tuning("pcn", SMALL, n_envs=1)
+    assert measure(given.plan, build(given.plan, "cpu"), given.scores) == {"hypervolume": 0.0}
+
+
+@pytest.mark.slow
+def test_fair_ppo_on_the_harvest_plays_all_agents_and_is_judged_by_their_disparity():
+    given = make_tuning(
+        "fair_ppo", "sb3_fair/AllelopathicHarvest-v0", scores=("R", "dp_norm"), only=["alpha", "retro"], n_envs=1,
+        n_timesteps=800, hyperparams={"n_steps": 10, "batch_size": 400, "n_eval_episodes": 2},
+        env_kwargs={"horizon": 10},
+    )  # fmt: skip
+    assert given.directions == ["maximize", "minimize"] and not given.deterministic
+    study = optuna.create_study(directions=given.directions)
+    study.optimize(lambda trial: run_trial(trial, given), n_trials=1)
+    assert study.trials[0].user_attrs[FIGURES]["n_S"] == 20
+
+
+def test_the_mean_of_a_disparity_is_over_the_steps_of_its_episode():
+    venv = VecMeans(make_vec("sb3_fair/EpidemicControl-v0", n_envs=3, seed=1), ["d_s", "d_l"])
+    venv.reset()
+    rng, steps, seen = np.random.default_rng(0), [[] for _ in range(3)], 0
+    for _ in range(45):
+        _, _, dones, infos = venv.step(rng.integers(venv.action_space.n, size=3))
+        disparities = stack([dict(info) for info in infos], "fairness")
+        for copy in range(3):
+            steps[copy].append(disparities["d_s"][copy])
+            if dones[copy]:
+                assert infos[copy]["fairness"]["mean_d_s"] == pytest.approx(np.mean(steps[copy]))
+                steps[copy], seen = [], seen + 1
+    assert seen >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [("R", "maximize"), ("hypervolume", "maximize"), ("SP", "maximize"), ("mean_SP@gender", "maximize"),
+     ("d_s", "minimize"), ("mean_d_s", "minimize"), ("dp_norm", "minimize")],
+)  # fmt: skip
+def test_fairness_grows_and_disparity_falls(name, way):
+    assert direction(name) == way
+
+
+def test_what_is_tried_depends_on_the_number_of_the_trial_and_not_on_who_asks():
+    def asked(number, seed):
+        """The values of trial ``number``, asked by a process that has asked for nothing else."""
+        study = optuna.create_study(sampler=NumberedSampler("tpe", seed))
+        for _ in range(number):
+            study.add_trial(optuna.create_trial(state=optuna.trial.TrialState.FAIL))
+        return study.ask().suggest_float("x", 0, 1)
+
+    assert asked(2, seed=0) == asked(2, seed=0)
+    assert len({asked(number, seed) for number in range(3) for seed in range(2)}) == 6
+
+
+def test_auto_leaves_many_trials_of_several_scores_to_evolution():
+    def chosen(number, *directions):
+        sampler = NumberedSampler("auto", 0)
+        study = optuna.create_study(directions=directions)
+        frozen = optuna.trial.create_trial(state=optuna.trial.TrialState.FAIL)
+        frozen.number = number
+        sampler.before_trial(study, frozen)
+        return type(sampler._sampler).__name__
+
+    assert chosen(0, "maximize", "minimize") == chosen(MANY, "maximize") == "TPESampler"
+    assert chosen(MANY, "maximize", "minimize") == "NSGAIISampler"
+
+
+def test_a_trial_that_fails_says_why_and_counts_and_a_study_of_such_trials_is_an_error(tmp_path, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("weights are NaN")
+
+    monkeypatch.setattr(studies, "run_trial", fails)
+    with pytest.raises(RuntimeError, match="none of 2 trials was completed; the first error: ValueError: weights are"):
+        tune(tuning(), n_trials=2, study_name="a", log_dir=tmp_path)
+    assert [trial.state.name for trial in study_of(tmp_path / "tune" / "a").trials] == ["FAIL", "FAIL"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--sampler tpr", "unknown sampler 'tpr': did you mean 'tpe'?"),
+        ("--pruner medium", "unknown pruner 'medium': did you mean 'median'?"),
+        ("--pruner median --scores R:SP", "pruner must be none with 2 scores"),
+        ("--pruner median --budget SP:0.1", "pruner must be none with a budget for SP"),
+        ("--pruner median --n-evaluations 1", "pruner must be none with 1 evaluation per trial"),
+        ("--n-trials 0", "n-trials must be a positive integer, got 0"),
+        ("--n-jobs 0", "n-jobs must be a positive integer, got 0"),
+        ("--n-seeds 0", "n-seeds must be a positive integer, got 0"),
+        ("--n-timesteps 0", "n-timesteps must be a positive integer, got 0"),
+        ("--scores R:SPP", "unknown figure 'SPP': did you mean 'SP'?"),
+        ("--scores R:R", "scores must name a figure once"),
+        ("--scores hypervolume", "unknown figure 'hypervolume'"),
+        ("--budget SP", "--budget must be key:value"),
+        ("--budget SP:-1", "budget of SP must not be negative"),
+        ("--budget SP:much", "budget of SP must be a finite number"),
+        ("--only gama", "unknown setting to try 'gama': did you mean 'gamma'?"),
+        ("-S gamma:3", "space of 'gamma' must be"),
+        ("-P gama:1", "unknown hyperparameter 'gama'"),
+        ("--study-name a/b", "study-name must be the name of a folder"),
+        ("--storage nosuch://x", "storage must be a database that can be opened"),
+        ("--conf-file nowhere.yml", "conf-file must be a YAML file"),
+    ],
+)
+def test_wrong_input_is_one_line_that_says_what_is_right(command, arguments, message):
+    code, out, err = command(f"tune --algo ppo --env {SMALL} {arguments}")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert message in err
+
+
+def test_pcn_has_no_budget(command):
+    code, _, err = command(f"tune --algo pcn --env {SMALL} --budget SP:0.1")
+    assert code == 2 and "budget must be left out for pcn" in err
+
+
+def test_a_file_of_settings_without_the_environment_is_an_error(tmp_path):
+    file = tmp_path / "other.yml"
+    file.write_text("sb3_fair/Lending-v0: {gamma: 0.9}")
+    with pytest.raises(InputError, match="conf-file must have an entry for sb3_fair/JobHiring-Small-v0"):
+        make_plan("ppo", SMALL, conf_file=file)
+    file.write_text("[1, 2]")
+    with pytest.raises(InputError, match="conf-file must have settings by environment ID"):
+        make_plan("ppo", SMALL, conf_file=file)
+
+
+def test_a_study_trains_what_its_entry_says(tmp_path):
+    given = tuning("R", weights=(1, 2, 0))
+    study = optuna.create_study(direction="maximize")
+    study.optimize(lambda trial: run_trial(trial, given), n_trials=1)
+    file = tmp_path / "entry.yml"
+    file.write_text(yaml.safe_dump({SMALL: study.trials[0].user_attrs[SETTINGS]}))
+    plan = make_plan("ppo", SMALL, conf_file=file)
+    model = build_model(plan, training_env(plan), "cpu")
+    assert plan.weights == (1.0, 2.0, 0.0) and model.gamma == study.trials[0].params["gamma"]

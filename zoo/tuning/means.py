@@ -1,0 +1,51 @@
+"""How unfair were the steps of an episode on average, not only its last one?"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import VecLayer
+
+MEAN = "mean_"
+
+
+class VecMeans(VecLayer):
+    """Puts means over an episode's steps beside its last figures: ``info["fairness"]["mean_d_s"]``.
+
+    :param venv: a fairness MDP
+    :param names: figures in ``info["fairness"]``; steps in which one is undefined do not count
+    """
+
+    def __init__(self, venv: VecEnv, names: Sequence[str]) -> None:
+        super().__init__(venv)
+        self.names = list(names)
+        self._sums = np.zeros((len(self.names), self.num_envs))
+        self._counts = np.zeros_like(self._sums)
+
+    def reset(self) -> VecEnvObs:
+        self._sums[:] = 0.0
+        self._counts[:] = 0.0
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        fairness = stack(infos, "fairness")
+        values = np.array([fairness[name] for name in self.names], dtype=np.float64)
+        known = ~np.isnan(values)
+        self._sums += np.where(known, values, 0.0)
+        self._counts += known
+        for copy in np.flatnonzero(dones):
+            means = (
+                float(total / count) if count else None
+                for total, count in zip(self._sums[:, copy], self._counts[:, copy], strict=True)
+            )
+            infos[copy]["fairness"] = {
+                **infos[copy]["fairness"],
+                **{f"{MEAN}{name}": mean for name, mean in zip(self.names, means, strict=True)},
+            }
+        self._sums[:, dones] = 0.0
+        self._counts[:, dones] = 0.0
+        return obs, rewards, dones, infos

@@ -1,0 +1,160 @@
+"""What does a study leave behind?"""
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import yaml
+from optuna.trial import FrozenTrial, TrialState
+from rich.table import Table
+
+from sb3_fair.common.run_folder import versions
+from sb3_fair.zoo.names import PREFIX
+from sb3_fair.zoo.tuning.storage import ORIGIN
+from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
+from sb3_fair.zoo.tuning.trial import FIGURES, SETTINGS, Tuning
+
+BEST, TRIALS, STUDY = "best.yml", "trials.csv", "study.yml"
+MOST = 12
+"""Rows of the table in the terminal."""
+
+
+def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: Path, command: str) -> None:
+    """Writes down what the study is about and what came out: see ``docs/tuning.md``."""
+    about = {"study": study.study_name, "trials": search.n_trials, "sampler": search.sampler, "pruner": search.pruner}
+    date = {"date": datetime.now().isoformat(" ", "seconds"), **versions()}
+    _write(folder / STUDY, _yaml({**about, **tuning.config}))
+    _write(folder / "versions.yml", _yaml(date))
+    _write(folder / "command.txt", command + "\n")
+    _write(folder / TRIALS, study.trials_dataframe().to_csv(index=False))
+    if study.best_trials:
+        _write(folder / BEST, _entries(study, tuning, search))
+    figures = dict(_figures(study, tuning))
+    if figures:
+        from plotly.offline import get_plotlyjs
+
+        _write(folder / "plotly.min.js", get_plotlyjs())
+    for name, figure in figures.items():
+        _write(folder / f"{name}.html", figure.to_html(include_plotlyjs="directory"))
+
+
+def best(study: optuna.Study) -> list[FrozenTrial]:
+    """The trials within all budgets that no other one excels, the most balanced first.
+
+    The most balanced one is nearest to the best of all scores, each score scaled to [0, 1] over these trials.
+    """
+    trials = study.best_trials
+    if not trials:
+        return []
+    signs = [1 if direction == optuna.study.StudyDirection.MAXIMIZE else -1 for direction in study.directions]
+    scores = np.array([trial.values for trial in trials]) * signs
+    width = np.ptp(scores, axis=0)
+    missing = (scores.max(axis=0) - scores) / np.where(width > 0, width, 1.0)
+    order = np.argsort((missing**2).sum(axis=1), kind="stable")
+    return [trials[index] for index in order]
+
+
+def _entries(study: optuna.Study, tuning: Tuning, search: Search) -> str:
+    """YAML in the form of ``zoo/hyperparams``: the most balanced trial, and each of the best ones as a preset."""
+    trials = best(study)
+    bare = tuning.plan.env.removeprefix(PREFIX)
+    pruned = sum(trial.state == TrialState.PRUNED for trial in study.trials)
+    seeds = f"{tuning.n_seeds} seed{'s' * (tuning.n_seeds > 1)} each, from {tuning.plan.seed} on"
+    head = [
+        f"tuned: {tuning.plan.algo}, {len(finished(study))} trials ({pruned} pruned), sampler {search.sampler}",
+        f"{datetime.now():%Y-%m-%d}, {seeds}, {tuning.plan.n_eval_episodes} episodes per evaluation",
+    ]
+    before = defaults(study)
+    if before is not None:
+        head.append(f"before: {scores(before, tuning)}")
+    text = "".join(f"# {line}\n" for line in head)
+    for number, trial in enumerate((trials[0], *sorted(trials, key=lambda trial: trial.number))):
+        name = f"{bare}: trial {trial.number}" if number else bare
+        text += f"\n# trial {trial.number}: {scores(trial, tuning)}\n{_yaml({name: trial.user_attrs[SETTINGS]})}"
+    return text
+
+
+def defaults(study: optuna.Study) -> FrozenTrial | None:
+    """The trial with the zoo's own values, None if it was not completed."""
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return next((trial for trial in complete if trial.user_attrs.get(ORIGIN) == DEFAULTS), None)
+
+
+def scores(trial: FrozenTrial, tuning: Tuning) -> str:
+    """The figures by which a trial is judged, in words."""
+    figures = trial.user_attrs[FIGURES]
+    return ", ".join(f"{name} {figures[name]:.4g}" for name in tuning.wanted)
+
+
+def _figures(study: optuna.Study, tuning: Tuning) -> Iterator[tuple[str, Any]]:
+    """Optuna's pictures of the study, those that it has enough trials for."""
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if not complete:
+        return
+    from optuna import visualization
+
+    names = list(tuning.scores)
+    if len(names) in (2, 3):
+        yield "pareto-front", visualization.plot_pareto_front(study, target_names=names)
+    for index, (name, way) in enumerate(zip(names, tuning.directions, strict=True)):
+        score = _score(index)
+        yield (
+            f"history-{name}",
+            visualization.plot_optimization_history(study, target=score if len(names) > 1 else None, target_name=name),
+        )
+        if len(complete) > 2 and len({score(trial) for trial in complete}) > 1:
+            yield f"importances-{name}", _importances(study, _score(index, -1 if way == "maximize" else 1), name)
+    if any(trial.intermediate_values for trial in study.trials):
+        yield "learning", visualization.plot_intermediate_values(study)
+
+
+def _importances(study: optuna.Study, low_is_good: Callable[[FrozenTrial], float], name: str) -> Any:
+    """Which settings tell good trials from others; PED-ANOVA, which warns that it takes low values for good ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return optuna.visualization.plot_param_importances(study, target=low_is_good, target_name=name)
+
+
+def _score(index: int, sign: int = 1) -> Callable[[FrozenTrial], float]:
+    return lambda trial: sign * float(trial.values[index])
+
+
+def trial_table(study: optuna.Study, tuning: Tuning) -> Table:
+    """The best trials beside the one with the zoo's own values; if none keeps the budgets, those nearest to it."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("trial", no_wrap=True)
+    for name in tuning.wanted:
+        budget = f" (at most {tuning.budgets[name]:g})" if name in tuning.budgets else ""
+        table.add_column(name + budget, justify="right", no_wrap=True)
+    rows: Sequence[FrozenTrial] = best(study)
+    if not rows:
+        complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+        rows = sorted(complete, key=lambda trial: sum(max(over, 0) for over in trial.constraints.values()))[:3]
+    for trial in rows[:MOST]:
+        table.add_row(*_row(str(trial.number), trial, tuning))
+    before = defaults(study)
+    if before is not None:
+        table.add_section()
+        table.add_row(*_row(f"{before.number}, as it was", before, tuning), style="dim")
+    return table
+
+
+def _row(name: str, trial: FrozenTrial, tuning: Tuning) -> list[str]:
+    figures = trial.user_attrs[FIGURES]
+    return [name, *(f"{figures[figure]:.4g}" for figure in tuning.wanted)]
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+
+
+def _write(path: Path, text: str) -> None:
+    """A file that is whole or not there, also if several processes write it."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

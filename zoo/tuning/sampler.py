@@ -1,0 +1,74 @@
+"""Which values does the next trial try?"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
+from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState
+
+MANY = 250
+"""From so many trials on, a study with several scores is for evolution rather than for a model of the scores."""
+STARTUP = 10
+"""Trials with random values, before a model of the scores is trusted; no trial is pruned before half of them."""
+POPULATION = 20
+
+SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
+    "tpe": lambda seed: TPESampler(seed=seed, n_startup_trials=STARTUP),
+    "nsgaii": lambda seed: NSGAIISampler(seed=seed, population_size=POPULATION),
+    "random": lambda seed: RandomSampler(seed=seed),
+}
+AUTO = "auto"
+PRUNERS: dict[str, Callable[[int], BasePruner]] = {
+    "none": lambda parts: NopPruner(),
+    "median": lambda parts: MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=1),
+    "halving": lambda parts: SuccessiveHalvingPruner(min_resource=1, reduction_factor=2),
+}
+"""From the number of times that a trial is evaluated."""
+
+
+class NumberedSampler(BaseSampler):
+    """Asks another sampler, which is seeded anew for every trial.
+
+    What it proposes follows from the seed, the trial's number and the trials before: it does not matter which process
+    asks, nor how often the study was interrupted, and two processes do not propose the same.
+
+    :param name: in :data:`SAMPLERS`, or ``"auto"``: TPE, and from :data:`MANY` trials on NSGA-II for several scores
+    """
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.name = name
+        self.seed = seed
+        self._sampler: BaseSampler = RandomSampler(seed=seed)
+
+    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        name = self.name
+        if name == AUTO:
+            name = "nsgaii" if len(study.directions) > 1 and trial.number >= MANY else "tpe"
+        seed = int(np.random.SeedSequence((self.seed, trial.number)).generate_state(1)[0])
+        self._sampler = SAMPLERS[name](seed)
+        self._sampler.before_trial(study, trial)
+
+    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        return self._sampler.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            return self._sampler.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
+    ) -> None:
+        self._sampler.after_trial(study, trial, state, values)

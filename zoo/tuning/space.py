@@ -1,0 +1,211 @@
+"""Which values does a study try for each setting, and how do they become a plan?"""
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from sb3_fair.zoo import names
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import Plan
+
+if TYPE_CHECKING:
+    from optuna import Trial
+
+WEIGHTS = "weights"
+FORMS = ("log", "range", "choice")
+ON_POLICY = {"n_steps", "batch_size", "gae_lambda"}
+"""Arguments of the algorithms that learn from minibatches of what they have just collected."""
+DIGITS = 3
+"""Of a number that is tried: what a YAML file says is what was trained."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """The values that a setting may take.
+
+    :param low: lowest number of an interval, with ``high``; integers if both are
+    :param log: whether its logarithm is uniform
+    :param choices: name -> value; empty for an interval
+    """
+
+    low: float = 0
+    high: float = 0
+    log: bool = False
+    choices: Mapping[Any, Any] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
+    @classmethod
+    def parse(cls, setting: str, form: Any) -> "Values":
+        """From the way in which YAML has it: ``{log: [0.0001, 0.01]}``, ``{range: [1, 9]}``, ``{choice: [8, 16]}``.
+
+        :raises InputError: if it is something else
+        """
+        if not isinstance(form, Mapping) or len(form) != 1 or next(iter(form)) not in FORMS:
+            raise InputError(
+                f"space of {setting!r} must be {{log: [low, high]}}, {{range: [low, high]}} or {{choice: [...]}}, "
+                f"got {form!r}"
+            )
+        ((kind, given),) = form.items()
+        if kind == "choice":
+            named = given if isinstance(given, Mapping) else {value: value for value in _scalars(setting, given)}
+            return cls(choices=dict(named))
+        numbers = [_number(number) for number in given] if isinstance(given, Sequence) else []
+        if len(numbers) != 2 or None in numbers or not numbers[0] < numbers[1] or (kind == "log" and numbers[0] <= 0):
+            above = " above 0" if kind == "log" else ""
+            raise InputError(f"space of {setting!r} must have two growing numbers{above}, got {given!r}")
+        return cls(numbers[0], numbers[1], kind == "log")
+
+    def around(self, setting: str, value: Any) -> "Values":
+        """These values and ``value``.
+
+        :raises InputError: if it cannot be one of them
+        """
+        if self.choices:
+            known = value in self.choices.values()
+            return self if known else replace(self, choices={_name(value): value, **self.choices})
+        if _number(value) is None or (self.log and value <= 0):
+            raise InputError(f"space of {setting!r} must be a choice, as its value here is {value!r}, got an interval")
+        whole = self.whole and isinstance(value, int)
+        ends = (min(self.low, value), max(self.high, value))
+        return replace(self, low=ends[0] if whole else float(ends[0]), high=ends[1] if whole else float(ends[1]))
+
+    def parameter(self, value: Any) -> Any:
+        """What Optuna calls ``value``."""
+        return next(name for name, choice in self.choices.items() if choice == value) if self.choices else value
+
+    def suggest(self, trial: "Trial", setting: str) -> Any:
+        """The value that a trial is to try."""
+        if self.choices:
+            return self.choices[trial.suggest_categorical(setting, list(self.choices))]
+        if self.whole:
+            return trial.suggest_int(setting, int(self.low), int(self.high), log=self.log)
+        value = float(f"{trial.suggest_float(setting, self.low, self.high, log=self.log):.{DIGITS}g}")
+        return min(max(value, self.low), self.high)
+
+
+Space = dict[str, Values]
+
+
+def space_of(
+    plan: Plan, judged: Sequence[str], fixed: Sequence[str], own: Mapping[str, Any], only: Sequence[str] | None
+) -> Space:
+    """What a study tries: the algorithm's entry in ``search_spaces.yml``, with the values of the plan among them.
+
+    :param plan: what would be trained without a study
+    :param judged: by what a study judges
+    :param fixed: settings that are not to be tried
+    :param own: spaces in place of those of the file, in the form of the file
+    :param only: settings to try; None: all
+    :raises InputError: if a name or a form is wrong, or nothing is left to try
+    """
+    text = files("sb3_fair.zoo.tuning").joinpath("search_spaces.yml").read_text(encoding="utf-8")
+    forms: dict[str, Any] = {**yaml.safe_load(text)[plan.algo], **own}
+    for setting in own:
+        names.choose("setting", setting.partition(".")[0], [*plan.algorithm.settings, WEIGHTS])
+    for setting in only or ():
+        names.choose("setting to try", setting, forms)
+    tried = {setting: form for setting, form in forms.items() if only is None or setting in only}
+    space: Space = {}
+    for setting, form in tried.items():
+        values = Values.parse(setting, form)
+        if setting.partition(".")[0] in fixed:
+            continue
+        for name in _weighted(plan, judged) if setting == WEIGHTS else [setting]:
+            value = current(plan, name)
+            if value is not None or (values.choices and "." in name):
+                space[name] = values.around(name, value)
+            elif setting in own:
+                raise InputError(f"{setting!r} must have a value to be tried, and is switched off here: set it with -P")
+    if not space:
+        raise InputError("there must be a setting to try: all are fixed")
+    return space
+
+
+def _weighted(plan: Plan, judged: Sequence[str]) -> list[str]:
+    """The weights of the objectives that are judged, but performance."""
+    if plan.weights is None:
+        return []
+    return [f"{WEIGHTS}.{name}" for name in plan.objectives if name != "R" and name in judged]
+
+
+def current(plan: Plan, setting: str) -> Any:
+    """What a plan has under the name of a setting, None if nothing; of a falling learning rate, what it falls from."""
+    top, _, inner = setting.partition(".")
+    if top == WEIGHTS:
+        assert plan.weights is not None
+        return plan.weights[plan.objectives.index(inner)]
+    value = plan.hyperparams.get(top, plan.algorithm.settings[top])
+    if inner:
+        return (value or {}).get(inner)
+    return float(value.removeprefix("lin_")) if _falls(value) else value
+
+
+def parameters(plan: Plan, space: Space) -> dict[str, Any]:
+    """The plan's own values as a trial of Optuna's."""
+    return {setting: values.parameter(current(plan, setting)) for setting, values in space.items()}
+
+
+def planned(plan: Plan, values: Mapping[str, Any]) -> Plan:
+    """The plan with the values of a trial in it; a learning rate that falls in the plan still does."""
+    hyperparams: dict[str, Any] = deepcopy(plan.hyperparams)
+    weights = list(plan.weights or ())
+    for setting, value in values.items():
+        top, _, inner = setting.partition(".")
+        if top == WEIGHTS:
+            weights[plan.objectives.index(inner)] = float(value)
+        elif inner:
+            nested = {**(hyperparams.get(top) or {}), inner: value}
+            hyperparams[top] = {key: entry for key, entry in nested.items() if entry is not None} or None
+        else:
+            hyperparams[top] = f"lin_{value:g}" if _falls(hyperparams.get(top)) else value
+    tuned = replace(plan, hyperparams=hyperparams, weights=None if plan.weights is None else tuple(weights))
+    if plan.algorithm.settings.keys() >= ON_POLICY and not _exceeds(plan) and _exceeds(tuned):
+        hyperparams["batch_size"] = _collected(tuned)
+    return tuned
+
+
+def _collected(plan: Plan) -> int:
+    """Steps between two updates, unless a copy of the environment has several agents."""
+    return int(current(plan, "n_steps")) * plan.n_envs
+
+
+def _exceeds(plan: Plan) -> bool:
+    """Whether a minibatch is to be larger than what it is taken from."""
+    return bool(current(plan, "batch_size") > _collected(plan))
+
+
+def _falls(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("lin_")
+
+
+def _number(value: Any) -> Any:
+    """``value`` as a number, None if it is none; YAML 1.1 takes 1e-3 for text."""
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _scalars(setting: str, given: Any) -> list[Any]:
+    plain = isinstance(given, list) and all(isinstance(value, bool | int | float | str) for value in given)
+    if not plain or not given:
+        raise InputError(f"choices for {setting!r} must be numbers, words or named values, got {given!r}")
+    return list(given)
+
+
+def _name(value: Any) -> Any:
+    """Of a choice that the file does not have: Optuna wants numbers and words."""
+    if value is None:
+        return "default"
+    return (
+        value if isinstance(value, bool | int | float | str) else yaml.safe_dump(value, default_flow_style=True).strip()
+    )

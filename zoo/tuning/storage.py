@@ -1,0 +1,159 @@
+"""Where do the trials of a study live, and which of them were left behind by a process that is no more?
+
+A journal file is for the processes of one machine: each of them holds a lock on a file of its own for as long as it
+lives, and names that file in its trials. The operating system gives a lock up when its process ends, however it ends.
+A database is for several machines: there, Optuna's heartbeat tells who is alive.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import sleep
+from typing import Any
+from uuid import uuid4
+
+import optuna
+from filelock import FileLock, Timeout
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, TrialState
+
+from sb3_fair.zoo.names import InputError
+
+HEARTBEAT, GRACE = 60, 120
+"""Seconds between two signs of life of a trial in a database, and how many without one make it count as dead."""
+TAKING = timedelta(minutes=1)
+"""Longest time between the beginning of a trial and its being claimed by a process."""
+ATTEMPTS = 3
+"""How often the values of a trial are tried whose process dies, before they are given up: they may be what kills it."""
+CLAIM, ATTEMPT, ORIGIN = "process", "attempt", "origin"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a study is.
+
+    :param study: its name
+    :param folder: of its results
+    :param storage: URL of a database, as SQLAlchemy understands it; or the path of a journal file; None: one in
+        ``folder``
+    """
+
+    study: str
+    folder: Path
+    storage: str | None = None
+
+    @property
+    def journal(self) -> Path | None:
+        """The journal file, None if trials are in a database."""
+        if self.storage is None:
+            return self.folder / "journal.log"
+        return None if "://" in self.storage else Path(self.storage)
+
+    def open(self) -> BaseStorage:
+        """The storage.
+
+        :raises InputError: if it cannot be opened
+        """
+        if self.journal is None:
+            return _database(str(self.storage))
+        try:
+            self.journal.parent.mkdir(parents=True, exist_ok=True)
+            return JournalStorage(JournalFileBackend(str(self.journal)))
+        except OSError as error:
+            raise InputError(f"storage must be a file that can be written, got {str(self.journal)!r}") from error
+
+    @property
+    def claims(self) -> "Claims":
+        """Who is at work on the study."""
+        return Claims(None if self.journal is None else self.journal.with_suffix(".processes"))
+
+
+def _database(url: str) -> BaseStorage:
+    from sqlalchemy.exc import DatabaseError, SQLAlchemyError
+
+    for patience in (0.5, 1.0, 2.0, 4.0, None):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                return RDBStorage(
+                    url,
+                    heartbeat_interval=HEARTBEAT,
+                    grace_period=GRACE,
+                    heartbeat_stale_trial_callback=try_again,
+                )
+        except (SQLAlchemyError, ImportError, ValueError) as error:
+            if patience is None or not isinstance(error, DatabaseError):
+                raise InputError(f"storage must be a database that can be opened, got: {error}") from error
+            sleep(patience)  # another process may be making the tables
+    raise AssertionError
+
+
+class Claims:
+    """Who is at work on the trials of a study.
+
+    :param folder: where the locks are; None: the storage has a heartbeat
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder
+        self.name = uuid4().hex
+
+    @contextmanager
+    def alive(self) -> Iterator[None]:
+        """As long as it lasts, this process counts as alive."""
+        if self.folder is None:
+            yield
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(self._lock(self.name)):
+                yield
+        finally:
+            self._lock(self.name).unlink(missing_ok=True)
+
+    def fail_abandoned(self, study: optuna.Study) -> None:
+        """Marks trials whose process is dead as failed, and lines up their values to be tried again."""
+        if self.folder is None:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+                optuna.storages.fail_stale_trials(study)
+            return
+        for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            if self._is_abandoned(trial):
+                try:
+                    study.tell(trial.number, state=TrialState.FAIL)
+                except (ValueError, optuna.exceptions.UpdateFinishedTrialError):
+                    continue  # another process was first
+                try_again(study, trial)
+
+    def _is_abandoned(self, trial: FrozenTrial) -> bool:
+        name = trial.user_attrs.get(CLAIM)
+        if name is None:
+            begun = trial.datetime_start
+            return begun is not None and datetime.now(begun.tzinfo) - begun > TAKING
+        path = self._lock(name)
+        if name == self.name or not path.is_file():
+            return name != self.name
+        try:
+            with FileLock(path, timeout=0):
+                return True
+        except Timeout:
+            return False
+
+    def _lock(self, name: str) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{name}.lock"
+
+
+def try_again(study: optuna.Study, trial: FrozenTrial | optuna.Trial) -> None:
+    """Lines up the values of a trial that was interrupted."""
+    attempt = trial.user_attrs.get(ATTEMPT, 1)
+    if attempt < ATTEMPTS and trial.params:
+        about: dict[str, Any] = {ATTEMPT: attempt + 1}
+        if ORIGIN in trial.user_attrs:
+            about[ORIGIN] = trial.user_attrs[ORIGIN]
+        study.enqueue_trial(trial.params, user_attrs=about)

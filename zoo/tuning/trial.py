@@ -1,0 +1,147 @@
+"""What happens in one trial of a study?"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from optuna import Trial, TrialPruned
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_fair.common.run_folder import plain
+from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.tuning.scores import REFERENCE, Direction, Figures, build, direction, measure
+from sb3_fair.zoo.tuning.space import Space, planned
+
+ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"
+"""Under these names, a trial keeps why it failed, its figures, those seed by seed, and what it trained."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a study is about; all that decides what its trials are worth.
+
+    :param plan: what would be trained without the study; trials train it with other values
+    :param space: the values that are tried
+    :param scores: figures that trials are to be good at
+    :param budgets: figure -> largest size; trials above it count as worse than all others
+    :param n_seeds: a trial trains with so many seeds, those of the plan and the next ones; its figures are the means
+    :param n_evaluations: a trial that may be pruned is evaluated so often, the last time at its end
+    :param deterministic: whether evaluations take the most probable actions, or sample
+    """
+
+    plan: Plan
+    space: Space
+    scores: tuple[str, ...]
+    budgets: Mapping[str, float]
+    n_seeds: int = 1
+    n_evaluations: int = 5
+    deterministic: bool = True
+
+    @property
+    def wanted(self) -> list[str]:
+        """The figures that trials are judged by."""
+        return list(dict.fromkeys((*self.scores, *self.budgets)))
+
+    @property
+    def directions(self) -> list[Direction]:
+        """What Optuna is to do with the scores."""
+        return [direction(name) for name in self.scores]
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Numbers, strings, lists and dicts: studies with the same ones can be continued by each other."""
+        spaces = {setting: asdict(values) for setting, values in self.space.items()}
+        config: dict[str, Any] = plain({**vars(self), "plan": self.plan.config, "space": spaces})
+        return config
+
+
+def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str = "auto") -> list[float]:
+    """Trains and evaluates with each seed; the scores.
+
+    :param prunes: whether the study's pruner may end the trial early
+    :raises TrialPruned: if it does
+    :raises ValueError: if a figure that counts is undefined
+    """
+    plan = planned(tuning.plan, {name: values.suggest(trial, name) for name, values in tuning.space.items()})
+    trial.set_user_attr(SETTINGS, settings_of(plan))
+    done: list[Figures] = []
+    for number in range(tuning.n_seeds):
+        done.append(_trained(trial, tuning, replace(plan, seed=plan.seed + number), done, prunes, device))
+    figures = _means(done)
+    trial.set_user_attr(FIGURES, figures)
+    trial.set_user_attr(SEEDS, done)
+    for name in tuning.wanted:
+        if not np.isfinite(figures[name]):
+            raise ValueError(f"{name} is {figures[name]} in all episodes")
+    for name, budget in tuning.budgets.items():
+        trial.set_constraint(name, abs(figures[name]) - budget)
+    return [figures[name] for name in tuning.scores]
+
+
+def settings_of(plan: Plan) -> dict[str, Any]:
+    """The plan as an entry of the zoo's YAML files."""
+    ours = {
+        "n_timesteps": plan.n_timesteps,
+        "n_envs": plan.n_envs,
+        "n_eval_episodes": plan.n_eval_episodes,
+        "policy": plan.policy,
+        "env_kwargs": plan.env_kwargs,
+        "weights": plan.weights,
+    }
+    entry: dict[str, Any] = plain(
+        {
+            **{key: value for key, value in ours.items() if value is not None},
+            **{key: value for key, value in plan.hyperparams.items() if key != REFERENCE},
+        }
+    )
+    return entry
+
+
+def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
+    """The figures of one seed.
+
+    :param before: those of the seeds before it
+    """
+    model = build(plan, device)
+
+    def judge() -> Figures:
+        return measure(plan, model, tuning.wanted, tuning.deterministic)
+
+    def hopeless(part: int) -> bool:
+        """Tells the study how good the trial is by now; whether it is to be given up."""
+        score = _means([*before, judge()])[tuning.scores[0]]
+        trial.report(score, len(before) * tuning.n_evaluations + part)
+        return trial.should_prune()
+
+    watching = Watching(hopeless, plan.n_timesteps, tuning.n_evaluations) if prunes else None
+    model.learn(plan.n_timesteps, callback=watching)
+    if watching is not None and watching.gave_up:
+        raise TrialPruned
+    return judge()
+
+
+class Watching(BaseCallback):
+    """Ends a training that is judged hopeless.
+
+    :param hopeless: asked after each part of the training but the last one, whose number it gets, from 1
+    :param n_timesteps: of the whole training
+    :param n_parts: into how many equal parts it is cut
+    """
+
+    def __init__(self, hopeless: Callable[[int], bool], n_timesteps: int, n_parts: int) -> None:
+        super().__init__()
+        self.hopeless = hopeless
+        self.ends = [n_timesteps * part / n_parts for part in range(1, n_parts)]
+        self.passed = 0
+        self.gave_up = False
+
+    def _on_step(self) -> bool:
+        if self.passed < len(self.ends) and self.num_timesteps >= self.ends[self.passed]:
+            self.passed += 1
+            self.gave_up = self.hopeless(self.passed)
+        return not self.gave_up
+
+
+def _means(seeds: list[Figures]) -> Figures:
+    return {name: float(np.mean([figures[name] for figures in seeds])) for name in seeds[0]}
