@@ -28,6 +28,9 @@ LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
 RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
+ConfFile = Annotated[
+    Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
+]
 
 
 @app.command()
@@ -41,13 +44,15 @@ def envs() -> None:
 
 @app.command()
 def train(
+    context: typer.Context,
     algo: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="pcn, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, trpo, qrdqn or ppo_lstm.",
+            help="pcn, f_ppo, cpo, fair_ppo, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, trpo, qrdqn or "
+            "ppo_lstm.",
         ),
-    ],
-    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`.")],
+    ] = None,
+    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`.")] = None,
     seed: Seed = 0,
     objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
     weights: Annotated[
@@ -59,6 +64,7 @@ def train(
     window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
     emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
     preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
+    conf_file: ConfFile = None,
     n_timesteps: Steps = None,
     n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
     param: Annotated[
@@ -67,14 +73,31 @@ def train(
     env_param: Annotated[
         list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
     ] = None,
+    track: Annotated[
+        bool, typer.Option("--track", help="Follow in Weights & Biases; without an account, offline.")
+    ] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="Between two checkpoints; 0: at every rollout, inf: never.")
+    ] = 5.0,
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder of an interrupted run to go on with; the settings are the run's.")
+    ] = None,
     device: Device = "auto",
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
     progress: Progress = True,
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
+    if resume is not None:
+        _only(context, "resume", "progress")
+        from sb3_fair.zoo.train import resume as go_on
+
+        _results(go_on(resume, progress=progress))
+        return
+    if algo is None or env is None:
+        raise InputError(f"{'--algo' if algo is None else '--env'} must be given, unless --resume is")
     from sb3_fair.zoo.plan import make_plan
-    from sb3_fair.zoo.tables import policy_table, show
     from sb3_fair.zoo.train import train
 
     chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
@@ -90,11 +113,116 @@ def train(
         env_kwargs={**_settings("--env-param", env_param), **chosen},
         hyperparams=_settings("--param", param),
         preset=preset,
+        conf_file=conf_file,
     )
     _threads(num_threads)
-    run = train(plan, log_dir=log_dir, command=_command(), device=device, progress=progress)
+    run = train(
+        plan,
+        log_dir=log_dir,
+        command=_command(),
+        device=device,
+        progress=progress,
+        track=track,
+        tensorboard=tensorboard,
+        checkpoint_minutes=checkpoint_minutes,
+    )
+    _results(run)
+
+
+def _results(run: Any) -> None:
+    from sb3_fair.zoo.tables import policy_table, show
+
     show(policy_table(run.front, run.baselines, most=12))
     typer.echo(f"\n{run.report}")
+
+
+@app.command()
+def tune(
+    algo: Annotated[str, typer.Option(help="As for train.")],
+    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`.")],
+    scores: Annotated[
+        str | None,
+        typer.Option(help="What trials are to be good at, as in R:SP; by default R, of PCN the hypervolume."),
+    ] = None,
+    budget: Annotated[
+        list[str] | None, typer.Option(help="Largest size of a figure, as in SP:0.05. Repeatable.")
+    ] = None,
+    n_trials: Annotated[int, typer.Option(help="Of the study in all, earlier ones included.")] = 50,
+    n_seeds: Annotated[int, typer.Option(help="Runs per trial; figures are their means.")] = 1,
+    study_name: Annotated[str | None, typer.Option(help="A study of this name is continued.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="Database URL or journal file; by default a journal file in the study's folder.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    sampler: Annotated[str, typer.Option(help="auto, tpe, nsgaii or random.")] = "auto",
+    pruner: Annotated[
+        str | None, typer.Option(help="median, halving or none; by default median where there is one score, no budget.")
+    ] = None,
+    n_evaluations: Annotated[int, typer.Option(help="Evaluations of a trial that may be pruned.")] = 5,
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", "-S", help="setting:values to try, as in gamma:{range: [0.9, 1.0]}. Repeatable."),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Try only these settings, as in learning_rate:gamma.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-P", help="key:value that is fixed, not tried. Repeatable.")
+    ] = None,
+    env_param: Annotated[
+        list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
+    ] = None,
+    objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
+    weights: Annotated[str | None, typer.Option(help="Fixed weights of the objectives, as in 1:0.5:0.")] = None,
+    window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
+    emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Start from other settings than the tuned ones.")] = None,
+    conf_file: ConfFile = None,
+    n_timesteps: Steps = None,
+    n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
+    deterministic: Annotated[
+        bool | None, typer.Option("--deterministic/--sampled", help="Actions in evaluations: most probable, or drawn.")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+) -> None:
+    """Searches hyperparameters that are good and fair; goes on where it was interrupted."""
+    from sb3_fair.zoo.tune import make_tuning, tune
+
+    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
+    tuning = make_tuning(
+        algo,
+        env,
+        scores=None if scores is None else scores.split(":"),
+        budgets=_settings("--budget", budget),
+        space=_settings("--space", space),
+        only=None if only is None else only.split(":"),
+        n_seeds=n_seeds,
+        n_evaluations=n_evaluations,
+        deterministic=deterministic,
+        objectives=None if objectives is None else names.objectives(objectives),
+        weights=None if weights is None else _numbers("weights", weights),
+        hyperparams=_settings("--param", param),
+        env_kwargs={**_settings("--env-param", env_param), **chosen},
+        preset=preset,
+        conf_file=conf_file,
+        n_timesteps=n_timesteps,
+        n_envs=n_envs,
+        seed=seed,
+    )
+    _threads(num_threads)
+    tune(
+        tuning,
+        n_trials=n_trials,
+        study_name=study_name,
+        storage=storage,
+        sampler=sampler,
+        pruner=pruner,
+        n_jobs=n_jobs,
+        log_dir=log_dir,
+        device=device,
+        command=_command(),
+    )
 
 
 @app.command()
@@ -116,6 +244,32 @@ def evaluate(
     policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
     rules = evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)
     show(policy_table(policies, rules))
+
+
+@app.command()
+def enjoy(
+    run: RunPath,
+    policy: Annotated[int, typer.Option(help="Number of a policy in the report.")] = 0,
+    film: Annotated[Path | None, typer.Option(help="GIF or MP4 to write; by default one in the run's folder.")] = None,
+    n_episodes: Annotated[int, typer.Option(min=1, help="Episodes to film.")] = 1,
+    every: Annotated[
+        int | None, typer.Option(help="Steps from one picture to the next; by default for 100 pictures at most.")
+    ] = None,
+    fps: Annotated[float, typer.Option(help="Pictures per second.")] = 8.0,
+    seed: Seed = 30_000,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+) -> None:
+    """Films a policy at work and tells what its episodes brought."""
+    from sb3_fair.zoo.enjoy import enjoy, episode_table
+    from sb3_fair.zoo.tables import show
+
+    folder = _run(run)
+    _threads(num_threads)
+    film = film or folder.path / f"policy_{policy}.gif"
+    played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
+    show(episode_table(played))
+    typer.echo(f"\n{film}")
 
 
 @app.command()
@@ -224,6 +378,28 @@ def fair_ppo(
     study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
+@benchmark.command()
+def fmdp(
+    env: Annotated[str, typer.Option(help="hiring, hiring-small or fraud.")] = "hiring-small",
+    experiment: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="single, multi, distance, history, discount, population (of hiring only), bias or competitors; "
+            "repeatable. All by default."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per setting.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth to a fifth of the steps, fewer episodes.")] = False,
+    preset: Annotated[str | None, typer.Option(help="paper: rewards as published.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    log_dir: LogDir = Path("logs/fmdp"),
+) -> None:
+    """Measures what trade-offs depend on, and PCN beside sweeps over weights; goes on where it was interrupted."""
+    from sb3_fair.zoo.studies.fmdp import study
+
+    study(experiment, env=env, seeds=seeds, quick=quick, preset=preset, n_jobs=jobs, log_dir=log_dir)
+
+
 def main() -> None:
     """The console script: wrong input is one line on stderr and exit code 2."""
     try:
@@ -242,6 +418,15 @@ def main() -> None:
 def _complain(message: str) -> int:
     print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
     return 2
+
+
+def _only(context: typer.Context, name: str, *beside: str) -> None:
+    """Refuses options on the command line that have no meaning beside the one called ``name``."""
+    given = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
+    idle = sorted(set(given) - {name, *beside})
+    if idle:
+        options = ", ".join("--" + key.replace("_", "-") for key in idle)
+        raise InputError(f"--{name} takes everything from the run: leave out {options}")
 
 
 def _command() -> str:

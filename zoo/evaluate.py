@@ -48,7 +48,7 @@ def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
     if plan.algorithm.vector:
         front = model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed)
         return [with_chance(policy) for policy in front]
-    return [_scalar(plan, model, venv, plan.n_eval_episodes, seed)]
+    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed)]
 
 
 def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
@@ -85,16 +85,20 @@ def evaluate_run(
     if policy is not None and not 0 <= policy < len(front):
         raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
     chosen: Sequence[EvaluatedPolicy] = front if policy is None else [front[policy]]
+    return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+
+
+def evaluate_again(
+    plan: Plan, model: Any, learned: EvaluatedPolicy, venv: VecEnv, n_eval_episodes: int, seed: int
+) -> EvaluatedPolicy:
+    """A policy of a run's front, on the copies of ``venv``."""
     if not plan.algorithm.vector:
-        return [_scalar(plan, model, venv, n_eval_episodes, seed)]
-    found = []
-    for learned in chosen:
-        model.set_command(learned)
-        again = evaluate_vector(
-            model, model.follow(venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
-        )
-        found.append(replace(with_chance(again), command=learned.command, aim=learned.aim))
-    return found
+        return evaluate_model(plan, model, venv, n_eval_episodes, seed, learned.deterministic)
+    model.set_command(learned)
+    again = evaluate_vector(
+        model, model.follow(venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
+    )
+    return replace(with_chance(again), command=learned.command, aim=learned.aim)
 
 
 def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
@@ -109,10 +113,18 @@ def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
     return replace(policy, final=final, chance=chance)
 
 
-def _scalar(plan: Plan, model: Any, venv: VecEnv, episodes: int, seed: int) -> EvaluatedPolicy:
+def evaluate_model(
+    plan: Plan, model: Any, venv: VecEnv, n_eval_episodes: int, seed: int, deterministic: bool = True
+) -> EvaluatedPolicy:
+    """A model that has learned one policy, on the copies of ``venv``.
+
+    :param deterministic: whether it takes its most probable actions, or samples
+    """
     following = with_chances(plan, venv)
     if isinstance(following, VecChoices):
         following.follow(model)
     if hasattr(model, "follow"):
         following = model.follow(following)
-    return with_chance(evaluate_vector(model, following, episodes, name=plan.algo.upper(), seed=seed))
+    return with_chance(
+        evaluate_vector(model, following, n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed)
+    )

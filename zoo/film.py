@@ -1,12 +1,54 @@
 """How do pictures become a film?"""
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import number
+
+
+def save_film(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
+    """Writes what the name of the file asks for, ``.gif`` or ``.mp4``; the path of the file.
+
+    :param frames: as for :func:`save_gif`; of an MP4 an odd last row or column is doubled
+    :raises ValueError: if the name ends otherwise, or as :func:`save_gif`
+    :raises ImportError: for an MP4 without imageio-ffmpeg
+    """
+    return save_mp4(frames, path, fps) if film_format(path) == ".mp4" else save_gif(frames, path, fps)
+
+
+def film_format(path: str | Path) -> str:
+    """``".gif"`` or ``".mp4"``.
+
+    :raises ValueError: if the name of the file ends otherwise
+    :raises ImportError: for an MP4 without imageio-ffmpeg
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".gif", ".mp4"):
+        raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")
+    if suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
+        raise ImportError(f"film must end in .gif unless imageio-ffmpeg is installed, got {str(path)!r}")
+    return suffix
+
+
+def save_mp4(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
+    """Writes an MP4 (H.264) with imageio-ffmpeg; see :func:`save_film`."""
+    from imageio_ffmpeg import write_frames
+
+    pictures = _checked(frames, fps)
+    height, width = (size + size % 2 for size in pictures[0].shape[:2])  # the format has no odd sizes
+    writer = write_frames(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
+    writer.send(None)
+    for picture in pictures:
+        rows, columns = picture.shape[:2]
+        room = ((0, height - rows), (0, width - columns), (0, 0))
+        writer.send(np.ascontiguousarray(np.pad(picture, room, mode="edge")))
+    writer.close()
+    return Path(path)
 
 
 def save_gif(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
@@ -24,6 +66,12 @@ def save_gif(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
     """
     from PIL import Image  # slow to import
 
+    first, *rest = [Image.fromarray(picture) for picture in _checked(frames, fps)]
+    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0)
+    return Path(path)
+
+
+def _checked(frames: Iterable[Any], fps: float) -> list[NDArray[np.uint8]]:
     if not 0 < number("fps", fps) <= 50:
         raise ValueError(f"fps must be positive and at most 50, got {fps!r}")
     pictures = [np.asarray(frame) for frame in frames]
@@ -35,6 +83,4 @@ def save_gif(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
                 "frames must be uint8 pictures (height, width, 3) of one size, "
                 f"got shape {picture.shape} of type {picture.dtype}"
             )
-    first, *rest = [Image.fromarray(picture) for picture in pictures]
-    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0)
-    return Path(path)
+    return pictures

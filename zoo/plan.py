@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -80,15 +81,17 @@ def make_plan(
     env_kwargs: Mapping[str, Any] | None = None,
     hyperparams: Mapping[str, Any] | None = None,
     preset: str | None = None,
+    conf_file: str | Path | None = None,
 ) -> Plan:
     """The defaults of the algorithm for this environment, with everything that is given in their place.
 
     :param preset: other defaults than the usual ones, e.g. ``"paper"``
+    :param conf_file: a YAML file with defaults instead of those of the zoo, as ``sb3-fair tune`` writes them
     :raises InputError: if a name is unknown or weights and objectives do not match
     """
     algorithm = find_algorithm(algo)
     env = names.environment(env)
-    defaults = default_settings(algorithm, env, preset)
+    defaults = default_settings(algorithm, env, preset, conf_file)
     settings = {**defaults.pop("env_kwargs", {}), **(env_kwargs or {})}
     if objectives is not None:
         settings["objectives"] = list(objectives)
@@ -113,15 +116,17 @@ def make_plan(
     )
 
 
-def default_settings(algorithm: Algorithm, env: str, preset: str | None = None) -> dict[str, Any]:
+def default_settings(
+    algorithm: Algorithm, env: str, preset: str | None = None, conf_file: str | Path | None = None
+) -> dict[str, Any]:
     """The entry of the environment in the algorithm's YAML file, or the file's ``default``.
 
     :param preset: of the entry ``"<env>: <preset>"``
-    :raises InputError: if there is no such preset, or the entry has a key that is neither ours nor an argument of the
-        algorithm
+    :param conf_file: another file than that of the zoo
+    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
+        argument of the algorithm
     """
-    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm.name}.yml").read_text(encoding="utf-8")
-    table = yaml.safe_load(text)
+    table = _table(algorithm.name, conf_file)
     bare = env.removeprefix(PREFIX)
     if preset is not None:
         presets = [key.split(": ")[1] for key in table if key.startswith(f"{bare}: ")]
@@ -129,10 +134,27 @@ def default_settings(algorithm: Algorithm, env: str, preset: str | None = None) 
             known = f"one of {', '.join(presets)}" if presets else "left out"
             raise InputError(f"preset must be {known} for {algorithm.name} on {bare}, got {preset!r}")
         bare = f"{bare}: {preset}"
-    entry: dict[str, Any] = table.get(bare, table["default"])
+    entry: dict[str, Any] | None = table.get(bare, table.get("default"))
+    if entry is None:
+        raise InputError(f"conf-file must have an entry for {bare}, got {', '.join(table)}")
     for key in entry:
         names.choose(f"setting in {algorithm.name}.yml", key, [*PLAN_KEYS, *algorithm.settings])
     return dict(entry)
+
+
+def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:
+    """Environment ID -> settings."""
+    if conf_file is None:
+        text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm}.yml").read_text(encoding="utf-8")
+        shipped: dict[str, Any] = yaml.safe_load(text)
+        return shipped
+    try:
+        table = yaml.safe_load(Path(conf_file).read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise InputError(f"conf-file must be a YAML file, got {str(conf_file)!r}: {error}") from error
+    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
+        raise InputError(f"conf-file must have settings by environment ID, got {str(conf_file)!r}")
+    return table
 
 
 def _about(objectives: tuple[str, ...], value: Any) -> Any:

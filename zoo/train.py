@@ -1,22 +1,25 @@
 """How does a plan become a trained, evaluated and documented run?"""
 
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stable_baselines3.common.logger import configure
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
-from torch import nn
+from torch import get_num_threads, nn, set_num_threads
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, thaw
+from sb3_fair.zoo.episode_log import EpisodeCallback
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.progress import run_logger
 from sb3_fair.zoo.reference import shipped_reference
 
 EVALUATION_COPIES = 100
@@ -29,6 +32,9 @@ def train(
     command: str = "",
     device: str = "auto",
     progress: bool = False,
+    track: bool = False,
+    tensorboard: bool = False,
+    checkpoint_minutes: float = 5.0,
 ) -> RunFolder:
     """Trains, evaluates on fresh episodes beside the rules of the environment, and writes everything into a new folder.
 
@@ -36,22 +42,92 @@ def train(
     :param log_dir: where the folder of the run is made: ``<log_dir>/<algo>/<env>_<n>``
     :param command: the command line, for the record
     :param progress: whether to show a progress bar
+    :param track: whether Weights & Biases follows: see :class:`~sb3_fair.zoo.tracking.TrackingCallback`
+    :param tensorboard: whether TensorBoard follows
+    :param checkpoint_minutes: between two checkpoints, from which :func:`resume` goes on; 0: at every rollout
     :raises InputError: if the environment or the algorithm refuses its settings
     """
+    if not checkpoint_minutes >= 0:
+        raise InputError(f"checkpoint-minutes must not be negative, got {checkpoint_minutes}")
     with input_errors():
-        venv = training_env(plan)
-        model = build_model(plan, venv, device)
+        model = build_model(plan, training_env(plan), device)
         evaluation_env(plan, 1).close()
     run = RunFolder.create(log_dir, plan.algo, plan.env)
-    run.start(config=plan.config, args={"device": device, "log_dir": str(log_dir)}, command=command)
-    model.set_logger(configure(str(run.path), ["csv"]))
-    model.learn(plan.n_timesteps, progress_bar=progress)
+    options = {
+        "device": device,
+        "num_threads": get_num_threads(),
+        "log_dir": str(log_dir),
+        "track": secrets.token_hex(4) if track else None,  # ID of the run in W&B
+        "tensorboard": tensorboard,
+        "checkpoint_minutes": checkpoint_minutes,
+    }
+    run.start(config=plan.config, args=options, command=command)
+    return _finish(run, plan, model, progress)
+
+
+def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
+    """Goes on with a training that was interrupted, from its last checkpoint, or from the beginning if it has none.
+
+    Everything else is as it was asked for then; the result is that of an uninterrupted training.
+
+    :param folder: of the run
+    :param progress: whether to show a progress bar
+    :raises InputError: if there is no such run, it is finished, or the versions of packages have changed
+    """
+    run = RunFolder(folder)
+    if not run.is_run:
+        raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
+    if run.finished:
+        raise InputError(f"resume must be the folder of a run that was interrupted, but {str(folder)!r} is finished")
+    plan = Plan.from_config(run.config)
+    set_num_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
+    if run.checkpoint.is_file():
+        frozen = thaw(run.checkpoint)
+        return _finish(run, plan, frozen.model, progress, frozen)
+    return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
+
+
+def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Frozen | None = None) -> RunFolder:
+    """Trains what is left to train, evaluates and reports."""
+    options = run.args
+    rows, done = ("", 0) if frozen is None else (frozen.rows, model.num_timesteps)
+    model.set_logger(run_logger(run, options.get("tensorboard", False), rows, done))
+    episodes, tracking = EpisodeCallback(), None
+    if options.get("track"):
+        episodes = tracking = _tracking(run, plan, options["track"])
+    if frozen is not None:
+        episodes.memory = frozen.beside
+    checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
+    model.learn(
+        plan.n_timesteps - done,
+        callback=[episodes, checkpoints],
+        reset_num_timesteps=frozen is None,
+        progress_bar=progress,
+    )
     model.save(run.model)
-    front = Front(tuple(policies_of(plan, model)))
-    run.save_results(front, evaluate_rules(plan))
+    front, rules = Front(tuple(policies_of(plan, model))), evaluate_rules(plan)
+    run.save_results(front, rules)
     from_run(run.path)
-    venv.close()
+    if tracking is not None:
+        tracking.log_front(front, rules)
+        tracking.log_report(run.report)
+        tracking.finish()
+    forget(run.checkpoint)
+    model.get_env().close()
     return run
+
+
+def _tracking(run: RunFolder, plan: Plan, run_id: str) -> Any:
+    from sb3_fair.zoo.tracking import TrackingCallback
+
+    return TrackingCallback(
+        config={**plan.config, "command": run.command},
+        dir=str(run.path),
+        id=run_id,
+        name=f"{plan.algo} {run.path.name}",
+        resume="allow",
+        settings={"console": "off"},
+    )
 
 
 def training_env(plan: Plan) -> VecEnv:

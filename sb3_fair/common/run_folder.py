@@ -25,6 +25,8 @@ class RunFolder:
     ``command.txt``    the command line itself
     ``versions.yml``   Python and packages, date and time of the start
     ``progress.csv``   numbers logged during training (SB3's CSV logger)
+    ``events.out.*``   the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
+    ``checkpoint.pkl`` the training as it was at its last checkpoint, until it is finished
     ``model.zip``      the trained model
     ``front.json``     evaluated policies, one episode after another
     ``baselines.json`` rules evaluated on the same episodes
@@ -53,7 +55,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: str | Path) -> "RunFolder":
-        """The folder of a finished run.
+        """The folder of a run.
 
         :raises FileNotFoundError: if it holds no run
         """
@@ -69,6 +71,15 @@ class RunFolder:
     @property
     def model(self) -> Path:
         return self.path / "model.zip"
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.path / "checkpoint.pkl"
+
+    @property
+    def finished(self) -> bool:
+        """Whether it was trained to its end and evaluated."""
+        return (self.path / "front.json").is_file() and not self.checkpoint.is_file()
 
     @property
     def report(self) -> Path:
@@ -120,8 +131,10 @@ class RunFolder:
 
     def save_results(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
         """Writes the evaluated policies and the rules beside them."""
-        front.save(self.path / "front.json")
         Front(tuple(baselines)).save(self.path / "baselines.json")
+        unfinished = self.path / "front.json.new"
+        front.save(unfinished)
+        unfinished.replace(self.path / "front.json")  # there whole or not at all
 
 
 def versions() -> dict[str, str]:

@@ -540,6 +540,8 @@ class _Watched:
         self.instead: NDArray[Any] | None = None
 
     def __getattr__(self, name: str) -> Any:
+        if name == "venv":  # not there yet: copies and pickles are made without __init__
+            raise AttributeError(name)
         return getattr(self.venv, name)
 
     def step(self, actions: NDArray[Any]) -> Any:

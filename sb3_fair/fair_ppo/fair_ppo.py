@@ -563,6 +563,8 @@ class _Told:
         self.rewards: NDArray[Any]
 
     def __getattr__(self, name: str) -> Any:
+        if name == "venv":  # not there yet: copies and pickles are made without __init__
+            raise AttributeError(name)
         return getattr(self.venv, name)
 
     def step(self, actions: NDArray[Any]) -> Any:

@@ -189,17 +189,17 @@ class TabularFairQCM(BaseAlgorithm):
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
         callback.on_training_start(locals(), globals())
-        callback.on_rollout_start()
         states, _ = self.states.split(self._last_obs)
         self._last_states = self.states(states)
         while self.num_timesteps < total_timesteps:
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
             logged = self._episode_num // log_interval if log_interval else 0
+            callback.on_rollout_start()
             if not self._step(callback):
                 break
+            callback.on_rollout_end()
             if log_interval and self._episode_num // log_interval > logged:
                 self.dump_logs()
-        callback.on_rollout_end()
         callback.on_training_end()
         return self
 

@@ -195,6 +195,8 @@ class PCN(BaseAlgorithm):
         self.command: Command | None = None
         self.evaluations: list[tuple[int, Front]] = []
         self.n_eval_timesteps = 0
+        self._underway: Command | None = None
+        self._evaluate_at: NDArray[np.float64] = np.zeros(0)
         self._check_arguments()
         if _init_setup_model:
             self._setup_model()
@@ -302,26 +304,32 @@ class PCN(BaseAlgorithm):
         :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
         :param progress_bar: whether to show a progress bar
         """
+        aimed_at = self._total_timesteps
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
         callback.on_training_start(locals(), globals())
-        evaluate_at = self._evaluation_times(total_timesteps)
+        if reset_num_timesteps:
+            self._underway = None
+        if reset_num_timesteps or total_timesteps != aimed_at:  # else an interrupted training goes on to its end
+            self._evaluate_at = self._evaluation_times(total_timesteps)
         iteration = 0
         if not len(self.buffer) and not self._fill(callback):
             total_timesteps = 0
         while self.num_timesteps < total_timesteps:
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
-            self.train()
-            self.buffer.rank()
-            command = self._choose_command()
-            episodes = self._follow_command(command, callback)
+            if self._underway is None:  # else training was interrupted while this command was being followed
+                self.train()
+                self.buffer.rank()
+                self._underway = self._choose_command()
+            episodes = self._follow_command(self._underway, callback)
             if episodes is None:
                 break
             iteration += 1
-            self._log(command, episodes)
-            if len(evaluate_at) and self.num_timesteps >= evaluate_at[0]:
-                evaluate_at = evaluate_at[evaluate_at > self.num_timesteps]
+            self._log(self._underway, episodes)
+            self._underway = None
+            if len(self._evaluate_at) and self.num_timesteps >= self._evaluate_at[0]:
+                self._evaluate_at = self._evaluate_at[self._evaluate_at > self.num_timesteps]
                 self._evaluate()
             if iteration % log_interval == 0:
                 self.dump_logs(iteration)
@@ -426,8 +434,8 @@ class PCN(BaseAlgorithm):
         The environments are seeded anew each time, so that a run depends on nothing that is not saved with the model.
         """
         assert self.env is not None
-        self.env.seed(int(self.rng.integers(2**31)))
         callback.on_rollout_start()
+        self.env.seed(int(self.rng.integers(2**31)))
         started = self.num_timesteps
         steps = []
         for step in play(self.env, act, shares(n_episodes, self.n_envs)):

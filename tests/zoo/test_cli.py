@@ -58,10 +58,14 @@ def train(command, algo, *more):
         ("train --algo ppo --env {small} --weights a:b:c", "weights must be numbers separated by colons"),
         ("train --algo ppo --env {small} --num-threads 0", "num-threads must be a positive integer"),
         ("train --algo ppo", "--env"),
+        ("train --algo ppo --env {small} --checkpoint-minutes -1", "checkpoint-minutes must not be negative, got -1"),
+        ("train --resume nowhere", "resume must be the folder of a run, with a config.yml in it, got 'nowhere'"),
+        ("train --resume nowhere --seed 3 --n-envs 2", "takes everything from the run: leave out --n-envs, --seed"),
         ("train --alog ppo", "--alog"),
         ("trian", "trian"),
         ("evaluate --run nowhere", "run must be the folder of a run"),
         ("report --run nowhere", "run must be the folder of a run"),
+        ("enjoy --run nowhere", "run must be the folder of a run"),
     ],
 )
 def test_wrong_input_is_one_line_that_says_what_is_right(command, arguments, message):

@@ -174,8 +174,8 @@ class AttentionWorld(World):
     their action is the number of units, feedback the number of incidents.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the rates (n, K, 1)
-        before and after the step
+    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, log(1 + rate) of the locations
+        (n, K, 1) before and after the step: rates of neglected locations grow without bound
     :param config: fields of :class:`AttentionConfig`
     """
 
@@ -278,7 +278,8 @@ class AttentionWorld(World):
             "fairness": figures,
         }
         if self.detail:
-            record["detail"] = {"groups_before": rates[:, :, None], "groups": self.rates[:, :, None]}
+            before, after = np.log1p(rates), np.log1p(self.rates)
+            record["detail"] = {"groups_before": before[:, :, None], "groups": after[:, :, None]}
         over = np.zeros(self.n_worlds, dtype=bool)
         truncated = over if self.max_steps is None else self.time >= self.max_steps
         return self.history.reshape(self.n_worlds, -1).copy(), reward, over, truncated, record

@@ -10,14 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 
 def by_location(values: ArrayLike) -> NDArray[Any]:
     """``values`` (..., locations) with the locations first: numpy reduces few long rows faster than many short."""
-    return np.ascontiguousarray(np.moveaxis(np.asarray(values), -1, 0))
+    rows = np.asarray(values)
+    return np.ascontiguousarray(rows.transpose(-1, *range(rows.ndim - 1)))
+
+
+def _locations_last(columns: NDArray[Any]) -> NDArray[Any]:
+    """The inverse of :func:`by_location`."""
+    return np.ascontiguousarray(columns.transpose(*range(1, columns.ndim), 0))
 
 
 def location_probabilities(logits: ArrayLike) -> NDArray[np.float64]:
     """Softmax over the last axis (..., locations)."""
     columns = by_location(logits)
     weights = np.exp(columns.astype(np.float64) - columns.max(axis=0))
-    return np.moveaxis(weights / weights.sum(axis=0), 0, -1)
+    return _locations_last(weights / weights.sum(axis=0))
 
 
 def logits_to_allocation(logits: ArrayLike, n_units: int) -> NDArray[np.int64]:
@@ -42,7 +48,7 @@ def nearest_allocation(probabilities: ArrayLike, n_units: int) -> NDArray[np.int
         ahead[:place] += (remainder > remainders[:place]).view(np.int8)
         ahead[place + 1 :] += (remainder >= remainders[place + 1 :]).view(np.int8)
     units = whole.astype(np.int64) + (ahead < n_units - whole.sum(axis=0))
-    return np.ascontiguousarray(np.moveaxis(units, 0, -1))
+    return _locations_last(units)
 
 
 def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
@@ -57,7 +63,7 @@ def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArr
         chosen = left.argmax(axis=0) == places
         units += chosen
         left = left - price * chosen
-    return np.ascontiguousarray(np.moveaxis(units, 0, -1))
+    return _locations_last(units)
 
 
 def units_to_allocation(locations: ArrayLike, n_locations: int) -> NDArray[np.int64]:

@@ -1,0 +1,57 @@
+"""What several test files of the zoo share."""
+
+import pytest
+
+from sb3_fair.zoo.plan import make_plan
+
+HIRING = {
+    "env": "sb3_fair/JobHiring-Small-v0",
+    "env_kwargs": {"team_size": 5, "episode_length": 20},
+    "objectives": ("R", "SP"),
+    "window": 50,
+}
+LENDING = {"env": "sb3_fair/Lending-v0", "env_kwargs": {"episode_length": 20}}
+DOUGHNUTS = {"env": "sb3_fair/Doughnut-Small-v0"}
+ROLLOUTS = {"n_steps": 32, "batch_size": 32, "n_epochs": 1}
+REPLAY = {"learning_starts": 40, "buffer_size": 1000, "batch_size": 32}
+QUICK = {
+    "pcn": (
+        HIRING,
+        {"n_fill_episodes": 4, "n_episodes": 4, "n_updates": 2, "updates_per_step": None, "eval_freq": 0.3,
+         "n_eval_episodes": 1, "n_eval_commands": 1, "eval_optimism": [], "buffer_size": 10},
+    ),
+    "f_ppo": (LENDING, ROLLOUTS),
+    "cpo": (LENDING, ROLLOUTS),
+    "fair_ppo": (HIRING, ROLLOUTS),
+    "fair_qcm": (DOUGHNUTS, REPLAY),
+    "tabular_fair_qcm": (DOUGHNUTS, {}),
+    "recurrent_dqn": (HIRING, {**REPLAY, "sequence_length": 5, "burn_in": 5}),
+    "ppo": (HIRING, ROLLOUTS),
+    "a2c": (HIRING, {"n_steps": 2}),
+    "dqn": (HIRING, REPLAY),
+    "trpo": (HIRING, {"n_steps": 32, "batch_size": 32}),
+    "qrdqn": (HIRING, {**REPLAY, "policy_kwargs": {"n_quantiles": 10, "net_arch": [16]}}),
+    "ppo_lstm": (HIRING, ROLLOUTS),
+}  # fmt: skip
+
+
+@pytest.fixture
+def quick_plan():
+    """Makes a plan that is trained in a second."""
+
+    def make(algo, n_timesteps=600, **changes):
+        where, hyperparams = QUICK[algo]
+        kwargs = {**where.get("env_kwargs", {}), **({"window": where["window"]} if "window" in where else {})}
+        return make_plan(
+            algo,
+            where["env"],
+            objectives=where.get("objectives"),
+            env_kwargs=kwargs,
+            hyperparams={**hyperparams, "n_eval_episodes": 2} | changes,
+            n_envs=2,
+            n_timesteps=n_timesteps,
+            audit=("SP",),
+            seed=3,
+        )
+
+    return make

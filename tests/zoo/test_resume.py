@@ -1,0 +1,196 @@
+"""Does an interrupted training go on as if nothing had happened, even after a kill?"""
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3.common.callbacks import BaseCallback
+
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo import checkpoint
+from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.checkpoint import Checkpoints, thaw
+from sb3_fair.zoo.episode_log import EpisodeCallback
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.progress import run_logger
+from sb3_fair.zoo.train import build_model, resume, train, training_env
+
+ROOT = Path(__file__).parents[2]
+
+
+class Interrupted(Exception):
+    pass
+
+
+class InterruptAt(BaseCallback):
+    """Breaks a training off in the middle of a rollout."""
+
+    def __init__(self, timesteps):
+        super().__init__()
+        self.timesteps = timesteps
+
+    def _on_step(self):
+        if self.num_timesteps >= self.timesteps:
+            raise Interrupted
+        return True
+
+
+class Once(Checkpoints):
+    """At the first rollout after so many steps."""
+
+    def _on_rollout_start(self):
+        if self.model.num_timesteps >= 100 and not self.count:
+            super()._on_rollout_start()
+
+
+def learn(plan, folder, interrupt_at=np.inf, frozen=None):
+    """Trains in ``folder`` with one checkpoint; the model."""
+    model = build_model(plan, training_env(plan), "cpu") if frozen is None else frozen.model
+    done = 0 if frozen is None else model.num_timesteps
+    model.set_logger(run_logger(RunFolder(folder), rows="" if frozen is None else frozen.rows))
+    episodes = EpisodeCallback()
+    if frozen is not None:
+        episodes.memory = frozen.beside
+    checkpoints = Once(folder / "checkpoint.pkl", 0, episodes.memory, frozen)
+    callbacks = [InterruptAt(interrupt_at), episodes, checkpoints]
+    return model.learn(plan.n_timesteps - done, callback=callbacks, log_interval=1, reset_num_timesteps=frozen is None)
+
+
+def learned(model):
+    """Every number of what was learned."""
+    if hasattr(model, "table"):
+        return {"values": model.table.values, "visits": model.table.visits}
+    numbers = {}
+
+    def collect(name, value):
+        if isinstance(value, dict):
+            for key, entry in value.items():
+                collect(f"{name}.{key}", entry)
+        elif isinstance(value, torch.Tensor):
+            numbers[name] = value.numpy()
+
+    collect("", model.get_parameters())
+    return numbers
+
+
+def rows(folder):
+    with (folder / "progress.csv").open(newline="") as lines:
+        return [
+            {key: text for key, text in row.items() if text and not _is_clock(key)} for row in csv.DictReader(lines)
+        ]
+
+
+def _is_clock(key):
+    return key.startswith("time/") and key != "time/total_timesteps"
+
+
+USUAL = ("pcn", "f_ppo", "tabular_fair_qcm", "recurrent_dqn", "ppo", "dqn")
+
+
+@pytest.mark.parametrize(
+    "algo", [algo if algo in USUAL else pytest.param(algo, marks=pytest.mark.slow) for algo in ALGORITHMS]
+)
+def test_a_training_that_goes_on_from_a_checkpoint_ends_exactly_like_one_that_was_not_interrupted(
+    algo, quick_plan, tmp_path
+):
+    plan = quick_plan(algo, n_timesteps=300)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir(), parts.mkdir()
+    expected = learn(plan, whole)
+    states = checkpoint.random_states()
+    with pytest.raises(Interrupted):
+        learn(plan, parts, interrupt_at=200)
+    np.random.seed(99), torch.manual_seed(99)  # noqa: NPY002
+    frozen = thaw(parts / "checkpoint.pkl")
+    assert 100 <= frozen.model.num_timesteps <= 200
+    found = learn(plan, parts, frozen=frozen)
+    assert found.num_timesteps == expected.num_timesteps
+    for name, numbers in learned(expected).items():
+        np.testing.assert_array_equal(learned(found)[name], numbers, err_msg=name)
+    again = checkpoint.random_states()
+    assert again["python"] == states["python"] and torch.equal(again["torch"], states["torch"])
+    np.testing.assert_equal(again["numpy"], states["numpy"])
+    assert rows(parts) == rows(whole) and len(rows(whole)) >= 2
+
+
+def test_a_killed_training_is_resumed_from_its_last_whole_checkpoint(quick_plan, tmp_path):
+    """The process kills itself with SIGKILL while it writes a checkpoint."""
+    plan = quick_plan("ppo")
+    deadly = (
+        "import os, signal, sys, torch, yaml\n"
+        "torch.set_num_threads(1)\n"
+        "from sb3_fair.zoo import checkpoint\n"
+        "from sb3_fair.zoo.plan import Plan\n"
+        "from sb3_fair.zoo.train import train\n"
+        "dump = checkpoint._Pickler.dump\n"
+        "def dying(pickler, frozen):\n"
+        "    dump(pickler, frozen) if frozen.model.num_timesteps < 300 else os.kill(os.getpid(), signal.SIGKILL)\n"
+        "checkpoint._Pickler.dump = dying\n"
+        "train(Plan.from_config(yaml.safe_load(sys.argv[1])), checkpoint_minutes=0, device='cpu', tensorboard=True)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", deadly, str(plan.config)],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    run = RunFolder.open(tmp_path / "logs" / "ppo" / "sb3_fair-JobHiring-Small-v0_1")
+    assert (run.path / "checkpoint.pkl.new").is_file() and not run.finished
+    assert 0 < thaw(run.checkpoint).model.num_timesteps < 300
+    assert resume(run.path).path == run.path
+    expected = train(plan, log_dir=tmp_path / "other", device="cpu", checkpoint_minutes=np.inf)
+    assert rows(run.path) == rows(expected.path)
+    np.testing.assert_array_equal(run.front[0].returns, expected.front[0].returns)
+    assert run.finished and not run.checkpoint.exists() and run.report.is_file()
+    assert scalars(run.path, "returns/SP") == pytest.approx(run.curves["returns/SP"], abs=1e-6)
+
+
+def scalars(folder, name):
+    """A curve of TensorBoard, as TensorBoard shows it: what came after a checkpoint gone on from is forgotten."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    return [event.value for event in EventAccumulator(str(folder)).Reload().Scalars(name)]
+
+
+def test_a_training_killed_before_its_first_checkpoint_begins_anew(quick_plan, tmp_path):
+    plan = quick_plan("ppo", n_timesteps=128)
+    run = RunFolder.create(tmp_path, plan.algo, plan.env)
+    run.start(config=plan.config, args={"device": "cpu"}, command="sb3-fair train")
+    assert resume(run.path).finished
+    with pytest.raises(InputError, match="is finished"):
+        resume(run.path)
+
+
+def test_what_cannot_be_resumed_is_an_error_of_one_line(tmp_path, monkeypatch, quick_plan):
+    with pytest.raises(InputError, match=r"resume must be the folder of a run, with a config\.yml in it"):
+        resume(tmp_path)
+    plan = quick_plan("ppo")
+    with pytest.raises(InputError, match="checkpoint-minutes must not be negative"):
+        train(plan, log_dir=tmp_path, checkpoint_minutes=-1)
+    with pytest.raises(Interrupted):
+        learn(plan, tmp_path, interrupt_at=200)
+    monkeypatch.setattr(checkpoint, "versions", lambda: {"numpy": "1.0"})
+    with pytest.raises(InputError, match=rf"with the packages that it was begun with, numpy {np.__version__}"):
+        thaw(tmp_path / "checkpoint.pkl")
+
+
+def test_checkpoints_are_as_far_apart_as_asked_for(quick_plan, tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoint.time, "monotonic", lambda: now[0])
+    checkpoints = Checkpoints(tmp_path / "checkpoint.pkl", minutes=2)
+    plan = quick_plan("ppo")
+    model = build_model(plan, training_env(plan), "cpu")
+    model.set_logger(run_logger(RunFolder(tmp_path)))
+
+    class Clock(BaseCallback):
+        def _on_step(self):
+            now[0] += 60 / 32  # a minute per rollout
+            return True
+
+    model.learn(640, callback=[Clock(), checkpoints])
+    assert checkpoints.count == 4 and model.num_timesteps == 640

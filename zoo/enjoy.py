@@ -1,0 +1,123 @@
+"""What does a trained policy look like at work?"""
+
+from collections.abc import Callable
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from rich.table import Table
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo.evaluate import evaluate_again, measurable
+from sb3_fair.zoo.film import film_format, save_film
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import Plan
+
+LONGEST = 100
+"""Pictures of a film, unless it is said which steps to show."""
+Picture = NDArray[np.uint8]
+
+
+class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """Takes a picture at the beginning of an episode, after every so many steps, and at the end.
+
+    :param env: with ``render_mode="rgb_array"``
+    :param keep: is handed every picture
+    :param every: steps from one picture to the next
+    """
+
+    def __init__(self, env: gym.Env, keep: Callable[[Picture], None], every: int = 1) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, keep=keep, every=every)
+        super().__init__(env)
+        self.keep = keep
+        self.every = every
+        self._steps = 0
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        self._steps = 0
+        return self.env.reset(**options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        if not self._steps:  # not in reset, after which a VecEnv may well stop
+            self._shoot()
+        outcome = self.env.step(action)
+        self._steps += 1
+        if self._steps % self.every == 0 or outcome[2] or outcome[3]:
+            self._shoot()
+        return outcome
+
+    def _shoot(self) -> None:
+        picture: Any = self.env.render()
+        self.keep(picture)
+
+
+def enjoy(
+    run: RunFolder,
+    film: str | Path,
+    *,
+    policy: int = 0,
+    n_episodes: int = 1,
+    seed: int = 0,
+    every: int | None = None,
+    fps: float = 8.0,
+    device: str = "auto",
+) -> EvaluatedPolicy:
+    """Films episodes of a policy, and tells what each brought.
+
+    :param run: a finished run
+    :param film: file to write, ``.gif`` or ``.mp4``
+    :param policy: number of the policy in the run's front
+    :param n_episodes: one after the other
+    :param seed: of the environment and of sampled actions
+    :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
+        episodes possible, and at least 1
+    :param fps: pictures per second
+    :return: the policy with these episodes
+    :raises InputError: if the run is not finished, or there is no such policy, or no such film can be written
+    """
+    front = run.front
+    if not len(front):
+        raise InputError(f"run must be finished, with policies in front.json, got {str(run.path)!r}")
+    if not 0 <= policy < len(front):
+        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
+    if every is not None and every < 1:
+        raise InputError(f"every must be a positive integer, got {every}")
+    if not 0 < fps <= 50:
+        raise InputError(f"fps must be positive and at most 50, got {fps}")
+    try:
+        film_format(film)
+    except (ValueError, ImportError) as error:
+        raise InputError(str(error)) from error
+    plan = Plan.from_config(run.config)
+    model = plan.algorithm.cls.load(run.model, device=device)
+    pictures: list[Picture] = []
+    env = _audited(plan)
+    every = every or max(1, ceil(env.get_wrapper_attr("max_steps") * n_episodes / LONGEST))
+    venv = DummyVecEnv([lambda: Camera(env, pictures.append, every)])
+    played = evaluate_again(plan, model, front[policy], venv, n_episodes, seed)
+    save_film(pictures, film, fps)
+    venv.close()
+    return played
+
+
+def _audited(plan: Plan) -> gym.Env:
+    """The single environment of a plan, with pictures and all audited notions."""
+    audit = [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
+    return gym.make(plan.env, render_mode="rgb_array", disable_env_checker=True, **{**plan.env_kwargs, "audit": audit})
+
+
+def episode_table(policy: EvaluatedPolicy) -> Table:
+    """What each episode brought: steps, returns of the objectives, fairness figures after the last step."""
+    table = Table(box=None, header_style="bold", pad_edge=False, title=policy.name, title_justify="left")
+    finals = {f"final {name}" if name in policy.objectives else name: values for name, values in policy.final.items()}
+    for name in ("episode", "steps", *policy.objectives, *finals):
+        table.add_column(name, justify="right", no_wrap=True)
+    for episode, (length, returns) in enumerate(zip(policy.lengths, policy.returns, strict=True)):
+        cells = [f"{value:.3f}" for value in (*returns, *(values[episode] for values in finals.values()))]
+        table.add_row(str(episode), f"{length:.0f}", *cells)
+    return table
