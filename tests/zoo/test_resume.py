@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +143,7 @@ def test_a_killed_training_is_resumed_from_its_last_whole_checkpoint(quick_plan,
     run = RunFolder.open(tmp_path / "logs" / "ppo" / "sb3_fair-JobHiring-Small-v0_1")
     assert (run.path / "checkpoint.pkl.new").is_file() and not run.finished
     assert 0 < thaw(run.checkpoint).model.num_timesteps < 300
+    time.sleep(1)  # TensorBoard sorts its files by whole seconds
     assert resume(run.path).path == run.path
     expected = train(plan, log_dir=tmp_path / "other", device="cpu", checkpoint_minutes=np.inf)
     assert rows(run.path) == rows(expected.path)
