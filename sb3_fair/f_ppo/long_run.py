@@ -10,7 +10,7 @@ from sb3_fair.f_ppo.linear_critic import LinearCritic
 from sb3_fair.wrappers.infos import stack
 
 Array: TypeAlias = NDArray[np.float64]
-BEFORE, AFTER = "groups_before", "groups"
+BEFORE, AFTER, EXPECTED = "groups_before", "groups", "groups_expected"
 
 
 class LongRunCredit:
@@ -22,7 +22,9 @@ class LongRunCredit:
     puts an applicant's group on a better path, is worth what the path is worth.
 
     Groups move slowly, by a hundredth in a step of lending, and only little tells one direction from another. The
-    critic is therefore a line in the numbers that describe the groups and in their disparity, not a network.
+    critic is therefore a line in the numbers that describe the groups, not a network. Where a direction was never
+    seen, the line is flat: nothing follows but the step itself. The disparity is none of its inputs: where it is a
+    line in the others, it would take their place, in directions never seen too.
 
     :param gamma: discount factor
     """
@@ -53,10 +55,7 @@ class LongRunCredit:
         :param d_l: (T, n) long-term disparity before each step
         :param d_l_next: (T, n) after it
         """
-        before, after = (
-            np.concatenate([groups, disparity[..., None]], axis=-1).reshape(d_l.size, -1)
-            for groups, disparity in ((np.stack(self.before), d_l), (np.stack(self.after), d_l_next))
-        )
+        before, after = (np.concatenate(groups) for groups in (self.before, self.after))
         fall, ended = d_l - d_l_next, np.stack(self.ended)
         self.critic.fit(before, after, fall.ravel(), ended.ravel())
         values, following = (self.critic.values(states).reshape(d_l.shape) for states in (before, after))
@@ -65,13 +64,13 @@ class LongRunCredit:
 
 
 def groups_of(infos: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
-    """State of the groups before and after a step (n, inputs).
+    """State of the groups before a step and after it (n, inputs), as it was to be expected where that is known.
 
     :raises ValueError: if the environment does not tell it
     """
     try:
         detail = stack(infos, "detail")
-        found = detail[BEFORE], detail[AFTER]
+        found = detail[BEFORE], detail[EXPECTED if EXPECTED in detail else AFTER]
     except KeyError:
         raise ValueError(
             f"reg_credit must be 'step' for an environment without info['detail'][{BEFORE!r}] and [{AFTER!r}], got "

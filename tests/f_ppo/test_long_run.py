@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import sb3_fair
 from sb3_fair.f_ppo import FPPO
-from sb3_fair.f_ppo.long_run import LongRunCredit
+from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
 from sb3_fair.fairness import FairnessSpec
 
 SETTINGS = {"n_steps": 60, "batch_size": 60, "n_epochs": 4, "learning_rate": 0.01, "device": "cpu"}
@@ -41,10 +41,15 @@ def test_credit_is_the_fall_and_what_the_critic_says_of_the_groups(seed, n, leng
         long_run.note(infos_of(before[step], after[step], truncated[step]), dones[step])
     credit = long_run.credit(d_l, d_l_next)
     for step, copy in np.ndindex(length, n):
-        now, then = ([*groups[step, copy], gap[step, copy]] for groups, gap in ((before, d_l), (after, d_l_next)))
-        value, following = (long_run.critic.values(np.array([state]))[0] for state in (now, then))
+        value, following = (long_run.critic.values(groups[step, copy, None])[0] for groups in (before, after))
         goes_on = truncated[step, copy] or not dones[step, copy]
-        assert_allclose(credit[step, copy], now[-1] - then[-1] + gamma * following * goes_on - value, atol=1e-9)
+        fall = d_l[step, copy] - d_l_next[step, copy]
+        assert_allclose(credit[step, copy], fall + gamma * following * goes_on - value, atol=1e-9)
+
+
+def test_what_was_to_be_expected_stands_for_what_came():
+    detail = {"groups_before": [0.0], "groups": [5.0], "groups_expected": [2.0]}
+    assert_array_equal(groups_of([{"detail": detail}])[1], [[2.0]])
 
 
 @dataclass(frozen=True)

@@ -433,6 +433,20 @@ def test_detail_shows_what_is_hidden():
     assert_allclose(np.ptp(record["detail"]["tpr"], axis=1), record["fairness"]["d_s"], atol=1e-12)
 
 
+def test_detail_tells_what_was_to_be_expected_of_the_groups():
+    """Of many copies with the same applicant, the mean over who repays and who does not."""
+    world = started(4000, detail=True, long_term_source="expected", score_shift=0.05)
+    for name, value in (("group", 1), ("score", 3), ("estimate", 0.6)):
+        getattr(world.applicants, name)[:] = value
+    world.applicants.repays[:] = np.arange(4000) % 5 < 3  # a share of 0.6
+    detail = world.step(np.arange(4000) // 2000)[4]["detail"]
+    refused, granted = detail["groups_expected"][:2000], detail["groups_expected"][2000:]
+    assert_array_equal(refused, detail["groups_before"][:2000])
+    assert_allclose(granted, np.broadcast_to(detail["groups"][2000:].mean(axis=0), granted.shape), atol=1e-12)
+    assert np.abs(granted - refused).max() > 0.01
+    assert "groups_expected" not in started(2, detail=True).step(np.array([0, 1]))[4]["detail"]
+
+
 def test_applicants_come_as_often_as_is_said():
     world = started(500, **THREE_GROUPS)
     config = world.config

@@ -154,6 +154,13 @@ def _random(world: "AttentionWorld") -> Array:
     return np.tile(np.array(ways) / locations**units, (world.n_worlds, 1))
 
 
+def _described(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By what a line can tell the future of the locations (n, K, 2)."""
+    total = rates.sum(axis=-1, keepdims=True)
+    shares = rates / np.where(total > 0, total, 1)
+    return np.stack((np.log1p(rates), np.where(total > 0, np.abs(shares - 1 / rates.shape[-1]), 0)), axis=-1)
+
+
 class AttentionWorld(World):
     """Each step, the action allocates units of attention to locations; each unit discovers at most one incident there.
 
@@ -174,8 +181,9 @@ class AttentionWorld(World):
     their action is the number of units, feedback the number of incidents.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, log(1 + rate) of the locations
-        (n, K, 1) before and after the step: rates of neglected locations grow without bound
+    :param detail: whether records have ``detail``: ``groups_before`` and ``groups`` (n, K, 2), before and after the
+        step: log(1 + rate) of the locations, as rates of neglected ones grow without bound, and the distance of their
+        shares in the rates from 1 / K
     :param config: fields of :class:`AttentionConfig`
     """
 
@@ -278,8 +286,7 @@ class AttentionWorld(World):
             "fairness": figures,
         }
         if self.detail:
-            before, after = np.log1p(rates), np.log1p(self.rates)
-            record["detail"] = {"groups_before": before[:, :, None], "groups": after[:, :, None]}
+            record["detail"] = {"groups_before": _described(rates), "groups": _described(self.rates)}
         over = np.zeros(self.n_worlds, dtype=bool)
         truncated = over if self.max_steps is None else self.time >= self.max_steps
         return self.history.reshape(self.n_worlds, -1).copy(), reward, over, truncated, record

@@ -120,7 +120,8 @@ class LendingWorld(World):
     :param n_worlds: number of copies
     :param group: what group notions compare: ``"group"`` is all there is
     :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the distributions (G, M) before
-        and after the step; ``would_repay`` of the applicant who was decided on; and ``tpr`` (G,) with true outcomes
+        and after the step; with ``long_term_source="expected"`` also ``groups_expected``, as they were to be expected
+        after it; ``would_repay`` of the applicant who was decided on; and ``tpr`` (G,) with true outcomes
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
@@ -193,7 +194,7 @@ class LendingWorld(World):
     @property
     def distributions(self) -> NDArray[np.float64]:
         """Of the scores in each group (n, G, M)."""
-        return np.ascontiguousarray(np.moveaxis(np.diff(self._below, axis=1), -1, 0))
+        return _masses(self._below)
 
     def massage(self) -> Record:
         granted, repaying = self._known(self._window.counts)
@@ -236,7 +237,9 @@ class LendingWorld(World):
         true = d_s if self.config.oracle_outcomes else self.measures.gap(counts[GRANTED].T, counts[REPAYING].T)
         before = self._w1, self._window_w1
         groups_before = self.distributions if self.detail else None
-        expected = self._expected(code, now.estimate) if self.config.long_term_source == "expected" else None
+        expected = groups_expected = None
+        if self.config.long_term_source == "expected":
+            expected, groups_expected = self._expected(code, now.estimate)
         self._move(self._below, code)
         self._d_s, self._w1 = d_s, _widest(self._below[:, 1:-1])
         self.tapes.advance()
@@ -274,6 +277,8 @@ class LendingWorld(World):
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
             }
+            if groups_expected is not None:
+                record["detail"]["groups_expected"] = groups_expected
         terminated = self.cash < self.config.loan_amount
         over = np.zeros(self.n_worlds, dtype=bool) if self.max_steps is None else self._steps >= self.max_steps
         return obs, reward, terminated, over & ~terminated, record
@@ -303,14 +308,13 @@ class LendingWorld(World):
         edge = np.where(code & 2, upper, lower)
         edges[edge] += self._direction.take(code) * share
 
-    def _expected(self, code: Array, estimate: Array) -> NDArray[np.float64]:
-        """W1 (n,) that the decisions lead to on average."""
-        outcomes = []
-        for repays in (0, 2):
-            below = self._below.copy()
-            self._move(below, code & ~2 | repays)
-            outcomes.append(_widest(below[:, 1:-1]))
-        return (1 - estimate) * outcomes[0] + estimate * outcomes[1]
+    def _expected(self, code: Array, estimate: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """W1 (n,) and distributions (n, G, M) that the decisions lead to on average."""
+        default, repaid = self._below.copy(), self._below.copy()
+        self._move(default, code & ~2)
+        self._move(repaid, code | 2)
+        w1 = (1 - estimate) * _widest(default[:, 1:-1]) + estimate * _widest(repaid[:, 1:-1])
+        return w1, _masses((1 - estimate) * default + estimate * repaid)
 
     def _arrive(self, rows: Any = _EVERYBODY) -> tuple[Applicants, Array, NDArray[np.float64]]:
         """The next applicants of the copies ``rows`` (k,), their observations, and W1 of the window with them."""
@@ -355,6 +359,11 @@ class LendingWorld(World):
         from sb3_fair.zoo.envs.lending_picture import picture  # matplotlib is slow to import
 
         return picture(self, index)
+
+
+def _masses(below: Array) -> NDArray[np.float64]:
+    """Distributions (n, G, M) from distribution functions (G, M + 1, n)."""
+    return np.ascontiguousarray(np.moveaxis(np.diff(below, axis=1), -1, 0))
 
 
 def _widest(below: Array) -> NDArray[np.float64]:
