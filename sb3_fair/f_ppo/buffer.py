@@ -8,8 +8,11 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.extra_critic import ExtraCritic, steps_of
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
+
+BASELINE_EPOCHS, BASELINE_BATCH = 4, 512
 
 
 class FairRolloutBuffer(ColumnRolloutBuffer):
@@ -19,11 +22,13 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
 
     ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
     changed once per rollout, with ``"minmax"`` in every minibatch. ``long_run``: credits steps with what they do to the
-    groups in the long run, in place of F-PPO's R; None: R. ``credit``: those of the last rollout.
+    groups in the long run, in place of F-PPO's R; None: R. ``baseline``: learns what credit is usual where, which is
+    taken off; None: nothing is. ``credit``: those of the last rollout.
     """
 
     regulariser: Mapping[str, Any] = {}
     long_run: LongRunCredit | None = None
+    baseline: ExtraCritic | None = None
     credit: NDArray[np.float64] | None = None
 
     def disparities(self, which: Any = ...) -> Columns:
@@ -44,8 +49,16 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
             if self.long_run is not None and self.regulariser.get("reg_lambda"):
-                self.credit = self.long_run.credit(columns.d_l, columns.d_l_next)
+                self.credit = self._less_usual(self.long_run.credit(columns.d_l, columns.d_l_next))
             self.advantages = self._regularised(self.advantages, ..., self.credit)
+
+    def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.baseline is None:
+            return credit
+        observations = steps_of(self)
+        usual = self.baseline.values(observations).reshape(credit.shape)
+        self.baseline.fit(observations, credit.ravel(), BASELINE_EPOCHS, BASELINE_BATCH)
+        return credit - usual
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
         batch = super()._get_samples(batch_inds, env)

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
@@ -33,6 +34,8 @@ from sb3_fair.wrappers.layer import attribute
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]
 NOTED = ("changed", "candidates", "gain")
+BASELINE_RATE = 3e-3
+"""Learning rate of what learns which credit is usual."""
 
 
 class FPPO(PPO):
@@ -103,7 +106,8 @@ class FPPO(PPO):
     :param measures: of short- and long-term disparity; None: the environment's
     :param reg_credit: ``"step"``: the regulariser is the paper's, which looks at the step alone; ``"return"``: it is
         all that the step does to the groups in the long run, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`;
-        the environment must be made with ``detail=True``
+        ``"uplift"``: of that only gains for members of a group that is behind. For the latter two the environment must
+        be made with ``detail=True``
     :param reg_gamma: discount factor of that
     :param massage_start: share of the training before which the filter stays shut, so that the policy has learned what
         it is indifferent about
@@ -157,7 +161,7 @@ class FPPO(PPO):
         beta2: float = 0.0,
         omega: float = 0.05,
         measures: Measures | None = None,
-        reg_credit: Literal["step", "return"] = "step",
+        reg_credit: Literal["step", "return", "uplift"] = "step",
         reg_gamma: float = 0.9995,
         massage_start: float = 0.0,
         massage_credit: Literal["executed", "sampled"] = "executed",
@@ -256,19 +260,25 @@ class FPPO(PPO):
             keyed = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = FairDictRolloutBuffer if keyed else FairRolloutBuffer
         super()._setup_model()
-        if self.reg_credit == "return" and self.long_run is None:  # a loaded one goes on
-            self.long_run = LongRunCredit(self.reg_gamma)
+        uplift = self.reg_credit == "uplift"
+        if self.reg_credit != "step" and self.long_run is None:  # a loaded one goes on
+            self.long_run = LongRunCredit(self.reg_gamma, uplift)
         self.rollout_buffer.long_run = self.long_run
+        if uplift:
+            self.baseline = ExtraCritic(
+                self.observation_space, learning_rate=BASELINE_RATE, seed=self.seed, device=self.device
+            )
+            self.rollout_buffer.baseline = self.baseline
 
     def _check_arguments(self) -> None:
         for name in ("reg_lambda", "delta", "beta1", "beta2", "omega"):
             if number(name, getattr(self, name)) < 0:
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         one_of("scaling", self.scaling, ("none", "std", "minmax"))
-        one_of("reg_credit", self.reg_credit, ("step", "return"))
+        one_of("reg_credit", self.reg_credit, ("step", "return", "uplift"))
         one_of("massage_credit", self.massage_credit, ("executed", "sampled"))
-        if self.reg_credit == "return" and self.scaling == "minmax":
-            raise ValueError("scaling must be 'none' or 'std' with reg_credit='return', got 'minmax'")
+        if self.reg_credit != "step" and self.scaling == "minmax":
+            raise ValueError(f"scaling must be 'none' or 'std' with reg_credit={self.reg_credit!r}, got 'minmax'")
         for name in ("reg_gamma", "massage_start"):
             if not 0 <= number(name, getattr(self, name)) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)!r}")
@@ -308,6 +318,11 @@ class FPPO(PPO):
 
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_bound"]
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        own = ["baseline", "baseline.optimizer"] if self.reg_credit == "uplift" else []
+        return [*state_dicts, *own], variables
 
     # ---------------------------------------------------------------- learning
 

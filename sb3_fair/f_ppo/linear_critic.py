@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 MEMORY = 0.95
 """What earlier transitions count when others come in."""
-RIDGE = 2e-4
+RIDGE = 5e-5
 """In mean variances of the numbers: keeps slopes small where states hardly vary."""
 
 

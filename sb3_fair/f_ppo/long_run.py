@@ -10,7 +10,7 @@ from sb3_fair.f_ppo.linear_critic import LinearCritic
 from sb3_fair.wrappers.infos import stack
 
 Array: TypeAlias = NDArray[np.float64]
-BEFORE, AFTER, EXPECTED = "groups_before", "groups", "groups_expected"
+BEFORE, AFTER, EXPECTED, BEHIND = "groups_before", "groups", "groups_expected", "behind"
 
 
 class LongRunCredit:
@@ -26,11 +26,17 @@ class LongRunCredit:
     seen, the line is flat: nothing follows but the step itself. The disparity is none of its inputs: where it is a
     line in the others, it would take their place, in directions never seen too.
 
+    Groups can also be made alike by holding back the one that is ahead. With ``uplift`` only gains count, and only of
+    decisions about members of a group that is behind. (Mittelstadt, Wachter and Russell, "The Unfairness of Fair
+    Machine Learning: Levelling Down and Strict Egalitarianism by Default", 2023, say why one may want that.)
+
     :param gamma: discount factor
+    :param uplift: whether gaps are to close from below alone
     """
 
-    def __init__(self, gamma: float) -> None:
+    def __init__(self, gamma: float, uplift: bool = False) -> None:
         self.critic = LinearCritic(gamma)
+        self.uplift = uplift
         self.begin()
 
     def begin(self) -> None:
@@ -38,12 +44,15 @@ class LongRunCredit:
         self.before: list[Array] = []
         self.after: list[Array] = []
         self.ended: list[NDArray[np.bool_]] = []
+        self.behind: list[NDArray[np.bool_]] = []
 
     def note(self, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> None:
         """A step of all copies, in which episodes ended where ``dones`` (n,); time limits only cut them off."""
         before, after = groups_of(infos)
         self.before.append(before)
         self.after.append(after)
+        if self.uplift:
+            self.behind.append(np.asarray(_detail(infos, BEHIND), dtype=np.bool_))
         cut_off = [infos[copy].get("TimeLimit.truncated", False) for copy in np.flatnonzero(dones).tolist()]
         ended = dones.copy()
         ended[dones] = ~np.array(cut_off, dtype=bool)
@@ -59,6 +68,9 @@ class LongRunCredit:
         fall, ended = d_l - d_l_next, np.stack(self.ended)
         self.critic.fit(before, after, fall.ravel(), ended.ravel())
         values, following = (self.critic.values(states).reshape(d_l.shape) for states in (before, after))
+        if self.uplift:  # by how much the groups' state became better in the step, not than was to be expected
+            gain = fall + self.critic.gamma * np.where(ended, 0, following - values)
+            return np.where(np.stack(self.behind), np.maximum(gain, 0), 0)
         credit: Array = fall + self.critic.gamma * np.where(ended, 0, following) - values
         return credit
 
@@ -68,13 +80,19 @@ def groups_of(infos: Sequence[Mapping[str, Any]]) -> tuple[Array, Array]:
 
     :raises ValueError: if the environment does not tell it
     """
+    expected = EXPECTED in infos[0].get("detail", {})
+    before, after = (
+        np.asarray(_detail(infos, key), dtype=np.float64).reshape(len(infos), -1)
+        for key in (BEFORE, EXPECTED if expected else AFTER)
+    )
+    return before, after
+
+
+def _detail(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
     try:
-        detail = stack(infos, "detail")
-        found = detail[BEFORE], detail[EXPECTED if EXPECTED in detail else AFTER]
+        return stack(infos, "detail")[key]
     except KeyError:
         raise ValueError(
-            f"reg_credit must be 'step' for an environment without info['detail'][{BEFORE!r}] and [{AFTER!r}], got "
-            "'return': scenarios of this package have them if they are made with detail=True"
+            f"reg_credit must be 'step' for an environment without info['detail'][{key!r}]: scenarios of this package "
+            "tell what they can if they are made with detail=True"
         ) from None
-    before, after = (np.asarray(groups, dtype=np.float64).reshape(len(infos), -1) for groups in found)
-    return before, after

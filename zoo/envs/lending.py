@@ -121,7 +121,8 @@ class LendingWorld(World):
     :param group: what group notions compare: ``"group"`` is all there is
     :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the distributions (G, M) before
         and after the step; with ``long_term_source="expected"`` also ``groups_expected``, as they were to be expected
-        after it; ``would_repay`` of the applicant who was decided on; and ``tpr`` (G,) with true outcomes
+        after it; ``behind``, whether the mean score of the applicant's group was below that of all groups;
+        ``would_repay`` of the applicant; and ``tpr`` (G,) with true outcomes
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
@@ -270,10 +271,11 @@ class LendingWorld(World):
                 "feedback": self._feedback(now.repays, actions),
             },
         }
-        if self.detail:
+        if groups_before is not None:
             record["detail"] = {
                 "groups_before": groups_before,
                 "groups": self.distributions,
+                "behind": _behind(groups_before)[self._rows, now.group],
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
             }
@@ -364,6 +366,13 @@ class LendingWorld(World):
 def _masses(below: Array) -> NDArray[np.float64]:
     """Distributions (n, G, M) from distribution functions (G, M + 1, n)."""
     return np.ascontiguousarray(np.moveaxis(np.diff(below, axis=1), -1, 0))
+
+
+def _behind(distributions: Array) -> NDArray[np.bool_]:
+    """Groups whose mean score is below the mean of all groups (n, G)."""
+    means = distributions @ np.arange(distributions.shape[-1])
+    below: NDArray[np.bool_] = means < means.mean(axis=1, keepdims=True)
+    return below
 
 
 def _widest(below: Array) -> NDArray[np.float64]:
