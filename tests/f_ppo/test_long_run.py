@@ -52,6 +52,25 @@ def test_what_was_to_be_expected_stands_for_what_came():
     assert_array_equal(groups_of([{"detail": detail}])[1], [[2.0]])
 
 
+def test_uplift_counts_gains_of_those_behind_and_no_others():
+    rng = np.random.default_rng(0)
+    before, after = rng.random((2, 40, 3, 2))
+    d_l, d_l_next = rng.random((2, 40, 3))
+    behind, ended = rng.random((2, 40, 3)) < [[[0.5]], [[0.1]]]
+    long_run = LongRunCredit(0.9, uplift=True)
+    for step in range(40):
+        infos = infos_of(before[step], after[step], np.zeros(3))
+        for info, is_behind in zip(infos, behind[step], strict=True):
+            info["detail"]["behind"] = is_behind
+        long_run.note(infos, ended[step])
+    credit = long_run.credit(d_l, d_l_next)
+    for step, copy in np.ndindex(40, 3):
+        now, then = (long_run.critic.values(groups[step, copy, None])[0] for groups in (before, after))
+        gain = d_l[step, copy] - d_l_next[step, copy] + (0 if ended[step, copy] else 0.9 * (then - now))
+        assert_allclose(credit[step, copy], max(gain, 0) if behind[step, copy] else 0, atol=1e-9)
+    assert 0 < (credit > 0).mean() < 0.5
+
+
 @dataclass(frozen=True)
 class BridgeMeasures:
     short_term: str = "d_s"
@@ -82,6 +101,8 @@ class Bridge(gym.Env):
         self.detail = detail
         self.fairness_spec = FairnessSpec(notions=(), measures=BridgeMeasures())
 
+    behind = True
+
     def _groups(self):
         return np.array([[self.speed, self.distance]])
 
@@ -102,7 +123,7 @@ class Bridge(gym.Env):
         fairness = {"d_s": 1.0, "d_s_prev": 1.0, "d_l": d_l, "d_l_next": self.distance}
         info = {"fairness": fairness}
         if self.detail:
-            info["detail"] = {"groups_before": groups, "groups": self._groups()}
+            info["detail"] = {"groups_before": groups, "groups": self._groups(), "behind": self.behind}
         return np.zeros(1, np.float32), 0.0, False, self.t == 6, info
 
 
@@ -111,7 +132,7 @@ def chance_of_building(model):
     return float(model.policy.get_distribution(first).distribution.probs[0, 1].detach())
 
 
-@pytest.mark.parametrize(("credit", "builds"), [("step", False), ("return", True)])
+@pytest.mark.parametrize(("credit", "builds"), [("step", False), ("return", True), ("uplift", True)])
 def test_what_pays_later_is_learned_with_the_credit_of_the_long_run(credit, builds):
     model = FPPO("MlpPolicy", make_vec_env(Bridge, 4), seed=0, massage=False, reg_credit=credit, **SETTINGS)
     model.learn(6000)
@@ -119,12 +140,17 @@ def test_what_pays_later_is_learned_with_the_credit_of_the_long_run(credit, buil
     assert abs(chance_of_building(model) - 0.5) > 0.2
 
 
-def test_the_critic_goes_on_after_saving(tmp_path):
-    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), seed=0, massage=False, reg_credit="return", **SETTINGS)
+@pytest.mark.parametrize("credit", ["return", "uplift"])
+def test_the_critic_goes_on_after_saving(tmp_path, credit):
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), seed=0, massage=False, reg_credit=credit, **SETTINGS)
     model.learn(240).save(tmp_path / "model")
     loaded = FPPO.load(tmp_path / "model", env=make_vec_env(Bridge, 2), device="cpu")
     assert_array_equal(loaded.long_run.critic.weights, model.long_run.critic.weights)
     assert loaded.long_run.critic.rollouts == model.long_run.critic.rollouts == 2
+    assert loaded.long_run.uplift == (credit == "uplift")
+    if loaded.long_run.uplift:
+        assert_array_equal(loaded.baseline.values(np.ones((1, 1))), model.baseline.values(np.ones((1, 1))))
+        assert loaded.baseline.rollouts == 2
     loaded.learn(120, reset_num_timesteps=False)
     assert loaded.long_run.critic.rollouts == 3
 
@@ -145,10 +171,28 @@ def test_learning_goes_on_when_the_credit_is_switched_off():
     assert model.long_run.critic.rollouts == 1
 
 
-def test_environments_that_hide_their_groups_are_refused():
-    model = FPPO("MlpPolicy", make_vec_env(lambda: Bridge(detail=False), 1), reg_credit="return", massage=False)
-    with pytest.raises(ValueError, match="reg_credit must be 'step' for an environment without info"):
+@pytest.mark.parametrize(
+    ("env", "credit", "missing"),
+    [
+        (lambda: Bridge(detail=False), "return", "groups_before"),
+        (lambda: sb3_fair.make_vec("sb3_fair/AttentionAllocation-v0", 1, seed=0, detail=True), "uplift", "behind"),
+    ],
+    ids=["bridge", "attention"],
+)
+def test_environments_that_hide_their_groups_are_refused(env, credit, missing):
+    env = env()
+    venv = make_vec_env(lambda: env, 1) if isinstance(env, gym.Env) else env
+    model = FPPO("MlpPolicy", venv, reg_credit=credit, massage=False)
+    with pytest.raises(ValueError, match=rf"reg_credit must be 'step' for an environment without info.*{missing}"):
         model.learn(10)
+
+
+def test_what_is_usual_is_taken_off_in_every_state():
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 8), seed=0, massage=False, reg_credit="uplift", **SETTINGS)
+    usual = []
+    model.learn(9600, callback=lambda *_: usual.append(model.rollout_buffer.credit) or True)
+    first, last = usual[61], usual[-1]
+    assert np.mean(first) > 4 * abs(np.mean(last))
 
 
 @pytest.mark.parametrize(
@@ -156,6 +200,7 @@ def test_environments_that_hide_their_groups_are_refused():
     [
         ({"reg_credit": "steps"}, "reg_credit must be one of"),
         ({"reg_credit": "return", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='return'"),
+        ({"reg_credit": "uplift", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='uplift'"),
         ({"reg_gamma": 1.5}, "reg_gamma must be between 0 and 1, got 1.5"),
         ({"massage_start": -0.1}, "massage_start must be between 0 and 1, got -0.1"),
     ],

@@ -423,11 +423,12 @@ def test_the_arrays_of_the_latest_step_are_those_of_the_infos():
 
 def test_detail_shows_what_is_hidden():
     world = started(6, detail=True)
-    repays = world.applicants.repays
+    groups, repays = world.applicants.group, world.applicants.repays
     detail = world.step(np.ones(6, dtype=np.int64))[4]["detail"]
     assert_array_equal(detail["would_repay"], repays)
     assert_array_equal(detail["groups"], world.distributions)
     assert detail["groups"].shape == (6, 2, 7)
+    assert_array_equal(detail["behind"], groups == 1)
     for actions in np.random.default_rng(0).integers(0, 2, (80, 6)):
         record = world.step(actions)[4]
     assert_allclose(np.ptp(record["detail"]["tpr"], axis=1), record["fairness"]["d_s"], atol=1e-12)
