@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,6 +28,11 @@ Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
 RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
+Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
+]
+Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
 ConfFile = Annotated[
     Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
@@ -54,6 +60,12 @@ def train(
     ] = None,
     env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`.")] = None,
     seed: Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Train with so many seeds: --seed, the next one, and so on.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes for --seeds; by default one per core.")] = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
     weights: Annotated[
         str | None, typer.Option(help="For algorithms that learn from one number, as in 1:0.5:0.")
@@ -115,18 +127,29 @@ def train(
         preset=preset,
         conf_file=conf_file,
     )
+    options: dict[str, Any] = {
+        "log_dir": log_dir,
+        "command": _command(),
+        "device": device,
+        "track": track,
+        "tensorboard": tensorboard,
+        "checkpoint_minutes": checkpoint_minutes,
+    }
     _threads(num_threads)
-    run = train(
-        plan,
-        log_dir=log_dir,
-        command=_command(),
-        device=device,
-        progress=progress,
-        track=track,
-        tensorboard=tensorboard,
-        checkpoint_minutes=checkpoint_minutes,
-    )
-    _results(run)
+    if seeds is None and cluster is None and scheduler is None:
+        if jobs is not None:
+            raise InputError(f"jobs must be left out without --seeds, got {jobs}")
+        _results(train(plan, progress=progress, **options))
+        return
+    from sb3_fair.zoo.parallel import on_cluster
+    from sb3_fair.zoo.seeds import train_all
+
+    if num_threads != 1:
+        raise InputError(f"num-threads must be 1 where several runs share the cores, got {num_threads}")
+    with on_cluster(cluster, scheduler):
+        plans = [replace(plan, seed=number) for number in range(seed, seed + (seeds or 1))]
+        for run in train_all(plans, n_jobs=-1 if jobs is None else jobs, **options):
+            typer.echo(run.report)
 
 
 def _results(run: Any) -> None:
@@ -314,13 +337,19 @@ def hiring(
     seeds: Annotated[int, typer.Option(min=1, help="Train with the seeds 0, 1, ...")] = 3,
     n_timesteps: Steps = None,
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Fresh episodes per policy.")] = 50,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/study"),
 ) -> None:
     """Trains PCN over seeds and measures its trade-offs on fresh episodes; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.hiring import study
 
     _threads(1)
-    study(env, range(seeds), n_timesteps=n_timesteps, n_eval_episodes=n_eval_episodes, log_dir=log_dir)
+    wishes = {"n_timesteps": n_timesteps, "n_eval_episodes": n_eval_episodes}
+    with on_cluster(cluster, scheduler):
+        study(env, range(seeds), n_jobs=jobs, log_dir=log_dir, **wishes)
 
 
 @benchmark.command("fair-qcm")
@@ -331,14 +360,18 @@ def fair_qcm(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 10,
     quick: Annotated[bool, typer.Option(help="Two seeds and a fifth of the steps.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/fair-qcm"),
 ) -> None:
     """Compares memories and counterfactual replay over seeds; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.fair_qcm import NAMES, study
 
     chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
-    study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+    with on_cluster(cluster, scheduler):
+        study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 @benchmark.command("f-ppo")
@@ -349,14 +382,18 @@ def f_ppo(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 5,
     quick: Annotated[bool, typer.Option(help="Two seeds, a fifth of the steps and of the episodes.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/f-ppo"),
 ) -> None:
     """Compares F-PPO with its baselines over seeds, now and in the long run; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.f_ppo import EXPERIMENTS, study
 
     chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
-    study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+    with on_cluster(cluster, scheduler):
+        study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 @benchmark.command("fair-ppo")
@@ -368,14 +405,18 @@ def fair_ppo(
     seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; of some experiments fewer.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="Below 100 to choose settings, which others then test.")] = 100,
     quick: Annotated[bool, typer.Option(help="Two seeds, a tenth of the steps and of the episodes.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/fair-ppo"),
 ) -> None:
     """Weighs unequal returns in a game of 40 agents: disparity and its price; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.fair_ppo import NAMES, study
 
     chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
-    study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
+    with on_cluster(cluster, scheduler):
+        study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 @benchmark.command()
@@ -391,13 +432,17 @@ def fmdp(
     seeds: Annotated[int, typer.Option(min=1, help="Runs per setting.")] = 5,
     quick: Annotated[bool, typer.Option(help="Two seeds, a tenth to a fifth of the steps, fewer episodes.")] = False,
     preset: Annotated[str | None, typer.Option(help="paper: rewards as published.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/fmdp"),
 ) -> None:
     """Measures what trade-offs depend on, and PCN beside sweeps over weights; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.fmdp import study
 
-    study(experiment, env=env, seeds=seeds, quick=quick, preset=preset, n_jobs=jobs, log_dir=log_dir)
+    with on_cluster(cluster, scheduler):
+        study(experiment, env=env, seeds=seeds, quick=quick, preset=preset, n_jobs=jobs, log_dir=log_dir)
 
 
 def main() -> None:

@@ -1,10 +1,12 @@
 """How does a plan become a trained, evaluated and documented run?"""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 from torch import get_num_threads, nn, set_num_threads
@@ -23,6 +25,7 @@ from sb3_fair.zoo.progress import run_logger
 from sb3_fair.zoo.reference import shipped_reference
 
 EVALUATION_COPIES = 100
+INTERRUPTED = "resume must be the folder of a run that was interrupted"
 
 
 def train(
@@ -56,13 +59,13 @@ def train(
     options = {
         "device": device,
         "num_threads": get_num_threads(),
-        "log_dir": str(log_dir),
         "track": secrets.token_hex(4) if track else None,  # ID of the run in W&B
         "tensorboard": tensorboard,
         "checkpoint_minutes": checkpoint_minutes,
     }
-    run.start(config=plan.config, args=options, command=command)
-    return _finish(run, plan, model, progress)
+    with _claimed(run):
+        run.start(config=plan.config, args=options, command=command)
+        return _finish(run, plan, model, progress)
 
 
 def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
@@ -77,14 +80,34 @@ def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
     run = RunFolder(folder)
     if not run.is_run:
         raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
-    if run.finished:
-        raise InputError(f"resume must be the folder of a run that was interrupted, but {str(folder)!r} is finished")
-    plan = Plan.from_config(run.config)
-    set_num_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
-    if run.checkpoint.is_file():
-        frozen = thaw(run.checkpoint)
-        return _finish(run, plan, frozen.model, progress, frozen)
-    return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
+    with _claimed(run):
+        if run.finished:
+            raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
+        plan = Plan.from_config(run.config)
+        set_num_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
+        if run.checkpoint.is_file():
+            frozen = thaw(run.checkpoint)
+            return _finish(run, plan, frozen.model, progress, frozen)
+        return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
+
+
+@contextmanager
+def _claimed(run: RunFolder) -> Iterator[None]:
+    """No other process trains into the folder meanwhile; one that dies gives it up.
+
+    :raises InputError: if another process does
+    """
+    lock = FileLock(run.path / "training.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout as error:
+        raise InputError(f"{INTERRUPTED}, but {str(run.path)!r} is in training") from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            Path(lock.lock_file).unlink()
+        lock.release()
 
 
 def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Frozen | None = None) -> RunFolder:

@@ -27,6 +27,7 @@ class RunFolder:
     ``progress.csv``   numbers logged during training (SB3's CSV logger)
     ``events.out.*``   the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
     ``checkpoint.pkl`` the training as it was at its last checkpoint, until it is finished
+    ``training.lock``  held by the process that trains
     ``model.zip``      the trained model
     ``front.json``     evaluated policies, one episode after another
     ``baselines.json`` rules evaluated on the same episodes

@@ -1,8 +1,18 @@
 """What several test files of the zoo share."""
 
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
 import pytest
 
 from sb3_fair.zoo.plan import make_plan
+
+ROOT = Path(__file__).parents[2]
 
 HIRING = {
     "env": "sb3_fair/JobHiring-Small-v0",
@@ -55,3 +65,53 @@ def quick_plan():
         )
 
     return make
+
+
+@pytest.fixture
+def wait_until():
+    """Waits for a condition to hold, two minutes at most."""
+
+    def wait(condition):
+        for _ in range(1200):
+            if condition():
+                return
+            time.sleep(0.1)
+        raise TimeoutError
+
+    return wait
+
+
+@pytest.fixture
+def dask_cluster(wait_until):
+    """Starts a scheduler and workers, each a process of its own."""
+    distributed = pytest.importorskip("distributed")
+
+    @contextmanager
+    def cluster(folder, workers=2, threads=1, **variables):
+        """Its address, and all processes, the scheduler first.
+
+        :param variables: of the workers' environment
+        """
+        folder.mkdir(exist_ok=True)
+        file = folder / "scheduler.json"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+        options = ["--scheduler-file", str(file), "--no-dashboard"]
+
+        def start(*command):
+            command = [sys.executable, "-m", *command, *options]
+            started = subprocess.Popen(command, cwd=folder, env=environment | variables, stderr=subprocess.DEVNULL)
+            stack.callback(started.wait)
+            stack.callback(started.kill)
+            return started
+
+        with ExitStack() as stack:
+            processes = [start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0")]
+            wait_until(file.is_file)
+            for _ in range(workers):
+                processes.append(start("distributed.cli.dask_worker", "--no-nanny", "--nthreads", str(threads)))
+            address = json.loads(file.read_text())["address"]
+            with distributed.Client(address, set_as_default=False) as client:
+                client.wait_for_workers(workers, timeout=120)
+            yield address, processes
+
+    return cluster

@@ -1,7 +1,7 @@
-"""How does a study of many runs use all cores, and go on where it was interrupted?
+"""How does a study of many runs use all cores, or a cluster, and go on where it was interrupted?
 
-Every run writes its result to a file of its own when it is done. A run whose file is there, made with the same
-arguments, is not done again.
+When a run is done, its result is written to a file of its own, by the process that asked for it: whoever does the run
+need not see the folder. A run whose file is there, made with the same arguments, is not done again.
 """
 
 import json
@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch as th
-from joblib import Parallel, delayed
 from rich.console import Console
 
 from sb3_fair.common.run_folder import plain
+from sb3_fair.zoo.parallel import in_parallel
 
 Result = dict[str, Any]
 
@@ -38,30 +37,31 @@ def run_grid(jobs: Sequence[Job], folder: str | Path, n_jobs: int = -1) -> dict[
     """The results of all jobs by name, from files where they are, else by doing the work.
 
     :param folder: where the files are
-    :param n_jobs: processes, each with one thread of torch; -1: one per core
+    :param n_jobs: processes, each with one thread of torch; -1: one per core; within
+        :func:`~sb3_fair.zoo.parallel.on_cluster` all that the cluster has
     """
     paths = {job.name: Path(folder) / f"{job.name}.json" for job in jobs}
-    missing = [job for job in jobs if _stored(job, paths[job.name]) is None]
+    missing = {job.name: job for job in jobs if _stored(job, paths[job.name]) is None}
     console = Console()
     if missing:
         console.print(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already", style="dim")
-    working = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(_work)(job, paths[job.name]) for job in missing
-    )
-    for number, name in enumerate(working, start=1):
+    working = in_parallel(_work, ((job,) for job in missing.values()), n_jobs)
+    for number, (name, result) in enumerate(working, start=1):
+        _store(missing[name], result, paths[name])
         console.print(f"{number} of {len(missing)}: {name}", style="dim", highlight=False)
     results = {job.name: _stored(job, paths[job.name]) for job in jobs}
     return {name: result for name, result in results.items() if result is not None}
 
 
-def _work(job: Job, path: Path) -> str:
-    th.set_num_threads(1)
-    content = {"arguments": plain(job.arguments), "result": plain(job.work(**job.arguments))}
+def _work(job: Job) -> tuple[str, Result]:
+    return job.name, plain(job.work(**job.arguments))
+
+
+def _store(job: Job, result: Result, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    part.write_text(json.dumps({"arguments": plain(job.arguments), "result": result}, indent=1), encoding="utf-8")
     part.replace(path)  # whole or not at all
-    return job.name
 
 
 def _stored(job: Job, path: Path) -> Result | None:

@@ -13,9 +13,9 @@ from sb3_fair.common.pareto import misses
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
 from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.seeds import train_all
 from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.tables import show
-from sb3_fair.zoo.train import train
 
 FRESH = 90_000
 """Seed of the final episodes, far from those of training and of choosing policies."""
@@ -28,28 +28,28 @@ Figures = dict[str, float]
 
 
 def study(
-    env: str, seeds: Sequence[int], *, n_eval_episodes: int = 50, log_dir: str | Path = "logs/study", **wishes: Any
+    env: str,
+    seeds: Sequence[int],
+    *,
+    n_eval_episodes: int = 50,
+    n_jobs: int = -1,
+    log_dir: str | Path = "logs/study",
+    **wishes: Any,
 ) -> dict[str, Any]:
     """Trains one PCN per seed (finished runs in ``log_dir`` are taken as they are), evaluates, prints and saves.
 
+    :param n_jobs: processes; -1: one per core
     :param wishes: further arguments of :func:`~sb3_fair.zoo.plan.make_plan`
     :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
     """
-    rows = {}
-    for seed in seeds:
-        plan = make_plan("pcn", env, seed=seed, audit=("SP",), **wishes)
-        run = _finished(plan, log_dir) or train(plan, log_dir=log_dir, command=f"sb3-fair benchmark hiring --env {env}")
-        rows[seed] = _cached(run, plan, n_eval_episodes)
+    plans = [make_plan("pcn", env, seed=seed, audit=("SP",), **wishes) for seed in seeds]
+    runs = train_all(plans, log_dir=log_dir, n_jobs=n_jobs, command=f"sb3-fair benchmark hiring --env {env}")
+    rows = {plan.seed: _cached(run, plan, n_eval_episodes) for plan, run in zip(plans, runs, strict=True)}
     summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
     result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
     (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1))
     show(_table(rows, summary))
     return result
-
-
-def _finished(plan: Plan, log_dir: str | Path) -> RunFolder | None:
-    runs = (RunFolder(path.parent) for path in sorted(Path(log_dir).glob("*/*/front.json")))
-    return next((run for run in runs if run.config == plan.config), None)
 
 
 def _cached(run: RunFolder, plan: Plan, n_eval_episodes: int) -> Figures:

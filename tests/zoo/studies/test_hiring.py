@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.zoo import seeds
 from sb3_fair.zoo.studies import hiring
 
 
@@ -47,9 +48,10 @@ def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
         "n_timesteps": 400,
         "hyperparams": {"n_fill_episodes": 5, "n_updates": 2, "eval_freq": 0, "n_eval_episodes": 2},
         "log_dir": tmp_path,
+        "n_jobs": 1,
     }
     first = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
-    monkeypatch.setattr(hiring, "train", None)
+    monkeypatch.setattr(seeds, "train", None)
     again = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
     np.testing.assert_equal(again, first)
     assert (tmp_path / "study.json").is_file()

@@ -1,0 +1,78 @@
+"""How does joblib work on the workers of a Dask cluster, whatever happens to them?"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from distributed import CancelledError, Client, TimeoutError
+from joblib._dask import DaskDistributedBackend
+
+from sb3_fair.common.run_folder import versions
+from sb3_fair.zoo.names import InputError
+
+PATIENCE = 30
+"""Seconds to wait for the scheduler, and for its first worker."""
+
+
+class DaskBackend(DaskDistributedBackend):
+    """joblib's backend, but work is never done by the process that asks for it, and none that fails is waited for."""
+
+    elsewhere = True
+
+    def effective_n_jobs(self, n_jobs: int) -> int:
+        """Threads of the cluster, or 2 if it has one: joblib takes 1 for this process."""
+        return max(2, super().effective_n_jobs(n_jobs))
+
+    def submit(self, func: Callable[..., Any], callback: Callable[..., Any] | None = None) -> Any:
+        """As joblib's, which calls back after successes only, and would wait for ever for work that kills workers."""
+        future = super().submit(func, callback)
+        future.add_done_callback(lambda done: callback(done) if callback and done.exception() else None)
+        return future
+
+    def retrieve_result_callback(self, out: Any) -> Any:
+        """The result.
+
+        :raises Exception: of the work, or of the cluster
+        """
+        result = out.result() if isinstance(out, Future) else out
+        if isinstance(result, CancelledError):
+            raise ConnectionError("the scheduler of the Dask cluster was lost") from result
+        return super().retrieve_result_callback(result)
+
+
+@contextmanager
+def connected(scheduler: str) -> Iterator[DaskBackend]:
+    """The cluster of a scheduler, for as long as the context lasts; then, what has not been done is given up.
+
+    :raises InputError: if the scheduler does not answer, or its workers are not as they have to be
+    """
+    try:
+        client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"scheduler must be the address of a Dask scheduler, got {scheduler!r}: {error}") from error
+    with client:
+        _check(client)
+        yield DaskBackend(client=client)
+
+
+def _check(client: Client) -> None:
+    """Whether the workers train what this machine would train.
+
+    :raises InputError: if not
+    """
+    try:
+        client.submit(versions, pure=False).result(timeout=PATIENCE)
+    except TimeoutError as error:
+        raise InputError(f"cluster must have a worker, got none within {PATIENCE} seconds") from error
+    except Exception as error:  # a process without the package cannot read what it is sent
+        what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
+        raise InputError(f"{what}, got {type(error).__name__}: {error}") from error
+    here = versions()
+    for worker, there in client.run(versions).items():
+        if there != here:
+            differ = ", ".join(f"{name} {there.get(name)}" for name in here if there.get(name) != here[name])
+            raise InputError(f"workers must have the packages of this machine, got {differ} on {worker}")
+    for worker, threads in client.nthreads().items():
+        if threads != 1:
+            raise InputError(f"workers must have one thread (--nthreads 1), got {threads} on {worker}")
