@@ -1,0 +1,134 @@
+"""Do rl_zoo3's own train and enjoy take our algorithms, environments and settings?"""
+
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from sb3_fair.common.front import Front
+from sb3_fair.common.run_folder import plain
+from sb3_fair.zoo import rl_zoo3_plugin
+from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.registration import WORLDS
+
+ROOT = Path(__file__).parents[2]
+HIRING, LENDING, DOUGHNUTS = "sb3_fair/JobHiring-Small-v0", "sb3_fair/Lending-v0", "sb3_fair/Doughnut-Small-v0"
+SMALL_TEAM = "--env-kwargs team_size:5 episode_length:20"
+ROLLOUTS = "n_steps:16 batch_size:32 n_epochs:1"
+REPLAY = "learning_starts:40 buffer_size:1000 batch_size:32"
+RUNS = {
+    "f_ppo": f"--env {LENDING} --env-kwargs episode_length:20 -params {ROLLOUTS}",
+    "cpo": f"--env {LENDING} --env-kwargs episode_length:20 -params {ROLLOUTS}",
+    "fair_ppo": f"--env {HIRING} {SMALL_TEAM} -params {ROLLOUTS}",
+    "fair_qcm": f"--env {DOUGHNUTS} -params {REPLAY}",
+    "tabular_fair_qcm": f"--env {DOUGHNUTS}",
+    "recurrent_dqn": f"--env {HIRING} {SMALL_TEAM} -params {REPLAY} sequence_length:5 burn_in:5",
+    "ppo": f"--env {HIRING} {SMALL_TEAM} -params {ROLLOUTS}",
+}
+needs_rl_zoo3 = pytest.mark.skipif(find_spec("rl_zoo3") is None, reason="rl_zoo3 is not installed")
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_settings_are_what_rl_zoo3_hands_to_the_environment_and_the_algorithm(algo):
+    algorithm = ALGORITHMS[algo]
+    for env in WORLDS:
+        entry = rl_zoo3_plugin.settings(algo, env)
+        assert yaml.safe_load(yaml.safe_dump(plain(entry))) == plain(entry)
+        assert entry.pop("n_timesteps") > 0 and entry.pop("n_envs") > 0
+        assert entry.pop("policy", None) == algorithm.policy or env == "sb3_fair/AllelopathicHarvest-v0"
+        given = entry.pop("env_kwargs")
+        assert algorithm.vector or len(given["scalarise"]) == len(given["objectives"])
+        assert entry.keys() <= algorithm.settings.keys()
+
+
+def test_what_is_given_goes_before_what_the_zoo_has():
+    entry = rl_zoo3_plugin.settings("f_ppo", LENDING, {"episode_length": 20})
+    assert entry["env_kwargs"] == {"objectives": ["R"], "episode_length": 20, "detail": True, "scalarise": [1.0]}
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rl_zoo3", None)
+    with pytest.raises(ImportError, match=r'pip install "sb3-fair\[rl-zoo3\]"'):
+        rl_zoo3_plugin.register()
+
+
+def test_it_says_what_must_come_first(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["rl_zoo3_plugin", "--algo", "pcn"])
+    with pytest.raises(SystemExit, match="train or enjoy must come first, then options of rl_zoo3, got '--algo'"):
+        rl_zoo3_plugin.main()
+
+
+def run(folder, *command):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ran = subprocess.run([sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr
+    return ran.stdout
+
+
+@needs_rl_zoo3
+@pytest.mark.slow
+def test_pcn_trains_in_rl_zoo3_and_is_enjoyed_with_its_best_command(tmp_path):
+    plugin = ("-m", "sb3_fair.zoo.rl_zoo3_plugin")
+    learn = f"-n 2000 -f logs --seed 1 --num-threads 1 --device cpu {SMALL_TEAM} objectives:['R','SP']"
+    settings = "-params n_fill_episodes:4 n_updates:2"
+    run(tmp_path, *plugin, "train", "--algo", "pcn", "--env", HIRING, *learn.split(), *settings.split())
+    folder = tmp_path / "logs" / "pcn" / "sb3_fair-JobHiring-Small-v0_1"
+    front = Front.load(folder / "front.json")
+    config = yaml.unsafe_load((folder / "sb3_fair-JobHiring-Small-v0" / "config.yml").read_text())
+    ((name, command),) = config["vec_env_wrapper"][0].items()
+    assert name == "sb3_fair.wrappers.VecDesiredReturn"
+    assert command["desired_return"] == plain(front[0].command.desired_return)
+    assert config["env_kwargs"]["objectives"] == ["R", "SP"] and config["env_kwargs"]["team_size"] == 5
+    look = ("-n", "100", "-f", "logs", "--no-render", "--num-threads", "1", "--device", "cpu")
+    assert "Mean reward" in run(tmp_path, *plugin, "enjoy", "--algo", "pcn", "--env", HIRING, *look)
+
+
+@needs_rl_zoo3
+@pytest.mark.slow
+def test_all_other_algorithms_train_and_are_enjoyed_in_rl_zoo3(tmp_path):
+    learn = "-n 200 -f logs --seed 1 --num-threads 1 --device cpu --eval-freq 200 --eval-episodes 1"
+    look = "-n 60 -f logs --no-render --num-threads 1 --device cpu"
+    commands = [
+        command
+        for algo, options in RUNS.items()
+        for command in (
+            f"train --algo {algo} {learn} {options}",
+            f"enjoy --algo {algo} {look} --env {options.split()[1]}",
+        )
+    ]
+    code = "import sys\nfrom sb3_fair.zoo.rl_zoo3_plugin import main\n"
+    code += f"for command in {commands}:\n    sys.argv = ['plugin', *command.split()]\n    main()\n"
+    shown = run(tmp_path, "-c", code)
+    assert shown.count("Saving to") == len(RUNS)
+    assert shown.count("Mean reward: ") >= len(RUNS)
+    assert {path.parent.name for path in tmp_path.glob("logs/*/*_1")} == set(RUNS)
+    for algo in RUNS:
+        assert list(tmp_path.glob(f"logs/{algo}/*_1/best_model.zip"))
+
+
+@needs_rl_zoo3
+@pytest.mark.slow
+def test_environments_are_told_the_policys_probabilities_in_training_and_in_evaluations(tmp_path):
+    code = """
+import sys
+import rl_zoo3.train
+from sb3_fair.wrappers import FairMDP
+from sb3_fair.zoo import rl_zoo3_plugin
+
+step, told = FairMDP.step, set()
+
+def listen(self, action):
+    told.add(getattr(action, "probabilities", None) is not None)
+    return step(self, action)
+
+FairMDP.step = listen
+rl_zoo3_plugin.register()
+rl_zoo3.train.train()
+print("told:", told)
+"""
+    options = f"--algo ppo --env {HIRING} -n 64 -f logs --eval-freq 32 --eval-episodes 1 {SMALL_TEAM}"
+    assert "told: {True}" in run(tmp_path, "-c", code, *options.split(), "-params", *ROLLOUTS.split())
