@@ -347,7 +347,7 @@ def hiring(
     from sb3_fair.zoo.studies.hiring import study
 
     _threads(1)
-    wishes = {"n_timesteps": n_timesteps, "n_eval_episodes": n_eval_episodes}
+    wishes: dict[str, Any] = {"n_timesteps": n_timesteps, "n_eval_episodes": n_eval_episodes}
     with on_cluster(cluster, scheduler):
         study(env, range(seeds), n_jobs=jobs, log_dir=log_dir, **wishes)
 

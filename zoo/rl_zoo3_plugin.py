@@ -49,7 +49,7 @@ def register() -> None:
     for name, algorithm in ALGORITHMS.items():
         rl_zoo3.ALGOS.setdefault(name, algorithm.cls)
     rl_zoo3.ALGOS["tabular_fair_qcm"] = DevicelessFairQCM
-    rl_zoo3.train.ExperimentManager = experiment_manager()  # type: ignore[misc, unused-ignore]
+    rl_zoo3.train.ExperimentManager = experiment_manager()
 
 
 def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -77,6 +77,8 @@ def experiment_manager() -> Any:
 
     class FairExperimentManager(ExperimentManager):
         """Our settings where no file is given; action probabilities for the environments; a command for PCN."""
+
+        env_kwargs: dict[str, Any]
 
         def __init__(self, *args: Any, config: str | None = None, **kwargs: Any) -> None:
             super().__init__(*args, config=config, **kwargs)

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -39,7 +39,7 @@ def train_all(
     console = Console()
     if runs:
         console.print(f"{len(runs)} of {len(plans)} runs are there already", style="dim")
-    work = _train_and_send if elsewhere() else _train
+    work: Callable[..., tuple[int, RunFolder | bytes]] = _train_and_send if elsewhere() else _train
     arguments = ((number, plans[number], halted.get(number), log_dir, options) for number in missing)
     for done, (number, trained) in enumerate(in_parallel(work, arguments, n_jobs), start=1):
         runs[number] = trained if isinstance(trained, RunFolder) else _received(trained, plans[number], log_dir)
