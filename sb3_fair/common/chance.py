@@ -13,6 +13,7 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import VecLayer
 
 SUFFIX = " by chance"
+NEEDED = ("group", "action", "feedback", "present")
 
 
 class VecChance(VecLayer):
@@ -43,24 +44,40 @@ class VecChance(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         if self.names:
-            self._steps.append(stack(infos, "individual"))
+            people = stack(infos, "individual")
+            self._steps.append({key: people[key] for key in NEEDED if key in people})
             for copy in np.flatnonzero(dones):
                 infos[copy]["fairness"] = {**infos[copy]["fairness"], **self._levels(int(copy))}
             self._begun[dones] = len(self._steps)
+            self._forget()
         return obs, rewards, dones, infos
+
+    def _forget(self) -> None:
+        """Drops the steps of episodes that are over in all copies."""
+        over = int(self._begun.min())
+        if over:
+            del self._steps[:over]
+            self._begun -= over
 
     def _levels(self, copy: int) -> dict[str, float]:
         people = self._steps[self._begun[copy] :]
+        windows = {name: self._window(name) for name in self.names}
+        longest = max(len(people) if window is None else window for window in windows.values())
+        if np.ndim(people[0]["action"]) == 1:  # every step decides on one
+            people = people[-longest:]
         actions, feedback = _column(people, "action", copy), _column(people, "feedback", copy)
+        labels: dict[str, list[Any]] = {}
         levels = {}
-        for name in self.names:
+        for name, window in windows.items():
             notion, _, attribute = name.partition("@")
-            recent = slice(-self._window(name, notion), None)
+            if attribute not in labels:
+                labels[attribute] = _labels(people, attribute, copy)
+            recent = slice(None if window is None else -window, None)
             compared = self.spec.groups
             levels[name + SUFFIX] = chance_level(
                 notion,
                 actions[recent],
-                _labels(people, attribute, copy)[recent],
+                labels[attribute][recent],
                 feedback=feedback[recent],
                 favourable=self.spec.favourable,
                 compared=compared.get(attribute) if isinstance(compared, Mapping) else compared,
@@ -68,34 +85,39 @@ class VecChance(VecLayer):
             )
         return levels
 
-    def _window(self, name: str, notion: str) -> int:
+    def _window(self, name: str) -> int | None:
+        """The number of latest decisions that a notion looks at; None: all of the episode."""
         history = self.spec.history
         if isinstance(history, Mapping):
-            history = history[name if name in history else notion]
-        return int(history.decisions) if history.forgets else len(self._steps)
+            history = history[name if name in history else name.partition("@")[0]]
+        return int(history.decisions) if history.forgets else None
 
 
 def _column(people: list[dict[str, Any]], key: str, copy: int) -> NDArray[Any]:
     """What was noted of everybody decided on in an episode of one copy; NaN where nothing was."""
     if key not in people[0]:
         return np.full(len(_column(people, "action", copy)), np.nan)
-    return np.concatenate([_present(step[key], step, copy) for step in people])
+    return _present([step[key] for step in people], people, copy)
 
 
-def _present(values: Any, step: dict[str, Any], copy: int) -> NDArray[Any]:
-    """The entries of those who were there in one step."""
-    entry: NDArray[Any] = np.atleast_1d(values[copy])
-    return entry[step["present"][copy]] if "present" in step else entry
+def _present(columns: list[Any], people: list[dict[str, Any]], copy: int) -> NDArray[Any]:
+    """The entries of those who were there, one step after the other."""
+    if np.ndim(columns[0]) == 1:
+        return np.array([column[copy] for column in columns])
+    entries: NDArray[Any] = np.concatenate([column[copy] for column in columns])
+    if "present" not in people[0]:
+        return entries
+    return entries[np.concatenate([step["present"][copy] for step in people])]
 
 
 def _labels(people: list[dict[str, Any]], attribute: str, copy: int) -> list[Any]:
     """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
-    labels: list[Any] = []
-    for step in people:
-        group = step["group"]
-        if not isinstance(group, Mapping):
-            labels.extend(_present(group, step, copy).tolist())
-            continue
-        parts = [_present(group[part], step, copy).tolist() for part in (attribute.split("+") if attribute else group)]
-        labels.extend(zip(*parts, strict=True) if len(parts) > 1 else parts[0])
-    return labels
+    groups = [step["group"] for step in people]
+    if not isinstance(groups[0], Mapping):
+        labels: list[Any] = _present(groups, people, copy).tolist()
+        return labels
+    parts = [
+        _present([group[part] for group in groups], people, copy).tolist()
+        for part in (attribute.split("+") if attribute else groups[0])
+    ]
+    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]

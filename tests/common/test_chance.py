@@ -1,11 +1,13 @@
 """Is the chance level beside a figure that of the very decisions the figure is about?"""
 
+import gymnasium as gym
 import numpy as np
 import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
 from sb3_fair.common.chance import SUFFIX, VecChance
-from sb3_fair.fairness import chance_level
+from sb3_fair.fairness import FullHistory, chance_level
 
 ID = "sb3_fair/JobHiring-Small-v0"
 
@@ -57,8 +59,9 @@ def test_nothing_is_recorded_where_no_group_notion_is_measured():
     assert list(figures) == ["IF"] and venv._steps == []
 
 
-def test_everybody_who_is_there_counts_where_a_step_decides_on_several():
-    venv = VecChance(sb3_fair.make_vec("sb3_fair/LoanAllocation-v0", n_envs=2, audit=("SP", "EO")))
+@pytest.mark.parametrize(("history", "last"), [({}, 500), ({"history": FullHistory()}, None)], ids=["window", "all"])
+def test_everybody_who_is_there_counts_where_a_step_decides_on_several(history, last):
+    venv = VecChance(sb3_fair.make_vec("sb3_fair/LoanAllocation-v0", n_envs=2, audit=("SP", "EO"), **history))
     rng = np.random.default_rng(3)
     venv.seed(0)
     venv.reset()
@@ -68,15 +71,43 @@ def test_everybody_who_is_there_counts_where_a_step_decides_on_several():
         for column, key in ((groups, "group"), (actions, "action"), (feedback, "feedback")):
             column.extend(infos[0]["individual"][key])
     assert dones[0] and 120 < len(actions) < 160
+    recent = slice(None if last is None else -last, None)
     for notion in ("SP", "EO"):
         expected = chance_level(
             notion,
-            actions[-500:],
-            groups[-500:],
-            feedback=[np.nan if known is None else known for known in feedback[-500:]],
+            actions[recent],
+            groups[recent],
+            feedback=[np.nan if known is None else known for known in feedback[recent]],
             n_permutations=50,
         )
         np.testing.assert_equal(infos[0]["fairness"][notion + SUFFIX], expected)
+
+
+def test_single_environments_tell_the_same_as_a_batch():
+    levels = []
+    for venv in (
+        DummyVecEnv([lambda: gym.make("sb3_fair/LoanAllocation-v0", audit=("SP",), window=30)]),
+        sb3_fair.make_vec("sb3_fair/LoanAllocation-v0", audit=("SP",), window=30, monitor=False),
+    ):
+        chance = VecChance(venv)
+        chance.seed(0)
+        chance.reset()
+        dones = [False]
+        while not dones[0]:
+            _, _, dones, infos = chance.step(np.array([1]))
+        levels.append(infos[0]["fairness"]["SP" + SUFFIX])
+    assert levels[0] == levels[1] > 0
+
+
+def test_what_was_seen_is_forgotten_when_all_episodes_over_it_have_ended():
+    """What people look like takes most of the room, and nobody asks for it."""
+    venv = VecChance(sb3_fair.make_vec(ID, n_envs=2, audit=("SP",), episode_length=20, team_size=5))
+    venv.seed(0)
+    venv.reset()
+    for _ in range(100):
+        venv.step(np.array([0, 0]))
+        assert len(venv._steps) <= 20
+    assert all("features" not in step for step in venv._steps)
 
 
 def test_only_the_notions_that_were_asked_for_have_a_level():
