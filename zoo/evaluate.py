@@ -9,8 +9,9 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.chance import SUFFIX, VecChance
-from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.choices import VecChoices
@@ -18,7 +19,7 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
-from sb3_fair.zoo.rules import RuleAgent
+from sb3_fair.zoo.rules import RulePanel
 
 COPIES = 25
 SEED = 10_000
@@ -43,11 +44,11 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
 
 def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
     """The evaluated trade-off of an algorithm that learns one, else the one policy of the model."""
-    venv = evaluation_env(plan)
     seed = plan.seed + SEED
     if plan.algorithm.vector:
-        front = model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed)
+        front = model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
         return [with_chance(policy) for policy in front]
+    venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
     return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed)]
 
 
@@ -58,15 +59,24 @@ def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
 
 
 def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | None = None) -> list[EvaluatedPolicy]:
-    """The environment's rules of thumb on the evaluation episodes."""
-    venv = evaluation_env(plan)
+    """The environment's rules of thumb on the evaluation episodes, all rules in one pass."""
+    rules = tuple(evaluation_env(plan, 1).get_attr("world")[0].rules)
+    if not rules:
+        return []
     seed = plan.seed + SEED if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
+    copies = min(COPIES, episodes)
+    venv = evaluation_env(plan, copies * len(rules))
+    quotas = np.tile(shares(episodes, copies), len(rules))
+    seeds = list(range(seed, seed + copies)) * len(rules)
+    played: list[list[Outcome]] = [[] for _ in rules]
+    for outcome in outcomes(RulePanel(rules, venv, seed), venv, quotas, seeds=seeds):
+        played[outcome.copy // copies].append(outcome)
+    k = len(played[0][0].vector)
+    names = objective_names(venv, k)
     return [
-        with_chance(
-            evaluate_vector(RuleAgent(rule, venv, seed), venv, episodes, name=rule.replace("-", " "), seed=seed)
-        )
-        for rule in venv.get_attr("world")[0].rules
+        with_chance(policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True))
+        for rule, episodes_of_rule in zip(rules, played, strict=True)
     ]
 
 

@@ -167,6 +167,7 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
         yield Job(f"{name}/{label}", play, {"experiment": name, "agent": label, "episodes": episodes})
     settings = {**OURS, **default_settings(find_algorithm("f_ppo"), chosen.env)}
     settings["n_timesteps"] //= 5 if quick else 1
+    settings["n_eval_episodes"] = 100  # plays no part here: another number in the zoo must not redo runs
     _, _, fairness = _parts(settings)
     for seed in seeds:
         for label, learner in chosen.learners.items():
