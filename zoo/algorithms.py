@@ -17,6 +17,7 @@ class Algorithm:
     :param policy: policy by default; None: it takes none
     :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
     :param about: what it is, in a few words
+    :param needs: of an environment, rows of :data:`~sb3_fair.zoo.pairs.NEEDS`
     """
 
     name: str
@@ -25,6 +26,7 @@ class Algorithm:
     vector: bool = False
     policy: str | None = "MlpPolicy"
     tells_chances: bool = False
+    needs: tuple[str, ...] = ()
 
     @property
     def cls(self) -> Any:
@@ -49,16 +51,30 @@ ALGORITHMS = {
             "Pareto Conditioned Networks: the whole trade-off at once",
             vector=True,
             tells_chances=True,
+            needs=("discrete", "groups", "episodes"),
         ),
-        Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", "F-PPO: fair decisions now, groups that converge in the long run"),
-        Algorithm("cpo", "sb3_fair.f_ppo:ConstrainedPPO", "PPO under a limit on short-term disparity"),
-        Algorithm("fair_ppo", "sb3_fair.fair_ppo:FairPPO", "fair-PPO: groups of agents with equal returns"),
+        Algorithm(
+            "f_ppo",
+            "sb3_fair.f_ppo:FPPO",
+            "F-PPO: fair decisions now, groups that converge in the long run",
+            needs=("disparity",),
+        ),
+        Algorithm(
+            "cpo", "sb3_fair.f_ppo:ConstrainedPPO", "PPO under a limit on short-term disparity", needs=("disparity",)
+        ),
+        Algorithm(
+            "fair_ppo",
+            "sb3_fair.fair_ppo:FairPPO",
+            "fair-PPO: groups of agents with equal returns",
+            needs=("individual",),
+        ),
         Algorithm(
             "fair_qcm",
             "sb3_fair.fair_qcm:FairQCM",
             "Deep Q-learning with counterfactual memories: fairness of the whole past",
             policy="MultiInputPolicy",
             tells_chances=True,
+            needs=("discrete", "scheme"),
         ),
         Algorithm(
             "tabular_fair_qcm",
@@ -66,18 +82,20 @@ ALGORITHMS = {
             "FairQCM with a table, for small worlds",
             policy=None,
             tells_chances=True,
+            needs=("discrete", "scheme"),
         ),
         Algorithm(
             "recurrent_dqn",
             "sb3_fair.fair_qcm:RecurrentDQN",
             "Deep Q-learning with a GRU for a memory",
             tells_chances=True,
+            needs=("discrete",),
         ),
         Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
         Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
-        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network"),
+        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network", needs=("discrete",)),
         Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation"),
-        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN", needs=("discrete",)),
         Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy"),
     )
 }

@@ -13,6 +13,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.names import PREFIX, InputError
+from sb3_fair.zoo.pairs import check_pair
 
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 """Notions that every final evaluation measures, besides the objectives."""
@@ -20,6 +21,8 @@ AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 # Settings of a run that stand among those of the algorithm, each with a value of its kind.
 OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
 PLAN_KEYS = (*OURS, "env_kwargs", "weights")
+MARK = "marked"
+"""Under this key, an entry says how its settings were found."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def make_plan(
 
     :param preset: other defaults than the usual ones, e.g. ``"paper"``
     :param conf_file: a YAML file with defaults instead of those of the zoo, as ``sb3-fair tune`` writes them
-    :raises InputError: if a name is unknown or weights and objectives do not match
+    :raises InputError: if a name is unknown, weights and objectives do not match, or the algorithm makes no sense in
+        the environment
     """
     algorithm = find_algorithm(algo)
     env = names.environment(env)
@@ -101,6 +105,7 @@ def make_plan(
         default = {**algorithm.settings, **OURS}[names.choose("hyperparameter", name, [*algorithm.settings, *OURS])]
         if isinstance(value, str) and isinstance(default, int | float) and not re.fullmatch(r"lin_[\d.e-]+", value):
             raise InputError(f"hyperparameter {name!r} must be a number, got {value!r}")
+    check_pair(algorithm, env, settings, {**defaults, **wishes})
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
@@ -138,8 +143,16 @@ def default_settings(
     if entry is None:
         raise InputError(f"conf-file must have an entry for {bare}, got {', '.join(table)}")
     for key in entry:
-        names.choose(f"setting in {algorithm.name}.yml", key, [*PLAN_KEYS, *algorithm.settings])
-    return dict(entry)
+        names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
+    return {key: value for key, value in entry.items() if key != MARK}
+
+
+def mark(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
+    """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
+    their tuning, and where they were noted the scores ``before`` and ``after``; None: they are inherited."""
+    table = _table(algorithm.name, None)
+    found = table.get(env.removeprefix(PREFIX), table["default"]).get(MARK, "inherited")
+    return None if found == "inherited" else dict(found["tuned"])
 
 
 def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:

@@ -24,12 +24,11 @@ from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import measurable
 from sb3_fair.zoo.names import PREFIX
+from sb3_fair.zoo.pairs import LONGEST
 from sb3_fair.zoo.registration import WORLDS
 
 OBJECTIVES = (PERFORMANCE, *NOTIONS)
 EPISODES, SEED = 20, 0
-LONGEST = 2000
-"""Steps of an episode."""
 DEFAULTS = {"emit": "level", "probabilities": "policy"}
 COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
 """Settings that may differ from an ID's own without making its table useless."""

@@ -59,6 +59,8 @@ class World:
     """How an episode ends after :attr:`max_steps`: ``"truncated"`` or ``"terminated"``."""
     clock: bool = False
     """Whether observations show the time."""
+    one_individual: ClassVar[bool] = False
+    """Whether an episode is about one individual alone, whom nobody in it can be compared with."""
     own_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that are the scenario's own although those of measurement have one of the same name."""
     rules: ClassVar[Mapping[str, Rule]] = {}

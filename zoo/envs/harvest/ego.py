@@ -99,6 +99,7 @@ class EgoHarvestWorld(World):
     :raises ValueError: if an argument is not allowed
     """
 
+    one_individual: ClassVar[bool] = True
     rules: ClassVar[Mapping[str, Rule]] = {"stay": _stay, "random": _random, "busy": _busy}
 
     def __init__(
