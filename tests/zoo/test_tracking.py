@@ -5,6 +5,7 @@ import struct
 import subprocess
 import sys
 import time
+from importlib.resources import files
 from pathlib import Path
 
 import gymnasium as gym
@@ -18,7 +19,6 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.zoo import EpisodeCallback, TrackingCallback, tracking
 from sb3_fair.zoo.algorithms import ALGORITHMS
 from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.registration import WORLDS
 from sb3_fair.zoo.train import build_model, train, training_env
 
 ROOT = Path(__file__).parents[2]
@@ -131,11 +131,51 @@ def curves_of(plan, folder):
     return told(folder)[1]
 
 
+ROLLOUTS = {"n_steps": 8, "batch_size": 16, "n_epochs": 1}
+REPLAY = {"learning_starts": 16, "buffer_size": 200, "batch_size": 16}
+TINY = {
+    "ppo": ROLLOUTS,
+    "dqn": REPLAY,
+    "fair_ppo": ROLLOUTS,
+    "f_ppo": {**ROLLOUTS, "massage_start": 0.0},
+    "fair_qcm": REPLAY,
+    "pcn": {"n_fill_episodes": 2, "n_episodes": 2, "n_updates": 1, "updates_per_step": None, "eval_freq": 0.0,
+            "n_eval_episodes": 1, "n_eval_commands": 1, "eval_optimism": [], "buffer_size": 4},
+}  # fmt: skip
+SHORT = {
+    "sb3_fair/JobHiring-Small-v0": {"team_size": 5, "episode_length": 20},
+    "sb3_fair/FraudDetection-v0": {"max_transactions": 20, "num_customers": 50, "num_fraudsters": 5},
+    "sb3_fair/Lending-v0": {"episode_length": 20},
+    "sb3_fair/AttentionAllocation-v0": {"episode_length": 20},
+    "sb3_fair/AttentionAllocation-Discrete-v0": {"episode_length": 20},
+    "sb3_fair/EpidemicControl-v0": {},
+    "sb3_fair/AllelopathicHarvest-v0": {"horizon": 20},
+    "sb3_fair/Doughnut-Small-v0": {},
+    "sb3_fair/LoanAllocation-v0": {},
+    "sb3_fair/HomeVisits-v0": {},
+    "sb3_fair/VaccineDelivery-v0": {},
+}
+"""An ID of every scenario, and what makes its episodes short."""
+ENTRIES = {algo: files("sb3_fair.zoo.hyperparams").joinpath(f"{algo}.yml").read_text() for algo in TINY}
+PAIRS = [(algo, env) for algo in TINY for env in SHORT if f"\n{env}:" in ENTRIES[algo]]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("env", [env for env in WORLDS if env.count("-") == 1 or "Small" in env])
-def test_training_is_tracked_in_every_scenario(env, tmp_path):
-    plan = make_plan("ppo", env, n_timesteps=4, n_envs=2, hyperparams={"n_steps": 2, "batch_size": 4, "n_epochs": 1})
-    assert "time/total_timesteps" in curves_of(plan, tmp_path)
+@pytest.mark.parametrize(("algo", "env"), PAIRS, ids=[f"{algo}-{env.split('/')[1]}" for algo, env in PAIRS])
+def test_every_pair_is_trained_and_tracked(algo, env, tmp_path):
+    game = "Harvest" in env  # one agent of each stands for its group, and has nobody to be compared with in an episode
+    n_envs, fairness = (8, "fair/" if algo == "fair_ppo" else "returns/") if game else (2, "fairness/")
+    settings = {**TINY[algo], "n_eval_episodes": 1}
+    plan = make_plan(
+        algo, env, n_timesteps=100 * n_envs, n_envs=n_envs, audit=(), hyperparams=settings, env_kwargs=SHORT[env]
+    )
+    run = train(plan, log_dir=tmp_path, device="cpu", track=True)
+    _, curves, artifacts = told(run.path)
+    assert {f"returns/{name}" for name in plan.objectives} <= curves.keys()
+    assert any(name.startswith(fairness) for name in curves)
+    assert {"rollout/ep_rew_mean", "time/total_timesteps", "front.path"} <= curves.keys()
+    assert any(name.startswith("train/") for name in curves)
+    assert artifacts["report"] == ["report.html"]
 
 
 def test_tracking_changes_nothing_that_is_learned(quick_plan, tmp_path):
