@@ -13,8 +13,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.evaluate import evaluate_again, measurable
+from sb3_fair.zoo.evaluate import audited, evaluate_again, load_model
 from sb3_fair.zoo.film import film_format, save_film
+from sb3_fair.zoo.layers import single, vectorised
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 
@@ -94,21 +95,15 @@ def enjoy(
     except (ValueError, ImportError) as error:
         raise InputError(str(error)) from error
     plan = Plan.from_config(run.config)
-    model = plan.algorithm.cls.load(run.model, device=device)
+    model = load_model(plan, run.model, device)
     pictures: list[Picture] = []
-    env = _audited(plan)
+    env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
     every = every or max(1, ceil(env.get_wrapper_attr("max_steps") * n_episodes / LONGEST))
-    venv = DummyVecEnv([lambda: Camera(env, pictures.append, every)])
+    venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures.append, every)]))
     played = evaluate_again(plan, model, front[policy], venv, n_episodes, seed)
     save_film(pictures, film, fps)
     venv.close()
     return played
-
-
-def _audited(plan: Plan) -> gym.Env:
-    """The single environment of a plan, with pictures and all audited notions."""
-    audit = [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
-    return gym.make(plan.env, render_mode="rgb_array", disable_env_checker=True, **{**plan.env_kwargs, "audit": audit})
 
 
 def episode_table(policy: EvaluatedPolicy) -> Table:

@@ -2,21 +2,23 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.chance import SUFFIX, VecChance
 from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.rollout import shares
-from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.run_folder import NORMALISER, RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.layers import as_trained, copies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.rules import RulePanel
@@ -28,8 +30,12 @@ SEED = 10_000
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     """Environments with fairness histories of their own, which measure all audited notions and their chance levels."""
-    audit = [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
-    return VecChance(make_vec(plan.env, n_envs=n_envs, monitor=False, **{**plan.env_kwargs, "audit": audit}))
+    return VecChance(copies(plan, n_envs, monitor=False, audit=audited(plan)))
+
+
+def audited(plan: Plan) -> list[str]:
+    """What is measured besides the objectives."""
+    return [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
 
 
 def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
@@ -60,18 +66,19 @@ def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
 
 def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | None = None) -> list[EvaluatedPolicy]:
     """The environment's rules of thumb on the evaluation episodes, all rules in one pass."""
+    plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
     rules = tuple(evaluation_env(plan, 1).get_attr("world")[0].rules)
     if not rules:
         return []
     seed = plan.seed + SEED if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
-    copies = min(COPIES, episodes)
-    venv = evaluation_env(plan, copies * len(rules))
-    quotas = np.tile(shares(episodes, copies), len(rules))
-    seeds = list(range(seed, seed + copies)) * len(rules)
+    size = min(COPIES, episodes)
+    venv = evaluation_env(plan, size * len(rules))
+    quotas = np.tile(shares(episodes, size), len(rules))
+    seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]
     for outcome in outcomes(RulePanel(rules, venv, seed), venv, quotas, seeds=seeds):
-        played[outcome.copy // copies].append(outcome)
+        played[outcome.copy // size].append(outcome)
     k = len(played[0][0].vector)
     names = objective_names(venv, k)
     return [
@@ -89,13 +96,25 @@ def evaluate_run(
     :raises InputError: if there is no such policy
     """
     plan = Plan.from_config(run.config)
-    model = plan.algorithm.cls.load(run.model, device=device)
+    model = load_model(plan, run.model, device)
     venv = evaluation_env(plan)
     front = run.front
     if policy is not None and not 0 <= policy < len(front):
         raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
     chosen: Sequence[EvaluatedPolicy] = front if policy is None else [front[policy]]
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+
+
+def load_model(plan: Plan, path: Path, device: str = "auto") -> Any:
+    """A trained model, with the scale of its observations if ``vecnormalize.pkl`` lies beside it.
+
+    :param path: of the model, a ``.zip``
+    """
+    model = plan.algorithm.cls.load(path, device=device)
+    scale = path.with_name(NORMALISER)
+    if scale.is_file():
+        model._vec_normalize_env = VecNormalize.load(str(scale), copies(plan, 1))
+    return model
 
 
 def evaluate_again(
@@ -133,6 +152,7 @@ def evaluate_model(
     following = with_chances(plan, venv)
     if isinstance(following, VecChoices):
         following.follow(model)
+    following = as_trained(model, following)
     if hasattr(model, "follow"):
         following = model.follow(following)
     return with_chance(

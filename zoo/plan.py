@@ -20,7 +20,9 @@ AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 
 # Settings of a run that stand among those of the algorithm, each with a value of its kind.
 OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
-PLAN_KEYS = (*OURS, "env_kwargs", "weights")
+# Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
+AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
+PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
 MARK = "marked"
 """Under this key, an entry says how its settings were found."""
 
@@ -34,6 +36,10 @@ class Plan:
     :param audit: notions measured in the final evaluation
     :param env_kwargs: keyword arguments of the ID, with ``objectives``
     :param hyperparams: arguments of the algorithm
+    :param normalize: arguments of SB3's VecNormalize around the copies of the environment; None: there is none
+    :param env_wrapper: Gymnasium wrappers around every copy, innermost first: a dotted name, a dict of such a name and
+        arguments, or a list of these; the copies are single environments then, and much slower
+    :param vec_env_wrapper: the same for SB3's wrappers around all copies at once
     """
 
     algo: str
@@ -47,6 +53,9 @@ class Plan:
     audit: tuple[str, ...] = AUDIT
     env_kwargs: dict[str, Any] = field(default_factory=dict)
     hyperparams: dict[str, Any] = field(default_factory=dict)
+    normalize: dict[str, Any] | None = None
+    env_wrapper: Any = None
+    vec_env_wrapper: Any = None
 
     @property
     def algorithm(self) -> Algorithm:
@@ -60,7 +69,7 @@ class Plan:
     def config(self) -> dict[str, Any]:
         """Numbers, strings, lists and dicts, from which :meth:`from_config` rebuilds the plan."""
         config: dict[str, Any] = plain(asdict(self))
-        return config
+        return {key: value for key, value in config.items() if key not in AROUND or value is not None}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Plan":
@@ -102,13 +111,19 @@ def make_plan(
     chosen = tuple(settings["objectives"])
     wishes = dict(hyperparams or {})
     for name, value in wishes.items():
-        default = {**algorithm.settings, **OURS}[names.choose("hyperparameter", name, [*algorithm.settings, *OURS])]
+        known = {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)}
+        default = known[names.choose("hyperparameter", name, known)]
         if isinstance(value, str) and isinstance(default, int | float) and not re.fullmatch(r"lin_[\d.e-]+", value):
             raise InputError(f"hyperparameter {name!r} must be a number, got {value!r}")
-    check_pair(algorithm, env, settings, {**defaults, **wishes})
+    if not any(
+        {**defaults, **wishes}.get(key) for key in ("env_wrapper", "vec_env_wrapper")
+    ):  # which change what it is
+        check_pair(algorithm, env, settings, {**defaults, **wishes})
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
+    if "normalize" in ours:
+        ours["normalize"] = _normalisation(ours["normalize"])
     return Plan(
         algo=algo,
         env=env,
@@ -168,6 +183,14 @@ def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
         raise InputError(f"conf-file must have settings by environment ID, got {str(conf_file)!r}")
     return table
+
+
+def _normalisation(given: Any) -> dict[str, Any] | None:
+    if given is None or isinstance(given, bool):
+        return {} if given else None
+    if not isinstance(given, dict):
+        raise InputError(f"normalize must be true, false or arguments of VecNormalize by name, got {given!r}")
+    return given
 
 
 def _about(objectives: tuple[str, ...], value: Any) -> Any:

@@ -8,17 +8,17 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from stable_baselines3.common.utils import LinearSchedule
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import get_num_threads, nn, set_num_threads
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, thaw
 from sb3_fair.zoo.episode_log import EpisodeCallback
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
+from sb3_fair.zoo.layers import copies, normalising
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.progress import run_logger
@@ -128,6 +128,9 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
         progress_bar=progress,
     )
     model.save(run.model)
+    normaliser = unwrap_vec_normalize(model.get_env())
+    if normaliser is not None:
+        normaliser.save(str(run.normaliser))
     front, rules = Front(tuple(policies_of(plan, model))), evaluate_rules(plan)
     run.save_results(front, rules)
     from_run(run.path)
@@ -156,8 +159,7 @@ def _tracking(run: RunFolder, plan: Plan, run_id: str) -> Any:
 def training_env(plan: Plan) -> VecEnv:
     """The environments a plan trains in, with the scalar reward for algorithms that need one."""
     scalarise: dict[str, Any] = {} if plan.weights is None else {"scalarise": plan.weights}
-    venv = make_vec(plan.env, n_envs=plan.n_envs, seed=plan.seed, **plan.env_kwargs, **scalarise)
-    return with_chances(plan, venv)
+    return normalising(plan, with_chances(plan, copies(plan, plan.n_envs, seed=plan.seed, **scalarise)))
 
 
 def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,10 +189,11 @@ def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     hyperparams = arguments(plan.hyperparams)
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
-        hyperparams["eval_env"] = make_vec(plan.env, n_envs=EVALUATION_COPIES, **plan.env_kwargs)
+        hyperparams["eval_env"] = copies(plan, EVALUATION_COPIES)
     if plan.policy is not None:
         hyperparams |= {"policy": plan.policy, "device": device}
     model = plan.algorithm.cls(env=venv, seed=plan.seed, verbose=0, **hyperparams)
-    if isinstance(venv, VecChoices):
-        venv.follow(model)
+    choices = venv.venv if isinstance(venv, VecNormalize) else venv
+    if isinstance(choices, VecChoices):
+        choices.follow(model)
     return model

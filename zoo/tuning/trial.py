@@ -9,7 +9,7 @@ from optuna import Trial, TrialPruned
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
-from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.plan import AROUND, Plan
 from sb3_fair.zoo.tuning.scores import REFERENCE, Direction, Figures, build, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 
@@ -88,6 +88,7 @@ def settings_of(plan: Plan) -> dict[str, Any]:
         "policy": plan.policy,
         "env_kwargs": plan.env_kwargs,
         "weights": plan.weights,
+        **{key: getattr(plan, key) for key in AROUND},
     }
     entry: dict[str, Any] = plain(
         {

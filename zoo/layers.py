@@ -1,0 +1,103 @@
+"""What stands around the copies of an environment, besides what makes it a fairness MDP?"""
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+
+from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.plan import Plan
+
+Wrap = Callable[[Any], Any]
+
+
+def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
+    """``n_envs`` copies of the plan's environment in the wrappers of the plan.
+
+    :param settings: keyword arguments of the ID besides those of the plan, and in their place
+    :raises InputError: if a wrapper does not exist or is none
+    """
+    settings = {**plan.env_kwargs, **settings}
+    if plan.env_wrapper is None:
+        venv = make_vec(plan.env, n_envs=n_envs, monitor=False, **settings)
+    else:  # Gymnasium's wrappers take single environments
+        venv = DummyVecEnv([lambda: single(plan, **settings) for _ in range(n_envs)])
+    venv = vectorised(plan, venv)
+    if monitor:
+        venv = VecMonitor(venv)
+    if seed is not None:
+        venv.seed(seed)
+    return venv
+
+
+def single(plan: Plan, **settings: Any) -> gym.Env:
+    """One environment in the plan's ``env_wrapper``.
+
+    :param settings: keyword arguments of the ID, and of ``gym.make``
+    """
+    env = gym.make(plan.env, disable_env_checker=True, **settings)
+    for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
+        env = wrap(env)
+    return env
+
+
+def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv`` in the plan's ``vec_env_wrapper``."""
+    for wrap in _wraps("vec_env_wrapper", plan.vec_env_wrapper, VecEnvWrapper):
+        venv = wrap(venv)
+    return venv
+
+
+def _wraps(key: str, setting: Any, base: type) -> Iterator[Wrap]:
+    """Wrappers by dotted name, innermost first: a name, ``{name: arguments}``, or a list of these."""
+    for entry in [] if setting is None else setting if isinstance(setting, list | tuple) else [setting]:
+        named = entry if isinstance(entry, Mapping) else {entry: {}}
+        for name, arguments in named.items():
+            yield _wrap(_found(key, name, base), dict(arguments or {}))
+
+
+def _wrap(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> Wrap:
+    return lambda env: wrapper(env, **arguments)
+
+
+def _found(key: str, name: Any, base: type) -> Callable[..., Any]:
+    module, _, attribute = str(name).rpartition(".")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise InputError(f"{key} must name a {base.__name__}, got {name!r}")
+    return found
+
+
+def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training.
+
+    :raises InputError: if the algorithm has scales of its own, or VecNormalize no such argument
+    """
+    if plan.normalize is None:
+        return venv
+    if plan.algorithm.vector:
+        raise InputError(f"normalize must be left out for {plan.algo}, which has scales of its own (standardise)")
+    allowed = [name for name in signature(VecNormalize.__init__).parameters if name not in ("self", "venv", "training")]
+    for name in plan.normalize:
+        choose("argument of normalize", name, allowed)
+    gamma = plan.hyperparams.get("gamma", plan.algorithm.settings.get("gamma", 0.99))
+    return VecNormalize(venv, **{"gamma": gamma, **plan.normalize})
+
+
+def as_trained(model: Any, venv: VecEnv) -> VecEnv:
+    """``venv`` with observations on the scale that ``model`` learned, which stays as it is, and rewards as they are."""
+    normaliser = getattr(model, "_vec_normalize_env", None)
+    if normaliser is None:
+        return venv
+    frozen: VecNormalize = pickle.loads(pickle.dumps(normaliser))  # as VecNormalize.save and load do
+    frozen.set_venv(venv)
+    frozen.training = frozen.norm_reward = False
+    return frozen
