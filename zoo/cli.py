@@ -250,23 +250,52 @@ def tune(
 
 @app.command()
 def evaluate(
-    run: RunPath,
-    policy: Annotated[int | None, typer.Option(help="Number of a policy in the report.")] = None,
+    context: typer.Context,
+    run: Annotated[Path | None, typer.Option(help="Folder of a run; or --model, --algo and --env.")] = None,
+    policy: Annotated[int | None, typer.Option(help="Number of a policy in the run's report.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A .zip that an algorithm saved; load only what you trust.")
+    ] = None,
+    algo: Annotated[str | None, typer.Option(help="The algorithm that saved --model, as for train.")] = None,
+    env: Annotated[str | None, typer.Option(help="Environment ID for --model: see `sb3-fair envs`.")] = None,
+    audit: Annotated[str | None, typer.Option(help="Notions to measure with --model; by default all.")] = None,
+    env_param: Annotated[
+        list[str] | None, typer.Option("--env-param", "-E", help="key:value for --env. Repeatable.")
+    ] = None,
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
     seed: Seed = 20_000,
     device: Device = "auto",
     num_threads: Threads = 1,
 ) -> None:
-    """Runs the policies of a run, or one of them, on new episodes."""
+    """Runs the policies of a run, or any saved model, on new episodes beside the rules of the environment."""
     from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
+    from sb3_fair.zoo.model_file import evaluate_file
     from sb3_fair.zoo.plan import Plan
-    from sb3_fair.zoo.tables import policy_table, show
+    from sb3_fair.zoo.tables import figure_table, policy_table, show
 
-    folder = _run(run)
+    if model is None:
+        if run is None:
+            raise InputError("--run must be given, or --model with --algo and --env")
+        _only(context, "run", "policy", "n_eval_episodes", "seed", "device", "num_threads")
+        folder = _run(run)
+        _threads(num_threads)
+        policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
+        show(policy_table(policies, evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)))
+        return
+    if algo is None or env is None or run is not None or policy is not None:
+        raise InputError("--model must be given with --algo and --env, and without --run and --policy")
     _threads(num_threads)
-    policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
-    rules = evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)
-    show(policy_table(policies, rules))
+    found = evaluate_file(
+        model,
+        algo,
+        env,
+        env_kwargs=_settings("--env-param", env_param),
+        audit=None if audit is None else names.notions(audit),
+        n_eval_episodes=n_eval_episodes,
+        seed=seed,
+        device=device,
+    )
+    show(figure_table(*found))
 
 
 @app.command()

@@ -1,6 +1,6 @@
 """How good is what was trained, on episodes it has never seen, beside the rules of the environment?"""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,8 +64,16 @@ def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
     return VecChoices(venv) if discrete and not plan.algorithm.tells_chances else venv
 
 
-def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | None = None) -> list[EvaluatedPolicy]:
-    """The environment's rules of thumb on the evaluation episodes, all rules in one pass."""
+def evaluate_rules(
+    plan: Plan,
+    n_eval_episodes: int | None = None,
+    seed: int | None = None,
+    around: Callable[[VecEnv], VecEnv] | None = None,
+) -> list[EvaluatedPolicy]:
+    """The environment's rules of thumb on the evaluation episodes, all rules in one pass.
+
+    :param around: a wrapper that measures more
+    """
     plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
     rules = tuple(evaluation_env(plan, 1).get_attr("world")[0].rules)
     if not rules:
@@ -74,6 +82,7 @@ def evaluate_rules(plan: Plan, n_eval_episodes: int | None = None, seed: int | N
     episodes = n_eval_episodes or plan.n_eval_episodes
     size = min(COPIES, episodes)
     venv = evaluation_env(plan, size * len(rules))
+    venv = venv if around is None else around(venv)
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]

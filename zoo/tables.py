@@ -43,6 +43,32 @@ def policy_table(
     return table
 
 
+def figure_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:
+    """A row for every figure that some policy has: mean and 95 % confidence interval per policy and rule, and for group
+    notions the size that chance gives to the first policy.
+
+    Objectives are returns; the others were measured after an episode's last step, ``mean_`` over all its steps.
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("figure", no_wrap=True)
+    for column in (*policies, *rules):
+        table.add_column(column.name, justify="right", no_wrap=True, style="dim" if column in rules else "")
+    table.add_column("chance", justify="right", no_wrap=True)
+    for measure in measures(Front((*policies, *rules))):
+        if any(len(measure.samples(policy)) for policy in (*policies, *rules)):
+            chance = policies[0].chance.get(measure.name) if measure.final else None
+            label = f"final {measure.name}" if measure.final and measure.optimised else measure.name
+            cells = [_cell(measure, policy, 3) for policy in (*policies, *rules)]
+            table.add_row(label, *cells, "" if chance is None else f"{chance:.3f}")
+    table.add_row("steps", *(f"{policy.length:.0f}" for policy in (*policies, *rules)), "")
+    return table
+
+
+def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:
+    mean, half = measure.mean(policy), measure.half_width(policy)
+    return "" if mean != mean else f"{mean:.{digits}f}" + ("" if half != half else f" ± {half:.{digits}f}")
+
+
 def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[str]) -> list[str]:
     cells = [policy.name]
     for measure in shown:

@@ -33,7 +33,7 @@ class VecMeans(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         fairness = stack(infos, "fairness")
-        values = np.array([fairness[name] for name in self.names], dtype=np.float64)
+        values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(self._sums.shape)
         known = ~np.isnan(values)
         self._sums += np.where(known, values, 0.0)
         self._counts += known

@@ -1,0 +1,78 @@
+"""Is a model from anybody's file measured as it is, in the environment that was named?"""
+
+import numpy as np
+import pytest
+from stable_baselines3 import DQN, PPO
+from stable_baselines3.common.vec_env import VecNormalize
+
+import sb3_fair
+from sb3_fair import PCN, FairQCM
+from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.zoo.model_file import evaluate_file
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.tables import figure_table
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+LENDING = "sb3_fair/Lending-v0"
+ROLLOUTS = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "seed": 0}
+
+
+def cells(table):
+    """Figure -> what stands in its row."""
+    columns = [list(column.cells) for column in table.columns]
+    return {row[0]: row[1:] for row in zip(*columns, strict=True)}
+
+
+def test_a_model_of_sb3_is_measured_in_every_notion_beside_the_rules(tmp_path):
+    model = PPO("MlpPolicy", sb3_fair.make_vec(SMALL, 2, seed=0), **ROLLOUTS).learn(64)
+    model.save(tmp_path / "mine.zip")
+    ((policy,), rules) = evaluate_file(tmp_path / "mine.zip", "ppo", SMALL, n_eval_episodes=3, seed=5)
+    venv = sb3_fair.make_vec(SMALL, 3, objectives=("R",), monitor=False)
+    np.testing.assert_array_equal(policy.returns, evaluate_vector(model, venv, 3, seed=5).returns)
+    assert len(rules) == 6
+    table = cells(figure_table([policy], rules))
+    notions = {"SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "IF", "LIP", "CSC"}
+    assert {"R", "steps"} <= table.keys() <= {"R", "steps", *notions}
+    low, high = policy.ci[0]
+    assert table["R"][0] == f"{policy.mean[0]:.3f} ± {(high - low) / 2:.3f}"
+    assert table["SP"][-1] == f"{policy.chance['SP']:.3f}"
+
+
+def test_disparities_are_told_after_the_last_step_and_on_average(tmp_path):
+    short = {"episode_length": 30}
+    PPO("MlpPolicy", sb3_fair.make_vec(LENDING, 2, seed=0, **short), **ROLLOUTS).save(tmp_path / "bank.zip")
+    found = evaluate_file(tmp_path / "bank.zip", "ppo", LENDING, env_kwargs=short, audit=("SP",), n_eval_episodes=2)
+    table = cells(figure_table(*found))
+    assert {"d_s", "d_l", "mean_d_s", "mean_d_l", "SP"} <= table.keys() and "EO" not in table
+    assert all("±" in cell for cell in table["mean_d_l"][:-1])
+    assert [name for name in found[0][0].final if name.startswith("mean_")] == ["mean_d_s", "mean_d_l"]
+
+
+def test_the_scale_beside_a_model_is_its_own(tmp_path):
+    venv = VecNormalize(sb3_fair.make_vec(SMALL, 2, seed=0))
+    model = PPO("MlpPolicy", venv, **ROLLOUTS).learn(256)
+    model.save(tmp_path / "mine.zip")
+    alone = evaluate_file(tmp_path / "mine.zip", "ppo", SMALL, audit=("IF",), n_eval_episodes=2)[0][0]
+    venv.save(str(tmp_path / "vecnormalize.pkl"))
+    scaled = evaluate_file(tmp_path / "mine.zip", "ppo", SMALL, audit=("IF",), n_eval_episodes=2)[0][0]
+    assert (alone.final["IF"] != scaled.final["IF"]).any()
+
+
+def test_our_own_models_bring_their_memory_and_their_trade_off(tmp_path):
+    doughnuts = "sb3_fair/Doughnut-Small-v0"
+    FairQCM("MultiInputPolicy", sb3_fair.make_vec(doughnuts, 2), learning_starts=10, seed=0).save(tmp_path / "q.zip")
+    ((policy,), _) = evaluate_file(tmp_path / "q.zip", "fair_qcm", doughnuts, n_eval_episodes=2)
+    assert {"spread", "SP"} <= policy.final.keys()
+    short = {"team_size": 5, "episode_length": 20}
+    env = sb3_fair.make_vec(SMALL, 2, objectives=("R", "SP"), **short)
+    PCN("MlpPolicy", env, n_fill_episodes=4, n_updates=1, seed=0).learn(100).save(tmp_path / "pcn.zip")
+    policies, rules = evaluate_file(tmp_path / "pcn.zip", "pcn", SMALL, env_kwargs=short, n_eval_episodes=1)
+    assert policies[0].objectives == ("R", "SP") and len(rules) == 6
+
+
+def test_what_does_not_fit_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"model must be a \.zip that ppo saved"):
+        evaluate_file(tmp_path / "none.zip", "ppo", SMALL)
+    DQN("MlpPolicy", sb3_fair.make_vec(SMALL, 1)).save(tmp_path / "dqn.zip")
+    with pytest.raises(InputError, match="Observation spaces do not match"):
+        evaluate_file(tmp_path / "dqn.zip", "dqn", LENDING)

@@ -1,0 +1,88 @@
+"""How good and how fair is a model from a file, in any environment it fits?"""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.utils import check_for_correct_spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.fairness import NOTIONS
+from sb3_fair.wrappers.vector_reward import PERFORMANCE
+from sb3_fair.zoo import names
+from sb3_fair.zoo.algorithms import find_algorithm
+from sb3_fair.zoo.evaluate import COPIES, SEED, evaluate_model, evaluate_rules, evaluation_env, load_model, policies_of
+from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.tuning.means import VecMeans
+
+DISPARITIES = ("d_s", "d_l")
+"""Short- and long-term disparity: after the last step, and on average over all steps."""
+
+
+def evaluate_file(
+    path: str | Path,
+    algo: str,
+    env: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    audit: Sequence[str] | None = None,
+    n_eval_episodes: int = 20,
+    seed: int = 10_000,
+    device: str = "auto",
+) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy]]:
+    """A model on fresh episodes, and the rules of the environment on the same ones.
+
+    ``vecnormalize.pkl`` beside the model is taken for the scale of its observations.
+
+    :param path: a ``.zip`` that SB3, sb3-contrib or one of our algorithms saved; load only what you trust
+    :param algo: the algorithm that saved it
+    :param env: ID of the environment
+    :param env_kwargs: its keyword arguments, such as the memory that the model knows
+    :param audit: notions to measure; None: all that the environment can have
+    :param seed: of the first copy of the environment
+    :return: the policies of the model, several if it has learned a trade-off, and the rules
+    :raises InputError: if there is no such model, or its observations or actions are not those of the environment
+    """
+    path = Path(path)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}")
+    algorithm = find_algorithm(algo)
+    settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
+    plan = Plan(
+        algo=algo,
+        env=names.environment(env),
+        seed=seed - SEED,
+        n_timesteps=0,
+        n_envs=1,
+        policy=algorithm.policy,
+        n_eval_episodes=n_eval_episodes,
+        audit=tuple(NOTIONS if audit is None else audit),
+        env_kwargs=settings,
+    )
+    with input_errors():
+        model = load_model(plan, path, device)
+        if algorithm.vector:
+            settings["objectives"] = list(model.objective_names)
+            return policies_of(plan, model), evaluate_rules(plan)
+        venv = evaluation_env(plan, min(COPIES, n_eval_episodes))
+        check_for_correct_spaces(_shown(model, venv), model.observation_space, model.action_space)
+    averaged = partial(VecMeans, names=_disparities(venv))
+    policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
+    return [policy], evaluate_rules(plan, around=averaged)
+
+
+def _shown(model: Any, venv: VecEnv) -> VecEnv:
+    """``venv`` with what the model itself adds to observations."""
+    return model.follow(venv) if hasattr(model, "memory") else venv
+
+
+def _disparities(venv: VecEnv) -> list[str]:
+    """The disparities that every step publishes."""
+    venv.reset()
+    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    return [name for name in DISPARITIES if name in infos[0]["fairness"]]
