@@ -360,6 +360,27 @@ def speed(
     speed(json, quick=quick)
 
 
+@benchmark.command("all")
+def overview(
+    algo: Annotated[
+        list[str] | None, typer.Option(help="ppo, dqn, pcn, f_ppo, fair_ppo or fair_qcm; repeatable. All by default.")
+    ] = None,
+    env: Annotated[
+        list[str] | None, typer.Option(help="Environment ID; repeatable. One per scenario by default.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per pair.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Two seeds, a hundredth of the steps, a fifth of the episodes.")] = False,
+    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    log_dir: LogDir = Path("logs/all"),
+) -> None:
+    """Trains the algorithms in the scenarios with the settings of the zoo; goes on where it was interrupted."""
+    from sb3_fair.zoo.studies.overview import ALGORITHMS, SCENARIOS, study
+
+    algos = [names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS]
+    envs = [names.environment(name) for name in env or SCENARIOS]
+    study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+
+
 @benchmark.command()
 def hiring(
     env: Annotated[str, typer.Option(help="A hiring environment.")] = "sb3_fair/JobHiring-v0",

@@ -1,0 +1,68 @@
+"""Does the overview train what makes sense, once, and tell how sure its figures are?"""
+
+import json
+
+import numpy as np
+import pytest
+
+from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.studies import overview
+
+DOUGHNUTS, VACCINES = "sb3_fair/Doughnut-Small-v0", "sb3_fair/VaccineDelivery-v0"
+
+
+def test_every_scenario_has_the_algorithms_that_make_sense_there():
+    found = {env: overview.sensible(overview.ALGORITHMS, env) for env in overview.SCENARIOS}
+    assert found["sb3_fair/AttentionAllocation-v0"] == ["ppo", "f_ppo"]
+    assert found["sb3_fair/AllelopathicHarvest-v0"] == ["ppo", "dqn", "fair_ppo"]
+    assert found["sb3_fair/LoanAllocation-v0"] == ["ppo", "dqn", "pcn", "fair_qcm"]
+    assert sum(map(len, found.values())) == 44
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Runs of 60 steps and two episodes; counts them."""
+    done = []
+    run = overview.run
+
+    def counted(config):
+        done.append((config["algo"], config["seed"]))
+        return run(config)
+
+    def plan(algo, env, quick):
+        settings = {
+            "n_eval_episodes": 2,
+            **({"n_steps": 20, "batch_size": 40} if algo == "ppo" else {"learning_starts": 9}),
+        }
+        return make_plan(algo, env, n_timesteps=60, n_envs=2, hyperparams=settings)
+
+    monkeypatch.setattr(overview, "run", counted)
+    monkeypatch.setattr(overview, "_plan", plan)
+    return done
+
+
+def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_path, capsys):
+    for _ in range(2):
+        found = overview.study(["ppo", "dqn"], [DOUGHNUTS, VACCINES], seeds=2, n_jobs=1, log_dir=tmp_path)
+    assert sorted(tiny) == sorted([(algo, seed) for algo in ("ppo", "dqn") for seed in (0, 1)] * 2)
+    assert json.loads((tmp_path / "study.json").read_text()) == found
+    runs = [json.loads((tmp_path / f"Doughnut-Small-v0/ppo/{seed}.json").read_text())["result"] for seed in (0, 1)]
+    mean, low, high = found[DOUGHNUTS]["ppo"]["R"]
+    assert mean == pytest.approx(np.mean([figures["R"] for figures in runs]))
+    assert low <= mean <= high
+    assert {"oracle", "random all"} < found[DOUGHNUTS].keys()
+    shown = capsys.readouterr().out
+    assert "inherited" in shown and VACCINES in shown
+
+
+def test_a_trade_off_stands_there_with_its_best_performer():
+    settings = {"n_fill_episodes": 2, "n_updates": 1, "eval_freq": 0.0, "n_eval_episodes": 2, "updates_per_step": None}
+    plan = make_plan("pcn", DOUGHNUTS, n_timesteps=60, n_envs=2, hyperparams=settings)
+    figures = overview.run(plan.config)
+    assert {"R", "SP"} <= figures.keys() <= set(overview.SHOWN)
+
+
+def test_quick_plans_are_short_but_hold_whole_episodes():
+    assert overview._plan("ppo", DOUGHNUTS, quick=True).n_timesteps == 1_000
+    plan = overview._plan("pcn", "sb3_fair/Lending-v0", quick=True)
+    assert plan.n_timesteps == 2 * 10 * 2_000 and plan.n_eval_episodes == 2
