@@ -12,9 +12,9 @@ from sb3_fair.zoo.registration import WORLDS
 
 
 def environment_table() -> Table:
-    """Every ID with its spaces, the groups it compares, and the notions it measures unless told otherwise."""
+    """Every ID with its spaces, the groups it compares, the notions that it measures by default, and its source."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("environment", "observation", "actions", "groups", "notions"):
+    for column in ("environment", "observation", "actions", "groups", "notions", "source"):
         table.add_column(column, no_wrap=True)
     for env_id in WORLDS:
         venv = make_vec(env_id)
@@ -25,6 +25,7 @@ def environment_table() -> Table:
             _space(venv.action_space),
             ", ".join(map(str, spec.group_names or ())),
             " ".join(spec.notions),
+            venv.get_attr("source")[0],
         )
         venv.close()
     table.add_section()

@@ -12,7 +12,8 @@ from sb3_fair.report.content import Measure, measures
 
 def show(table: Table) -> None:
     """Prints the table with every cell whole, however narrow the terminal or pipe is."""
-    Console(width=max(Console().width, 200)).print(table)
+    console = Console(width=10_000)
+    Console(width=max(Console().width, 200, console.measure(table).maximum)).print(table)
 
 
 def policy_table(

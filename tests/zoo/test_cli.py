@@ -11,6 +11,7 @@ import pytest
 
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import benchmark, cli
+from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.registration import WORLDS
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -94,13 +95,14 @@ def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
         command("envs")
 
 
-def test_envs_lists_every_environment_with_spaces_groups_and_notions(command):
+def test_envs_lists_every_environment_with_spaces_groups_notions_and_source(command):
     code, out, _ = command("envs")
     rows = [line.split() for line in out.splitlines()]
     assert code == 0
     assert {row[0] for row in rows if row} >= set(WORLDS)
     small = next(row for row in rows if row and row[0] == SMALL)
-    assert small[1:] == ["23", "2", "man,", "woman", "SP", "EO"]
+    assert small[1:] == ["23", "2", "man,", "woman", "SP", "EO", *["Cimpean", "et", "al.,", "FAReL;", "STATBEL"]]
+    assert all(make_vec(env).get_attr("source")[0] for env in WORLDS)
 
 
 @pytest.fixture(scope="module")

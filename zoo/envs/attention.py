@@ -188,6 +188,7 @@ class AttentionWorld(World):
     """
 
     own_settings = ("window",)
+    source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {"cover": _cover, "rotate": _rotate, "greedy": _greedy, "random": _random}
     """Of the action mode ``"allocation"``; with other actions there are none."""
 

@@ -106,6 +106,7 @@ class DoughnutWorld(AllocationWorld):
     """
 
     default_memory = "full"
+    source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "random-all": random_all,

@@ -186,6 +186,7 @@ class EpidemicWorld(World):
     """
 
     own_settings = ("window",)
+    source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,
         "nobody": _nobody,

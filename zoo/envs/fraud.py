@@ -82,6 +82,7 @@ class FraudWorld(World):
     :param config: fields of :class:`~sb3_fair.zoo.envs.fraud_settings.FraudConfig`
     """
 
+    source = "Cimpean et al., FAReL; MultiMAuS"
     rules: ClassVar[Mapping[str, Rule]] = RULES
 
     def __init__(

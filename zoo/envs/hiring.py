@@ -93,6 +93,7 @@ class HiringWorld(World):
     :param config: fields of :class:`~sb3_fair.zoo.envs.hiring_applicants.HiringConfig`
     """
 
+    source = "Cimpean et al., FAReL; STATBEL"
     rules: ClassVar[Mapping[str, Rule]] = {
         "hire-all": _hire_all,
         "reject-all": _reject_all,

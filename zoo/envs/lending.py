@@ -127,6 +127,7 @@ class LendingWorld(World):
     """
 
     own_settings = ("window",)
+    source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "never": _never,
         "always": _always,

@@ -141,6 +141,7 @@ class LoanAllocationWorld(AllocationWorld):
     """
 
     default_memory = "difference"
+    source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "random-applicants": random_present,

@@ -106,6 +106,7 @@ class VaccineDeliveryWorld(AllocationWorld):
     :param config: fields of :class:`VaccinesConfig`
     """
 
+    source = "after Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "take-turns": _take_turns,

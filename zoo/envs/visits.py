@@ -76,6 +76,7 @@ class HomeVisitsWorld(AllocationWorld):
     :param config: fields of :class:`VisitsConfig`
     """
 
+    source = "this package"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "random-all": random_all,

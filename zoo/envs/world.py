@@ -61,6 +61,8 @@ class World:
     """Whether observations show the time."""
     one_individual: ClassVar[bool] = False
     """Whether an episode is about one individual alone, whom nobody in it can be compared with."""
+    source: ClassVar[str] = ""
+    """Where the scenario comes from, in a few words."""
     own_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that are the scenario's own although those of measurement have one of the same name."""
     rules: ClassVar[Mapping[str, Rule]] = {}
