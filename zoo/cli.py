@@ -370,15 +370,19 @@ def overview(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per pair.")] = 5,
     quick: Annotated[bool, typer.Option(help="Two seeds, a hundredth of the steps, a fifth of the episodes.")] = False,
-    jobs: Annotated[int, typer.Option(help="Processes; -1: one per core.")] = -1,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
     log_dir: LogDir = Path("logs/all"),
 ) -> None:
     """Trains the algorithms in the scenarios with the settings of the zoo; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.overview import ALGORITHMS, SCENARIOS, study
 
     algos = [names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS]
     envs = [names.environment(name) for name in env or SCENARIOS]
-    study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+    with on_cluster(cluster, scheduler):
+        study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 @benchmark.command()
