@@ -14,7 +14,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import sb3_fair
 from sb3_fair.f_ppo import FPPO
-from sb3_fair.f_ppo.long_run import LongRunCredit, groups_of
+from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.fairness import FairnessSpec
 
 SETTINGS = {"n_steps": 60, "batch_size": 60, "n_epochs": 4, "learning_rate": 0.01, "device": "cpu"}
@@ -23,7 +23,7 @@ REPORTED = {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
 
 def infos_of(before, after, truncated):
     return [
-        {"detail": {"groups_before": b, "groups": a}, "TimeLimit.truncated": bool(t)}
+        {"detail": {"outlook_before": b, "outlook": a}, "TimeLimit.truncated": bool(t)}
         for b, a, t in zip(before, after, truncated, strict=True)
     ]
 
@@ -45,11 +45,6 @@ def test_credit_is_the_fall_and_what_the_critic_says_of_the_groups(seed, n, leng
         goes_on = truncated[step, copy] or not dones[step, copy]
         fall = d_l[step, copy] - d_l_next[step, copy]
         assert_allclose(credit[step, copy], fall + gamma * following * goes_on - value, atol=1e-9)
-
-
-def test_what_was_to_be_expected_stands_for_what_came():
-    detail = {"groups_before": [0.0], "groups": [5.0], "groups_expected": [2.0]}
-    assert_array_equal(groups_of([{"detail": detail}])[1], [[2.0]])
 
 
 def test_uplift_counts_gains_of_those_behind_and_no_others():
@@ -123,7 +118,7 @@ class Bridge(gym.Env):
         fairness = {"d_s": 1.0, "d_s_prev": 1.0, "d_l": d_l, "d_l_next": self.distance}
         info = {"fairness": fairness}
         if self.detail:
-            info["detail"] = {"groups_before": groups, "groups": self._groups(), "behind": self.behind}
+            info["detail"] = {"outlook_before": groups, "outlook": self._groups(), "behind": self.behind}
         return np.zeros(1, np.float32), 0.0, False, self.t == 6, info
 
 
@@ -174,7 +169,7 @@ def test_learning_goes_on_when_the_credit_is_switched_off():
 @pytest.mark.parametrize(
     ("env", "credit", "missing"),
     [
-        (lambda: Bridge(detail=False), "return", "groups_before"),
+        (lambda: Bridge(detail=False), "return", "outlook_before"),
         (lambda: sb3_fair.make_vec("sb3_fair/AttentionAllocation-v0", 1, seed=0, detail=True), "uplift", "behind"),
     ],
     ids=["bridge", "attention"],

@@ -364,11 +364,9 @@ def test_the_ids_have_their_settings():
 def test_the_hidden_rates_are_shown_on_request():
     world = started(3, detail=True)
     record = world.step(np.array([0, 5, 209]))[4]
-    rates, groups = record["fairness"]["rates"], record["detail"]["groups"]
-    assert groups.shape == (3, 5, 2)
-    assert_allclose(np.expm1(groups[:, :, 0]), rates)
-    assert_allclose(groups[:, :, 1].max(axis=1), record["fairness"]["d_l_rates"])
-    assert_allclose(groups[0, :, 1], np.abs(rates[0] / rates[0].sum() - 1 / 5))
+    outlook = record["detail"]["outlook"]
+    assert_allclose(np.expm1(outlook[:, :5]), record["fairness"]["rates"])
+    assert_allclose(outlook[:, 5], record["fairness"]["d_l_rates"])
 
 
 def test_the_picture_shows_the_step():

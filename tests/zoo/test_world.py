@@ -394,7 +394,7 @@ def test_the_single_face_does_not_show_what_moves_a_world():
 
 
 @pytest.mark.parametrize("env_id", ["Lending-v0", "AttentionAllocation-Discrete-v0", "EpidemicControl-v0"])
-def test_detail_shows_the_groups_before_and_after_a_step(env_id):
+def test_detail_shows_the_outlook_before_and_after_a_step(env_id):
     venv = sb3_fair.make_vec(f"sb3_fair/{env_id}", 3, seed=0, detail=True, episode_length=4, monitor=False)
     venv.action_space.seed(0)
     venv.reset()
@@ -403,5 +403,5 @@ def test_detail_shows_the_groups_before_and_after_a_step(env_id):
         _, _, _, infos = venv.step(np.array([venv.action_space.sample() for _ in range(3)]))
         detail = stack(infos, "detail")
         if step % 4:  # the first step of an episode begins anew
-            assert_array_equal(detail["groups_before"], after)
-        after = detail["groups"]
+            assert_array_equal(detail["outlook_before"], after)
+        after = detail["outlook"]

@@ -154,11 +154,8 @@ def _random(world: "AttentionWorld") -> Array:
     return np.tile(np.array(ways) / locations**units, (world.n_worlds, 1))
 
 
-def _described(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    """By what a line can tell the future of the locations (n, K, 2)."""
-    total = rates.sum(axis=-1, keepdims=True)
-    shares = rates / np.where(total > 0, total, 1)
-    return np.stack((np.log1p(rates), np.where(total > 0, np.abs(shares - 1 / rates.shape[-1]), 0)), axis=-1)
+def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.hstack((np.log1p(rates), disparity(rates)[:, None]))
 
 
 class AttentionWorld(World):
@@ -181,9 +178,9 @@ class AttentionWorld(World):
     their action is the number of units, feedback the number of incidents.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups_before`` and ``groups`` (n, K, 2), before and after the
-        step: log(1 + rate) of the locations, as rates of neglected ones grow without bound, and the distance of their
-        shares in the rates from 1 / K
+    :param detail: whether records have ``detail``: ``outlook_before`` and ``outlook`` (K + 1,), by what a line can tell
+        the future before and after the step: log(1 + rate) of the locations, as rates of neglected ones grow without
+        bound, and the long-term disparity of the rates
     :param config: fields of :class:`AttentionConfig`
     """
 
@@ -287,7 +284,7 @@ class AttentionWorld(World):
             "fairness": figures,
         }
         if self.detail:
-            record["detail"] = {"groups_before": _described(rates), "groups": _described(self.rates)}
+            record["detail"] = {"outlook_before": _outlook(rates), "outlook": _outlook(self.rates)}
         over = np.zeros(self.n_worlds, dtype=bool)
         truncated = over if self.max_steps is None else self.time >= self.max_steps
         return self.history.reshape(self.n_worlds, -1).copy(), reward, over, truncated, record

@@ -180,8 +180,8 @@ class EpidemicWorld(World):
     of the one who was vaccinated.
 
     :param n_worlds: number of copies
-    :param detail: whether records have ``detail``: ``groups_before`` and ``groups`` (communities, 3), the numbers
-        of susceptible, infected and recovered before and after the step
+    :param detail: whether records have ``detail``: ``outlook_before`` and ``groups`` = ``outlook`` (communities, 3),
+        the numbers of susceptible, infected and recovered before and after the step
     :param config: fields of :class:`EpidemicConfig`
     """
 
@@ -295,7 +295,7 @@ class EpidemicWorld(World):
             "fairness": self._figures(actions, (given & before).any(axis=1), caught, states),
         }
         if self.detail:
-            record["detail"] = {"groups_before": states_before, "groups": states}
+            record["detail"] = {"outlook_before": states_before, "groups": states, "outlook": states}
         reward = 1 - states[..., INFECTED].sum(axis=1) / self.nodes
         terminated = np.zeros(self.n_worlds, dtype=bool)
         return self._observation(), reward, terminated, self.time >= self.max_steps, record

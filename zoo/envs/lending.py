@@ -119,10 +119,11 @@ class LendingWorld(World):
 
     :param n_worlds: number of copies
     :param group: what group notions compare: ``"group"`` is all there is
-    :param detail: whether records have ``detail``: ``groups_before`` and ``groups``, the distributions (G, M) before
-        and after the step; with ``long_term_source="expected"`` also ``groups_expected``, as they were to be expected
-        after it; ``behind``, whether the mean score of the applicant's group was below that of all groups;
-        ``would_repay`` of the applicant; and ``tpr`` (G,) with true outcomes
+    :param detail: whether records have ``detail``: ``groups``, the distributions (G, M) after the step;
+        ``outlook_before`` and ``outlook`` (G, M - 1), by what a line can tell the groups' future: the share above each
+        score but the highest, with ``long_term_source="expected"`` as it was to be expected after the step, and then
+        ``reward_expected`` too; ``behind``, whether the mean score of the applicant's group was below that of all
+        groups; ``would_repay`` of the applicant; and ``tpr`` (G,) with true outcomes
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
@@ -196,7 +197,7 @@ class LendingWorld(World):
     @property
     def distributions(self) -> NDArray[np.float64]:
         """Of the scores in each group (n, G, M)."""
-        return _masses(self._below)
+        return np.ascontiguousarray(np.moveaxis(np.diff(self._below, axis=1), -1, 0))
 
     def massage(self) -> Record:
         granted, repaying = self._known(self._window.counts)
@@ -238,10 +239,10 @@ class LendingWorld(World):
         d_s, d_s_prev = self.measures.gap(known[0].T, known[1].T), self._d_s
         true = d_s if self.config.oracle_outcomes else self.measures.gap(counts[GRANTED].T, counts[REPAYING].T)
         before = self._w1, self._window_w1
-        groups_before = self.distributions if self.detail else None
-        expected = groups_expected = None
+        below_before = self._below.copy() if self.detail else None
+        expected = after = None
         if self.config.long_term_source == "expected":
-            expected, groups_expected = self._expected(code, now.estimate)
+            expected, after = self._expected(code, now.estimate)
         self._move(self._below, code)
         self._d_s, self._w1 = d_s, _widest(self._below[:, 1:-1])
         self.tapes.advance()
@@ -272,16 +273,18 @@ class LendingWorld(World):
                 "feedback": self._feedback(now.repays, actions),
             },
         }
-        if groups_before is not None:
+        if below_before is not None:
+            outlook = _above(below_before)
             record["detail"] = {
-                "groups_before": groups_before,
                 "groups": self.distributions,
-                "behind": _behind(groups_before)[self._rows, now.group],
+                "outlook_before": outlook,
+                "outlook": _above(self._below if after is None else after),
+                "behind": _behind(outlook)[self._rows, now.group],
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
             }
-            if groups_expected is not None:
-                record["detail"]["groups_expected"] = groups_expected
+            if after is not None:
+                record["detail"]["reward_expected"] = self._expected_pay(code, now.estimate)
         terminated = self.cash < self.config.loan_amount
         over = np.zeros(self.n_worlds, dtype=bool) if self.max_steps is None else self._steps >= self.max_steps
         return obs, reward, terminated, over & ~terminated, record
@@ -312,12 +315,17 @@ class LendingWorld(World):
         edges[edge] += self._direction.take(code) * share
 
     def _expected(self, code: Array, estimate: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """W1 (n,) and distributions (n, G, M) that the decisions lead to on average."""
+        """W1 (n,) and distribution functions (G, M + 1, n) that the decisions lead to on average."""
         default, repaid = self._below.copy(), self._below.copy()
         self._move(default, code & ~2)
         self._move(repaid, code | 2)
         w1 = (1 - estimate) * _widest(default[:, 1:-1]) + estimate * _widest(repaid[:, 1:-1])
-        return w1, _masses((1 - estimate) * default + estimate * repaid)
+        return w1, (1 - estimate) * default + estimate * repaid
+
+    def _expected_pay(self, code: Array, estimate: Array) -> NDArray[np.float64]:
+        """Rewards (n,) that the decisions bring on average."""
+        pay: NDArray[np.float64] = (1 - estimate) * self._pay.take(code & ~2) + estimate * self._pay.take(code | 2)
+        return pay
 
     def _arrive(self, rows: Any = _EVERYBODY) -> tuple[Applicants, Array, NDArray[np.float64]]:
         """The next applicants of the copies ``rows`` (k,), their observations, and W1 of the window with them."""
@@ -364,14 +372,14 @@ class LendingWorld(World):
         return picture(self, index)
 
 
-def _masses(below: Array) -> NDArray[np.float64]:
-    """Distributions (n, G, M) from distribution functions (G, M + 1, n)."""
-    return np.ascontiguousarray(np.moveaxis(np.diff(below, axis=1), -1, 0))
+def _above(below: Array) -> NDArray[np.float64]:
+    """Shares above each score but the highest (n, G, M - 1) from distribution functions (G, M + 1, n)."""
+    return np.ascontiguousarray(np.moveaxis(1 - below[:, 1:-1], -1, 0))
 
 
-def _behind(distributions: Array) -> NDArray[np.bool_]:
-    """Groups whose mean score is below the mean of all groups (n, G)."""
-    means = distributions @ np.arange(distributions.shape[-1])
+def _behind(above: Array) -> NDArray[np.bool_]:
+    """Groups whose mean score is below the mean of all groups (n, G), from the shares above each score."""
+    means = above.sum(axis=2)
     below: NDArray[np.bool_] = means < means.mean(axis=1, keepdims=True)
     return below
 
