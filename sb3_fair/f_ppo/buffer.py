@@ -51,8 +51,6 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
             if self.long_run is not None and self.regulariser.get("reg_lambda"):
                 self.credit = self._less_usual(self.long_run.credit(columns.d_l, columns.d_l_next))
             self.advantages = self._regularised(self.advantages, ..., self.credit)
-            if self.credit is not None and self.long_run is not None and self.long_run.rewards is not None:
-                self.advantages = self.advantages + self.long_run.utility().astype(np.float32)
 
     def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.baseline is None:

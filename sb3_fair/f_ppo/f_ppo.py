@@ -109,8 +109,6 @@ class FPPO(PPO):
         ``"uplift"``: of that only gains for members of a group that is behind. For the latter two the environment must
         be made with ``detail=True``
     :param reg_gamma: discount factor of that
-    :param reg_utility: with the latter two, whether actions are also credited with what they do to the rewards to come
-        through the groups, which is beyond the horizon of ``gamma``
     :param massage_start: share of the training before which the filter stays shut, so that the policy has learned what
         it is indifferent about
     :param massage_credit: what PPO learns from where the filter replaced an action: ``"executed"``: the fairer action,
@@ -165,7 +163,6 @@ class FPPO(PPO):
         measures: Measures | None = None,
         reg_credit: Literal["step", "return", "uplift"] = "step",
         reg_gamma: float = 0.9995,
-        reg_utility: bool = False,
         massage_start: float = 0.0,
         massage_credit: Literal["executed", "sampled"] = "executed",
     ) -> None:
@@ -213,7 +210,6 @@ class FPPO(PPO):
         self.omega = omega
         self.reg_credit = reg_credit
         self.reg_gamma = reg_gamma
-        self.reg_utility = reg_utility
         self.massage_start = massage_start
         self.massage_credit = massage_credit
         self.long_run: LongRunCredit | None = None
@@ -266,7 +262,7 @@ class FPPO(PPO):
         super()._setup_model()
         uplift = self.reg_credit == "uplift"
         if self.reg_credit != "step" and self.long_run is None:  # a loaded one goes on
-            self.long_run = LongRunCredit(self.reg_gamma, uplift, self.reg_utility)
+            self.long_run = LongRunCredit(self.reg_gamma, uplift)
         self.rollout_buffer.long_run = self.long_run
         if uplift:
             self.baseline = ExtraCritic(
@@ -283,8 +279,6 @@ class FPPO(PPO):
         one_of("massage_credit", self.massage_credit, ("executed", "sampled"))
         if self.reg_credit != "step" and self.scaling == "minmax":
             raise ValueError(f"scaling must be 'none' or 'std' with reg_credit={self.reg_credit!r}, got 'minmax'")
-        if self.reg_utility and self.reg_credit == "step":
-            raise ValueError("reg_utility must be False with reg_credit='step', which sees no further than the step")
         for name in ("reg_gamma", "massage_start"):
             if not 0 <= number(name, getattr(self, name)) <= 1:
                 raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)!r}")

@@ -10,10 +10,9 @@ from sb3_fair.f_ppo.linear_critic import LinearCritic
 from sb3_fair.wrappers.infos import stack
 
 Array: TypeAlias = NDArray[np.float64]
-BEFORE, AFTER, BEHIND, REWARD = "outlook_before", "outlook", "behind", "reward_expected"
-
-_NEITHER = "reg_credit must be 'step'"
-_ASKED_BY = {REWARD: "reg_utility must be False", BEHIND: "reg_credit must not be 'uplift'"}
+BEFORE, AFTER, BEHIND = "outlook_before", "outlook", "behind"
+NOT_WITHOUT = {BEFORE: "be 'step'", AFTER: "be 'step'", BEHIND: "not be 'uplift'"}
+"""What ``reg_credit`` must be where the environment does not tell these."""
 
 
 class LongRunCredit:
@@ -35,13 +34,11 @@ class LongRunCredit:
 
     :param gamma: discount factor
     :param uplift: whether gaps are to close from below alone
-    :param utility: whether :meth:`utility` will be asked for
     """
 
-    def __init__(self, gamma: float, uplift: bool = False, utility: bool = False) -> None:
+    def __init__(self, gamma: float, uplift: bool = False) -> None:
         self.critic = LinearCritic(gamma)
         self.uplift = uplift
-        self.rewards = LinearCritic(gamma) if utility else None
         self.begin()
 
     def begin(self) -> None:
@@ -50,7 +47,6 @@ class LongRunCredit:
         self.after: list[Array] = []
         self.ended: list[NDArray[np.bool_]] = []
         self.behind: list[NDArray[np.bool_]] = []
-        self.expected: list[Array] = []
 
     def note(self, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> None:
         """A step of all copies, in which episodes ended where ``dones`` (n,); time limits only cut them off."""
@@ -59,8 +55,6 @@ class LongRunCredit:
         )
         self.before.append(before)
         self.after.append(after)
-        if self.rewards is not None:
-            self.expected.append(np.asarray(_detail(infos, REWARD), dtype=np.float64))
         if self.uplift:
             self.behind.append(np.asarray(_detail(infos, BEHIND), dtype=np.bool_))
         cut_off = [infos[copy].get("TimeLimit.truncated", False) for copy in np.flatnonzero(dones).tolist()]
@@ -74,30 +68,15 @@ class LongRunCredit:
         :param d_l: (T, n) long-term disparity before each step
         :param d_l_next: (T, n) after it
         """
+        before, after = np.concatenate(self.before), np.concatenate(self.after)
         fall, ended = d_l - d_l_next, np.stack(self.ended)
-        values, following = self._judged(self.critic, fall)
+        self.critic.fit(before, after, fall.ravel(), ended.ravel())
+        values, following = (self.critic.values(states).reshape(d_l.shape) for states in (before, after))
         if self.uplift:  # by how much the groups' outlook became better in the step, not than was to be expected
             gain = fall + self.critic.gamma * np.where(ended, 0, following - values)
             return np.where(np.stack(self.behind), np.maximum(gain, 0), 0)
         credit: Array = fall + self.critic.gamma * np.where(ended, 0, following) - values
         return credit
-
-    def utility(self) -> Array:
-        """What the steps (T, n) change in the rewards to come, through the groups, from which a critic learns first.
-
-        In units of reward, discounted. A loan to somebody who repays makes an applicant with a better score more
-        likely from then on, for longer than PPO's discounting looks ahead.
-        """
-        assert self.rewards is not None
-        values, following = self._judged(self.rewards, np.stack(self.expected))
-        change: Array = self.rewards.gamma * np.where(np.stack(self.ended), 0, following - values)
-        return change
-
-    def _judged(self, critic: LinearCritic, signal: Array) -> tuple[Array, Array]:
-        """Values of the groups' outlook before and after every step (T, n), by a critic that learns of them first."""
-        before, after = np.concatenate(self.before), np.concatenate(self.after)
-        critic.fit(before, after, signal.ravel(), np.concatenate(self.ended))
-        return critic.values(before).reshape(signal.shape), critic.values(after).reshape(signal.shape)
 
 
 def _detail(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
@@ -105,6 +84,6 @@ def _detail(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
         return stack(infos, "detail")[key]
     except KeyError:
         raise ValueError(
-            f"{_ASKED_BY.get(key, _NEITHER)} for an environment without info['detail'][{key!r}]: scenarios "
+            f"reg_credit must {NOT_WITHOUT[key]} for an environment without info['detail'][{key!r}]: scenarios "
             "of this package tell what they can if they are made with detail=True"
         ) from None

@@ -185,41 +185,12 @@ ATTENTION = partial(sb3_fair.make_vec, "sb3_fair/AttentionAllocation-v0", 1, see
             "reg_utility must be False for an .*reward_expected",
         ),
     ],
-    ids=["outlook", "behind", "reward"],
+    ids=["outlook", "behind"],
 )
 def test_environments_that_hide_what_is_asked_for_are_refused(venv, settings, message):
     model = FPPO("MlpPolicy", venv(), massage=False, **settings)
     with pytest.raises(ValueError, match=message):
         model.learn(10)
-
-
-class Investment(Bridge):
-    """To invest (action 1 in the first step) costs 1 and brings 3 three steps later, which only the outlook tells."""
-
-    def _groups(self):
-        return np.eye(7)[self.t] * self.invested
-
-    def reset(self, *, seed=None, options=None):
-        self.invested = 0
-        return super().reset(seed=seed)
-
-    def step(self, action):
-        before = np.eye(7)[self.t] * self.invested
-        if self.t == 0:
-            self.invested = int(action)
-        obs, _, terminated, truncated, info = super().step(0)
-        reward = -self.invested * (self.t == 1) + 3 * self.invested * (self.t == 4)
-        info["detail"] |= {"outlook_before": before, "outlook": self._groups(), "reward_expected": reward}
-        return obs, float(reward), terminated, truncated, info
-
-
-@pytest.mark.parametrize("utility", [False, True])
-def test_rewards_beyond_the_horizon_count_with_utility(utility):
-    settings = SETTINGS | {"gamma": 0.0, "reg_lambda": 1e-9}
-    venv = make_vec_env(Investment, 4)
-    model = FPPO("MlpPolicy", venv, seed=0, massage=False, reg_credit="return", reg_utility=utility, **settings)
-    model.learn(6000)
-    assert chance_of_building(model) > 0.7 if utility else chance_of_building(model) < 0.3
 
 
 def test_what_is_usual_is_taken_off_in_every_state():
@@ -236,7 +207,6 @@ def test_what_is_usual_is_taken_off_in_every_state():
         ({"reg_credit": "steps"}, "reg_credit must be one of"),
         ({"reg_credit": "return", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='return'"),
         ({"reg_credit": "uplift", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='uplift'"),
-        ({"reg_utility": True}, "reg_utility must be False with reg_credit='step'"),
         ({"reg_gamma": 1.5}, "reg_gamma must be between 0 and 1, got 1.5"),
         ({"massage_start": -0.1}, "massage_start must be between 0 and 1, got -0.1"),
     ],

@@ -121,9 +121,9 @@ class LendingWorld(World):
     :param group: what group notions compare: ``"group"`` is all there is
     :param detail: whether records have ``detail``: ``groups``, the distributions (G, M) after the step;
         ``outlook_before`` and ``outlook`` (G, M - 1), by what a line can tell the groups' future: the share above each
-        score but the highest, with ``long_term_source="expected"`` as it was to be expected after the step, and then
-        ``reward_expected`` too; ``behind``, whether the mean score of the applicant's group was below that of all
-        groups; ``would_repay`` of the applicant; and ``tpr`` (G,) with true outcomes
+        score but the highest, with ``long_term_source="expected"`` as it was to be expected after the step;
+        ``behind``, whether the mean score of the applicant's group was below that of all groups; ``would_repay`` of
+        the applicant; and ``tpr`` (G,) with true outcomes
     :param config: fields of :class:`~sb3_fair.zoo.envs.lending_settings.LendingConfig`
     """
 
@@ -283,8 +283,6 @@ class LendingWorld(World):
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
             }
-            if after is not None:
-                record["detail"]["reward_expected"] = self._expected_pay(code, now.estimate)
         terminated = self.cash < self.config.loan_amount
         over = np.zeros(self.n_worlds, dtype=bool) if self.max_steps is None else self._steps >= self.max_steps
         return obs, reward, terminated, over & ~terminated, record
@@ -321,11 +319,6 @@ class LendingWorld(World):
         self._move(repaid, code | 2)
         w1 = (1 - estimate) * _widest(default[:, 1:-1]) + estimate * _widest(repaid[:, 1:-1])
         return w1, (1 - estimate) * default + estimate * repaid
-
-    def _expected_pay(self, code: Array, estimate: Array) -> NDArray[np.float64]:
-        """Rewards (n,) that the decisions bring on average."""
-        pay: NDArray[np.float64] = (1 - estimate) * self._pay.take(code & ~2) + estimate * self._pay.take(code | 2)
-        return pay
 
     def _arrive(self, rows: Any = _EVERYBODY) -> tuple[Applicants, Array, NDArray[np.float64]]:
         """The next applicants of the copies ``rows`` (k,), their observations, and W1 of the window with them."""
