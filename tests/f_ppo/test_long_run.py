@@ -179,11 +179,6 @@ ATTENTION = partial(sb3_fair.make_vec, "sb3_fair/AttentionAllocation-v0", 1, see
             r"reg_credit must be 'step' for an environment without info\['detail'\]\['outlook_before'\]",
         ),
         (ATTENTION, {"reg_credit": "uplift"}, "reg_credit must not be 'uplift' for an environment without .*behind"),
-        (
-            ATTENTION,
-            {"reg_credit": "return", "reg_utility": True},
-            "reg_utility must be False for an .*reward_expected",
-        ),
     ],
     ids=["outlook", "behind"],
 )
