@@ -68,7 +68,7 @@ def test_every_entry_is_marked_as_tuned_or_inherited(algo):
 
 
 def test_what_was_tuned_in_one_environment_is_inherited_by_its_variants():
-    assert mark(ALGORITHMS["f_ppo"], "sb3_fair:sb3_fair/Lending-v0")["trials"] == 40
+    assert set(mark(ALGORITHMS["f_ppo"], "sb3_fair:sb3_fair/Lending-v0")) >= {"trials", "seeds", "date"}
     assert mark(ALGORITHMS["f_ppo"], "sb3_fair/Lending-Basic-v0") is None
 
 
