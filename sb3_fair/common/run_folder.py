@@ -20,35 +20,21 @@ PACKAGES = ("stable-baselines3", "sb3-contrib", "gymnasium", "torch", "numpy")
 class RunFolder:
     """The folder of one training run, laid out as rl-zoo lays it out: ``<log-dir>/<algo>/<env>_<n>/``.
 
-        ``config.yml``     what was trained: algorithm, environment and its arguments, settings
-        ``args.yml``       the options of the command line
-        ``command.txt``    the command line itself
-        ``versions.yml``   Python and packages, date and time of the start
-        ``progress.csv``   numbers logged during training (SB3's CSV logger)
-        ``events.out.*``   the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
-        ``checkpoint.pkl`` the training as it was at its last checkpoint, until it is finished
-        ``training.lock``  held by the process that trains
-        ``model.zip``      the trained model
-        ``front.json``     evaluated policies, one episode after another
-        ``baselines.json`` rules evaluated on the same episodes
-        ``report.html``    all of it to look at, with pictures in ``figures/``
-        ================== =====================================================================
-    =======
-        ==================== =====================================================================
-        ``config.yml``       what was trained: algorithm, environment and its arguments, settings
-        ``args.yml``         the options of the command line
-        ``command.txt``      the command line itself
-        ``versions.yml``     Python and packages, date and time of the start
-        ``progress.csv``     numbers logged during training (SB3's CSV logger)
-        ``events.out.*``     the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
-        ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished
-        ``training.lock``    held by the process that trains
-        ``model.zip``        the trained model
-        ``vecnormalize.pkl`` the scale of its observations, if they were normalised; load only what you trust
-        ``front.json``       evaluated policies, one episode after another
-        ``baselines.json``   rules evaluated on the same episodes
-        ``report.html``      all of it to look at, with pictures in ``figures/``
-        ==================== =====================================================================
+    ==================== =====================================================================
+    ``config.yml``       what was trained: algorithm, environment and its arguments, settings
+    ``args.yml``         the options of the command line
+    ``command.txt``      the command line itself
+    ``versions.yml``     Python and packages, date and time of the start
+    ``progress.csv``     numbers logged during training (SB3's CSV logger)
+    ``events.out.*``     the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
+    ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished
+    ``training.lock``    held by the process that trains
+    ``model.zip``        the trained model
+    ``vecnormalize.pkl`` the scale of its observations, if they were normalised; load only what you trust
+    ``front.json``       evaluated policies, one episode after another
+    ``baselines.json``   rules evaluated on the same episodes
+    ``report.html``      all of it to look at, with pictures in ``figures/``
+    ==================== =====================================================================
     """
 
     def __init__(self, path: str | Path) -> None:
