@@ -19,7 +19,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.algorithms import ALGORITHMS
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.plan import AROUND, make_plan
 from sb3_fair.zoo.reference import shipped_reference
 from sb3_fair.zoo.registration import WORLDS, register_all
 from sb3_fair.zoo.train import arguments
@@ -56,7 +56,7 @@ def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -
     """What ``zoo/hyperparams`` has for an algorithm and an ID, as an entry of rl_zoo3's YAML files.
 
     :param env_kwargs: arguments of the environment in place of those of the file
-    :raises InputError: if a name is unknown
+    :raises InputError: if a name is unknown or the algorithm makes no sense there
     """
     plan = make_plan(algo, env, env_kwargs=env_kwargs)
     given, hyperparams = dict(plan.env_kwargs), dict(plan.hyperparams)
@@ -68,7 +68,8 @@ def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
     if plan.policy is not None:
         hyperparams["policy"] = plan.policy
-    return {"n_timesteps": plan.n_timesteps, "n_envs": plan.n_envs, "env_kwargs": given, **hyperparams}
+    around = {key: getattr(plan, key) for key in AROUND if getattr(plan, key) is not None}
+    return {"n_timesteps": plan.n_timesteps, "n_envs": plan.n_envs, "env_kwargs": given, **around, **hyperparams}
 
 
 def experiment_manager() -> Any:

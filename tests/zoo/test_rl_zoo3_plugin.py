@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo import rl_zoo3_plugin
 from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.pairs import obstacles
+from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.registration import WORLDS
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +39,8 @@ needs_rl_zoo3 = pytest.mark.skipif(find_spec("rl_zoo3") is None, reason="rl_zoo3
 def test_settings_are_what_rl_zoo3_hands_to_the_environment_and_the_algorithm(algo):
     algorithm = ALGORITHMS[algo]
     for env in WORLDS:
+        if [*obstacles(algorithm, env, {})]:
+            continue
         entry = rl_zoo3_plugin.settings(algo, env)
         assert yaml.safe_load(yaml.safe_dump(plain(entry))) == plain(entry)
         assert entry.pop("n_timesteps") > 0 and entry.pop("n_envs") > 0
@@ -47,7 +52,18 @@ def test_settings_are_what_rl_zoo3_hands_to_the_environment_and_the_algorithm(al
 
 def test_what_is_given_goes_before_what_the_zoo_has():
     entry = rl_zoo3_plugin.settings("f_ppo", LENDING, {"episode_length": 20})
-    assert entry["env_kwargs"] == {"objectives": ["R"], "episode_length": 20, "detail": True, "scalarise": [1.0]}
+    usual = rl_zoo3_plugin.settings("f_ppo", LENDING)["env_kwargs"]
+    assert usual["detail"] and usual["scalarise"] == [1.0] and usual["episode_length"] > 20
+    assert entry["env_kwargs"] == usual | {"episode_length": 20}
+
+
+def test_normalisation_and_wrappers_are_handed_on(monkeypatch):
+    wrapper = "gymnasium.wrappers.FlattenObservation"
+    plan = replace(make_plan("ppo", LENDING), normalize={}, env_wrapper=wrapper)
+    monkeypatch.setattr(rl_zoo3_plugin, "make_plan", lambda *_, **__: plan)
+    entry = rl_zoo3_plugin.settings("ppo", LENDING)
+    assert entry["normalize"] == {} and entry["env_wrapper"] == wrapper
+    assert "vec_env_wrapper" not in entry
 
 
 def test_a_missing_package_is_named(monkeypatch):
