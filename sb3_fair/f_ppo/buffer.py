@@ -12,7 +12,8 @@ from sb3_fair.common.extra_critic import ExtraCritic, steps_of
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
 
-BASELINE_EPOCHS, BASELINE_BATCH = 4, 512
+BASELINE_RATE, BASELINE_EPOCHS, BASELINE_BATCH = 3e-3, 4, 512
+"""How the baseline of the credit learns: learning rate, passes over a rollout, steps per minibatch."""
 
 
 class FairRolloutBuffer(ColumnRolloutBuffer):

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
-from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
+from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
@@ -34,8 +34,6 @@ from sb3_fair.wrappers.layer import attribute
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]
 NOTED = ("changed", "candidates", "gain")
-BASELINE_RATE = 3e-3
-"""Learning rate of what learns which credit is usual."""
 
 
 class FPPO(PPO):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.validation import integer
@@ -26,7 +26,7 @@ from sb3_fair.zoo.envs.hiring_applicants import (
 )
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Rule, Step, World
+from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
 REJECT, HIRE = 0, 1
 
@@ -39,38 +39,32 @@ _ONE, _MINUS_ONE = np.array(1.0), np.array(-1.0)
 _SIGN = np.array([-1.0, 1.0])
 
 
-def _hiring(probability: ArrayLike, n: int) -> NDArray[np.float64]:
-    """Action probabilities (n, 2) from the probability of hiring, one number or (n,)."""
-    hire = np.broadcast_to(np.asarray(probability, dtype=np.float64), n)
-    return np.stack((1 - hire, hire), axis=1)
-
-
 def _hire_all(world: "HiringWorld") -> Array:
-    return _hiring(1, world.n_worlds)
+    return of_two(world, 1)
 
 
 def _reject_all(world: "HiringWorld") -> Array:
-    return _hiring(0, world.n_worlds)
+    return of_two(world, 0)
 
 
 def _random(world: "HiringWorld") -> Array:
-    return _hiring(0.5, world.n_worlds)
+    return of_two(world, 0.5)
 
 
 def _hire_at_random(world: "HiringWorld") -> Array:
     """Hires so few that an episode without leaving fills a fifth of the team."""
-    return _hiring(min(1.0, world.config.team_size / (5 * world.config.episode_length)), world.n_worlds)
+    return of_two(world, min(1.0, world.config.team_size / (5 * world.config.episode_length)))
 
 
 def _threshold_oracle(world: "HiringWorld") -> Array:
     """Hires whoever is good enough."""
-    return _hiring(world.goodness() >= world.config.hiring_threshold, world.n_worlds)
+    return of_two(world, world.goodness() >= world.config.hiring_threshold)
 
 
 def _patient_oracle(world: "HiringWorld") -> Array:
     """Hires whoever is good enough, but never fills the team, so that the episode goes on."""
     patient = world.team_sizes < world.config.team_size - 1
-    return _hiring(patient & (world.goodness() >= world.config.hiring_threshold), world.n_worlds)
+    return of_two(world, patient & (world.goodness() >= world.config.hiring_threshold))
 
 
 class HiringWorld(World):

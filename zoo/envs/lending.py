@@ -21,7 +21,7 @@ from sb3_fair.zoo.envs.lending_settings import GRAIN, LendingConfig, distributio
 from sb3_fair.zoo.envs.lending_window import EXPECTED, GRANTED, REPAYING, DecisionWindow
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Rule, Step, World
+from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
 REJECT, GRANT = 0, 1
 _EVERYBODY = slice(None)
@@ -63,34 +63,28 @@ class Applicants(NamedTuple):
     estimate: NDArray[np.float64]
 
 
-def _granting(world: "LendingWorld", probability: Any) -> Array:
-    """Action probabilities (n, 2) from the probability of a loan, one number or (n,)."""
-    grant = np.broadcast_to(np.asarray(probability, dtype=np.float64), world.n_worlds)
-    return np.stack((1 - grant, grant), axis=1)
-
-
 def _never(world: "LendingWorld") -> Array:
-    return _granting(world, 0)
+    return of_two(world, 0)
 
 
 def _always(world: "LendingWorld") -> Array:
-    return _granting(world, 1)
+    return of_two(world, 1)
 
 
 def _random(world: "LendingWorld") -> Array:
-    return _granting(world, 0.5)
+    return of_two(world, 0.5)
 
 
 def _max_profit(world: "LendingWorld") -> Array:
     """Grants where the expected profit of the loan alone is positive."""
     now = world.applicants
     repays = world.repay_table[now.group, now.score]
-    return _granting(world, repays * world.config.interest_rate > 1 - repays)
+    return of_two(world, repays * world.config.interest_rate > 1 - repays)
 
 
 def _score_3(world: "LendingWorld") -> Array:
     """Grants from the score 3 on, which loses at first and gains later."""
-    return _granting(world, world.applicants.score + 1 >= 3)
+    return of_two(world, world.applicants.score + 1 >= 3)
 
 
 class LendingWorld(World):

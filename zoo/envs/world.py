@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from gymnasium.utils.seeding import np_random
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
@@ -28,6 +28,12 @@ Array: TypeAlias = NDArray[Any]
 Step: TypeAlias = tuple[Array, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Record]
 Rule: TypeAlias = Callable[..., Array]
 RENDER_MODES = (None, "rgb_array")
+
+
+def of_two(world: "World", probability: ArrayLike) -> NDArray[np.float64]:
+    """Probabilities (n, 2) of the actions 0 and 1, from that of 1: one number or (n,)."""
+    second = np.broadcast_to(np.asarray(probability, dtype=np.float64), world.n_worlds)
+    return np.stack((1 - second, second), axis=1)
 
 
 class World:
