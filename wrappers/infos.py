@@ -2,10 +2,11 @@
 
 Two forms carry the same content. *Dicts*: one plain dict per copy, as ``DummyVecEnv`` hands out; what is missing is
 None. *Record*: one dict of arrays with the copies as first axis, shared by light :class:`Info` objects that cut out
-their entry when asked; what is missing is NaN. :func:`stack` reads and :func:`publish` writes either form.
+their entry when asked, and are made when asked for (:class:`Infos`); what is missing is NaN. :func:`stack` reads and
+:func:`publish` writes either form.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any, TypeAlias
 
@@ -64,7 +65,9 @@ class Info(dict[str, Any]):
         return dict.__contains__(self, key) or key in self.record
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else default  # noqa: SIM401 (this is get)
+        if key in self.record or dict.__contains__(self, key):  # asked for every copy in every step: no call of ours
+            return self[key]
+        return default
 
     def _filled(self) -> "Info":
         for key in self.record:
@@ -107,9 +110,56 @@ class Info(dict[str, Any]):
         return dict, (dict(self),)
 
 
-def infos_of(record: Record, n: int) -> list[Info]:
-    """One light info per copy on a shared record."""
-    return [Info(record, index) for index in range(n)]
+class Infos(list[Any]):
+    """The infos of a step: a list with one :class:`Info` per copy on a shared record, each made when it is asked for.
+
+    Whatever looks at the whole list makes all of them first; deep copies and pickles are plain lists of plain dicts.
+
+    :param record: arrays with the copies as first axis
+    :param n: number of copies
+    """
+
+    def __init__(self, record: Record, n: int) -> None:
+        super().__init__([None] * n)
+        self.record = record
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list.__getitem__(self._filled(), index)
+        info = super().__getitem__(index)
+        if info is None:
+            index = range(len(self))[index]
+            info = self[index] = Info(self.record, index)
+        return info
+
+    def made(self) -> Iterator[Any]:
+        """Those that somebody asked for."""
+        return (info for info in list.__iter__(self) if info is not None)
+
+    def _filled(self) -> "Infos":
+        for index, info in enumerate(list.__iter__(self)):
+            if info is None:
+                self[index] = Info(self.record, index)
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (list(self),)
+
+
+def _of_all(name: str) -> Callable[..., Any]:
+    method = getattr(list, name)
+
+    def on_filled(infos: Infos, *arguments: Any, **options: Any) -> Any:
+        return method(infos._filled(), *arguments, **options)
+
+    return on_filled
+
+
+for _name in (
+    *("__iter__", "__reversed__", "__contains__", "__eq__", "__ne__", "__add__", "__mul__", "__rmul__", "__repr__"),
+    *("copy", "count", "index", "insert", "pop", "remove", "sort", "__delitem__"),
+):
+    setattr(Infos, _name, _of_all(_name))
 
 
 def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
@@ -157,7 +207,7 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
     record = record_of(infos)
     if record is not None:
         record[key] = value
-        for info in infos:
+        for info in infos.made() if isinstance(infos, Infos) else infos:
             dict.pop(info, key, None)
     else:
         for index, info in enumerate(infos):

@@ -1,5 +1,6 @@
 """How do performance and fairness become the vector of objectives that a step is rewarded with?"""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -17,6 +18,8 @@ from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_hi
 
 Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
+PATIENCE = 10
+"""Episodes after which an objective that was never defined is worth a warning."""
 DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
 
 
@@ -43,7 +46,8 @@ class RewardVector:
         self.names = tuple(full for name in objectives for full in _variants(name, allowed))
         for name in self.names:
             if name not in allowed and not name.startswith(DISPARITY):
-                raise ValueError(f"objectives must be among {allowed}, got {name!r}{did_you_mean(name, allowed)}")
+                hint = did_you_mean(name, allowed) if known else ": make env a fairness MDP with FairMDP first"
+                raise ValueError(f"objectives must be among {allowed}, got {name!r}{hint}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"objectives must name at least one objective, none of them twice, got {self.names!r}")
         if emit not in get_args(Emit):
@@ -57,6 +61,8 @@ class RewardVector:
         self.needs_fairness = bool(self.is_fair.any())
         self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
         self.previous = np.zeros((n, len(self.names)))  # always 0 for performance
+        self._never = {name for name in self.names if name != PERFORMANCE}
+        self._episodes = 0
         ranges = np.array([self._range(name) for name in self.names])
         width = ranges[:, 1] - ranges[:, 0]
         if emit == "difference":
@@ -72,6 +78,10 @@ class RewardVector:
 
     def restart(self, which: Any) -> None:
         """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
+        if self._never:
+            self._episodes += np.size(self.previous[which, 0])
+            if self._episodes > PATIENCE + len(self.previous):
+                self._warn()
         if self.forget:
             self.previous[which] = 0.0
 
@@ -86,7 +96,12 @@ class RewardVector:
         columns = [performance if name == PERFORMANCE else fairness[name] for name in self.names]
         level: NDArray[np.float64] = np.array(columns, dtype=np.float64).T * self.signs
         if np.isnan(np.add.reduce(level, axis=None)):
-            level[np.isnan(level) & self.is_fair] = self.undefined
+            missing = np.isnan(level) & self.is_fair
+            if self._never:
+                self._never &= {name for name, column in zip(self.names, missing.T, strict=True) if column.all()}
+            level[missing] = self.undefined
+        elif self._never:
+            self._never.clear()
         if self.emit == "level":
             return level
         if self.emit == "terminal":
@@ -94,6 +109,15 @@ class RewardVector:
         difference = level - self.previous
         self.previous = level * self.is_fair
         return difference
+
+    def _warn(self) -> None:
+        """Once: an objective that is never there is no objective."""
+        warnings.warn(
+            f"{', '.join(sorted(self._never))} was undefined in every step of {PATIENCE} episodes, and counted as "
+            f"{self.undefined:g}: do the labels in groups occur, and is there feedback where a notion needs it?",
+            stacklevel=2,
+        )
+        self._never.clear()
 
 
 def _variants(name: str, allowed: Sequence[str]) -> tuple[str, ...]:

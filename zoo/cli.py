@@ -28,6 +28,9 @@ Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
 RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
+Pretrained = Annotated[
+    str | None, typer.Option(help="Instead of --run: pcn, f_ppo, fair_ppo or fair_qcm, a policy that ships.")
+]
 Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
 Cluster = Annotated[
     str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
@@ -251,7 +254,10 @@ def tune(
 @app.command()
 def evaluate(
     context: typer.Context,
-    run: Annotated[Path | None, typer.Option(help="Folder of a run; or --model, --algo and --env.")] = None,
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of a run; or --pretrained, or --model, --algo and --env.")
+    ] = None,
+    pretrained: Pretrained = None,
     policy: Annotated[int | None, typer.Option(help="Number of a policy in the run's report.")] = None,
     model: Annotated[
         Path | None, typer.Option(help="A .zip that an algorithm saved; load only what you trust.")
@@ -274,16 +280,16 @@ def evaluate(
     from sb3_fair.zoo.tables import figure_table, policy_table, show
 
     if model is None:
-        if run is None:
-            raise InputError("--run must be given, or --model with --algo and --env")
-        _only(context, "run", "policy", "n_eval_episodes", "seed", "device", "num_threads")
-        folder = _run(run)
+        if run is None and pretrained is None:
+            raise InputError("--run must be given, or --pretrained, or --model with --algo and --env")
+        _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads")
+        folder = _run(run, pretrained)
         _threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
         show(policy_table(policies, evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)))
         return
-    if algo is None or env is None or run is not None or policy is not None:
-        raise InputError("--model must be given with --algo and --env, and without --run and --policy")
+    if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
+        raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
     _threads(num_threads)
     found = evaluate_file(
         model,
@@ -300,9 +306,12 @@ def evaluate(
 
 @app.command()
 def enjoy(
-    run: RunPath,
+    run: Annotated[Path | None, typer.Option(help="Folder of a run; or --pretrained.")] = None,
+    pretrained: Pretrained = None,
     policy: Annotated[int, typer.Option(help="Number of a policy in the report.")] = 0,
-    film: Annotated[Path | None, typer.Option(help="GIF or MP4 to write; by default one in the run's folder.")] = None,
+    film: Annotated[
+        Path | None, typer.Option(help="GIF or MP4 to write; by default in the run's folder, or this one.")
+    ] = None,
     n_episodes: Annotated[int, typer.Option(min=1, help="Episodes to film.")] = 1,
     every: Annotated[
         int | None, typer.Option(help="Steps from one picture to the next; by default for 100 pictures at most.")
@@ -316,9 +325,9 @@ def enjoy(
     from sb3_fair.zoo.enjoy import enjoy, episode_table
     from sb3_fair.zoo.tables import show
 
-    folder = _run(run)
+    folder = _run(run, pretrained)
     _threads(num_threads)
-    film = film or folder.path / f"policy_{policy}.gif"
+    film = film or (Path() if run is None else run) / f"policy_{policy}.gif"
     played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
     show(episode_table(played))
     typer.echo(f"\n{film}")
@@ -383,6 +392,30 @@ def overview(
     envs = [names.environment(name) for name in env or SCENARIOS]
     with on_cluster(cluster, scheduler):
         study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
+
+
+@benchmark.command()
+def tuned(
+    algo: Annotated[list[str] | None, typer.Option(help="An algorithm; repeatable. All by default.")] = None,
+    env: Annotated[list[str] | None, typer.Option(help="Environment ID; repeatable. All by default.")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per pair and way.")] = 5,
+    quick: Annotated[bool, typer.Option(help="Two seeds, a twentieth of the steps, a fifth of the episodes.")] = False,
+    jobs: Jobs = -1,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+    log_dir: LogDir = Path("logs/tuned"),
+) -> None:
+    """Compares tuned settings with the defaults on seeds they have not seen; goes on where it was interrupted."""
+    from sb3_fair.zoo.parallel import on_cluster
+    from sb3_fair.zoo.studies.overview import ALGORITHMS
+    from sb3_fair.zoo.studies.tuned import study, tuned_pairs
+
+    pairs = tuned_pairs([names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS])
+    known = list(dict.fromkeys(pair.env for pair in pairs))
+    envs = [names.choose("tuned environment", name.removeprefix(names.PREFIX), known) for name in env or known]
+    pairs = [pair for pair in pairs if pair.env in envs]
+    with on_cluster(cluster, scheduler):
+        study(pairs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
 
 @benchmark.command()
@@ -533,18 +566,24 @@ def _command() -> str:
 
 
 def _threads(number: int) -> None:
-    import torch
+    from sb3_fair.common.threads import use_threads
 
     if number < 1:
         raise InputError(f"num-threads must be a positive integer, got {number}")
-    torch.set_num_threads(number)
+    use_threads(number)
 
 
-def _run(path: Path) -> Any:
+def _run(path: Path | None, pretrained: str | None = None) -> Any:
+    """The run in a folder, or one that ships."""
     from sb3_fair.common.run_folder import RunFolder
+    from sb3_fair.zoo import pretrained as shipped
 
+    if (path is None) == (pretrained is None):
+        raise InputError("either --run or --pretrained must be given")
+    if pretrained is not None:
+        return shipped.pretrained(pretrained)
     try:
-        return RunFolder.open(path)
+        return RunFolder.open(str(path))
     except FileNotFoundError as error:
         raise InputError(str(error)) from error
 

@@ -26,6 +26,8 @@ from sb3_fair.zoo.rules import RulePanel
 COPIES = 25
 SEED = 10_000
 """Added to the seed of a run for its final evaluation."""
+SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
+"""Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
 
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
@@ -48,14 +50,17 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
     return [name for name in notions if featured or not find_notion(name).needs_features]
 
 
-def policies_of(plan: Plan, model: Any) -> list[EvaluatedPolicy]:
-    """The evaluated trade-off of an algorithm that learns one, else the one policy of the model."""
+def policies_of(plan: Plan, model: Any, deterministic: bool = True) -> list[EvaluatedPolicy]:
+    """The evaluated trade-off of an algorithm that learns one, else the one policy of the model.
+
+    :param deterministic: whether that one takes its most probable actions, or samples
+    """
     seed = plan.seed + SEED
     if plan.algorithm.vector:
         front = model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
         return [with_chance(policy) for policy in front]
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
-    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed)]
+    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, deterministic)]
 
 
 def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
@@ -115,11 +120,11 @@ def evaluate_run(
 
 
 def load_model(plan: Plan, path: Path, device: str = "auto") -> Any:
-    """A trained model, with the scale of its observations if ``vecnormalize.pkl`` lies beside it.
+    """A trained model, to predict, with the scale of its observations if ``vecnormalize.pkl`` lies beside it.
 
     :param path: of the model, a ``.zip``
     """
-    model = plan.algorithm.cls.load(path, device=device)
+    model = plan.algorithm.cls.load(path, device=device, custom_objects=SCHEDULES)
     scale = path.with_name(NORMALISER)
     if scale.is_file():
         model._vec_normalize_env = VecNormalize.load(str(scale), copies(plan, 1))

@@ -31,7 +31,7 @@ def film_format(path: str | Path) -> str:
     if suffix not in (".gif", ".mp4"):
         raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")
     if suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
-        raise ImportError(f"film must end in .gif unless imageio-ffmpeg is installed, got {str(path)!r}")
+        raise ImportError(f"film must end in .gif unless sb3-fair[mp4] is installed, got {str(path)!r}")
     return suffix
 
 

@@ -3,20 +3,23 @@
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.utils import check_for_correct_spaces
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.fairness import NOTIONS
-from sb3_fair.wrappers.vector_reward import PERFORMANCE
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.evaluate import COPIES, SEED, evaluate_model, evaluate_rules, evaluation_env, load_model, policies_of
-from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.names import PREFIX, InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.tuning.means import VecMeans
 
@@ -37,13 +40,14 @@ def evaluate_file(
 ) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy]]:
     """A model on fresh episodes, and the rules of the environment on the same ones.
 
-    ``vecnormalize.pkl`` beside the model is taken for the scale of its observations.
+    ``vecnormalize.pkl`` beside the model is taken for the scale of its observations. An environment that is not of this
+    package has no rules; what it publishes is measured: objectives, notions if it is a fairness MDP, disparities.
 
     :param path: a ``.zip`` that SB3, sb3-contrib or one of our algorithms saved; load only what you trust
     :param algo: the algorithm that saved it
-    :param env: ID of the environment
+    :param env: ID of any environment that Gymnasium can make, also ``"module:ID"``
     :param env_kwargs: its keyword arguments, such as the memory that the model knows
-    :param audit: notions to measure; None: all that the environment can have
+    :param audit: notions to measure; None: all that the environment can have, if it is of this package
     :param seed: of the first copy of the environment
     :return: the policies of the model, several if it has learned a trade-off, and the rules
     :raises InputError: if there is no such model, or its observations or actions are not those of the environment
@@ -55,7 +59,7 @@ def evaluate_file(
     settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
     plan = Plan(
         algo=algo,
-        env=names.environment(env),
+        env=_known(env),
         seed=seed - SEED,
         n_timesteps=0,
         n_envs=1,
@@ -64,16 +68,48 @@ def evaluate_file(
         audit=tuple(NOTIONS if audit is None else audit),
         env_kwargs=settings,
     )
-    with input_errors():
+    ours, size = plan.env.startswith(PREFIX), min(COPIES, n_eval_episodes)
+    if audit is not None and not ours:
+        raise InputError(f"audit must be left out: {env} measures what its own specification says")
+    try:
         model = load_model(plan, path, device)
-        if algorithm.vector:
+    except Exception as error:  # whatever it was that the file does not have
+        raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}: {error}") from error
+    with input_errors():
+        if algorithm.vector and ours:
             settings["objectives"] = list(model.objective_names)
             return policies_of(plan, model), evaluate_rules(plan)
-        venv = evaluation_env(plan, min(COPIES, n_eval_episodes))
+        objectives = model.objective_names if algorithm.vector else [PERFORMANCE]
+        venv = evaluation_env(plan, size) if ours else _foreign(plan.env, size, env_kwargs or {}, objectives)
+        if algorithm.vector:
+            return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
         check_for_correct_spaces(_shown(model, venv), model.observation_space, model.action_space)
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
-    return [policy], evaluate_rules(plan, around=averaged)
+    return [policy], evaluate_rules(plan, around=averaged) if ours else []
+
+
+def _known(env: str) -> str:
+    """The ID as Gymnasium can make it, ours in the prefixed form.
+
+    :raises InputError: if it cannot
+    """
+    if env.removeprefix(PREFIX).startswith("sb3_fair/"):
+        return names.environment(env)
+    module, _, name = env.rpartition(":")
+    try:
+        if module:
+            import_module(module)
+        gym.spec(name)
+    except (ImportError, gym.error.Error) as error:
+        raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {error}") from error
+    return env
+
+
+def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any], objectives: Sequence[str]) -> VecEnv:
+    """Copies of somebody else's environment, which has these objectives if it has none of its own."""
+    venv: VecEnv = DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
+    return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives)
 
 
 def _shown(model: Any, venv: VecEnv) -> VecEnv:
@@ -85,4 +121,4 @@ def _disparities(venv: VecEnv) -> list[str]:
     """The disparities that every step publishes."""
     venv.reset()
     infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
-    return [name for name in DISPARITIES if name in infos[0]["fairness"]]
+    return [name for name in DISPARITIES if name in infos[0].get("fairness", {})]

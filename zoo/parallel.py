@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any, TypeVar
 
-import torch as th
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import get_active_backend
 
+from sb3_fair.common.threads import use_threads
 from sb3_fair.zoo.names import InputError, choose
 
 Result = TypeVar("Result")
@@ -19,7 +19,7 @@ _alone = Lock()
 def in_parallel(
     work: Callable[..., Result], arguments: Iterable[tuple[Any, ...]], n_jobs: int = -1
 ) -> Iterator[Result]:
-    """What the work returns for each of the arguments, as soon as it is there; each has one thread of torch.
+    """What the work returns for each of the arguments, as soon as it is there; each has one thread.
 
     :param work: a function that can be pickled
     :param n_jobs: processes; -1: one per core; within :func:`on_cluster` all that the cluster has
@@ -30,7 +30,7 @@ def in_parallel(
 
 def _work_alone(work: Callable[..., Result], *given: Any) -> Result:
     with _alone:  # threads of a worker share the random states of numpy and torch
-        th.set_num_threads(1)
+        use_threads(1)
         return work(*given)
 
 

@@ -25,6 +25,8 @@ AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
 PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
 MARK = "marked"
 """Under this key, an entry says how its settings were found."""
+DEFAULT = "default"
+"""The entry of environments that have none of their own; a preset of all environments."""
 
 
 @dataclass(frozen=True)
@@ -141,20 +143,22 @@ def default_settings(
 ) -> dict[str, Any]:
     """The entry of the environment in the algorithm's YAML file, or the file's ``default``.
 
-    :param preset: of the entry ``"<env>: <preset>"``
+    :param preset: of the entry ``"<env>: <preset>"``, or ``"default"`` for the file's ``default``
     :param conf_file: another file than that of the zoo
     :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
         argument of the algorithm
     """
     table = _table(algorithm.name, conf_file)
     bare = env.removeprefix(PREFIX)
-    if preset is not None:
+    if preset == DEFAULT:
+        bare = DEFAULT
+    elif preset is not None:
         presets = [key.split(": ")[1] for key in table if key.startswith(f"{bare}: ")]
         if preset not in presets:
             known = f"one of {', '.join(presets)}" if presets else "left out"
             raise InputError(f"preset must be {known} for {algorithm.name} on {bare}, got {preset!r}")
         bare = f"{bare}: {preset}"
-    entry: dict[str, Any] | None = table.get(bare, table.get("default"))
+    entry: dict[str, Any] | None = table.get(bare, table.get(DEFAULT))
     if entry is None:
         raise InputError(f"conf-file must have an entry for {bare}, got {', '.join(table)}")
     for key in entry:
@@ -164,9 +168,10 @@ def default_settings(
 
 def mark(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
     """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
-    their tuning, and where they were noted the scores ``before`` and ``after``; None: they are inherited."""
+    their tuning, ``by`` which figure, of ``sampled`` actions if so, and where they were noted its values ``before`` and
+    ``after``; None: they are inherited."""
     table = _table(algorithm.name, None)
-    found = table.get(env.removeprefix(PREFIX), table["default"]).get(MARK, "inherited")
+    found = table.get(env.removeprefix(PREFIX), table[DEFAULT]).get(MARK, "inherited")
     return None if found == "inherited" else dict(found["tuned"])
 
 

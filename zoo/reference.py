@@ -23,11 +23,14 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import measurable
-from sb3_fair.zoo.names import PREFIX
+from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.pairs import LONGEST
+from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.registration import WORLDS
 
 OBJECTIVES = (PERFORMANCE, *NOTIONS)
+REFERENCE = "ref_point"
+"""The argument of an algorithm that has the point."""
 EPISODES, SEED = 20, 0
 DEFAULTS = {"emit": "level", "probabilities": "policy"}
 COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
@@ -75,6 +78,21 @@ def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, f
     entry: dict[str, float] = _table()[env_id][settings["emit"]][settings["probabilities"]]
     objectives = settings.get("objectives") or ()
     return {name: entry[name] for name in objectives} if entry.keys() >= set(objectives) else None
+
+
+def reference_of(plan: Plan) -> Mapping[str, float]:
+    """Against which point the hypervolume of a plan is measured, by objective: its own one, the shipped one, or one
+    computed now.
+
+    :raises InputError: if its own one lacks an objective
+    """
+    given = plan.hyperparams.get(REFERENCE) or shipped_reference(plan.env, plan.env_kwargs)
+    if given is None:
+        return worst_returns(plan.env, **plan.env_kwargs)
+    point = dict(given) if isinstance(given, Mapping) else dict(zip(plan.objectives, given, strict=True))
+    if missing := [name for name in plan.objectives if name not in point]:
+        raise InputError(f"{REFERENCE} must have a number for each objective, got none for {', '.join(missing)}")
+    return point
 
 
 def with_all_objectives() -> list[str]:

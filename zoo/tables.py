@@ -1,6 +1,7 @@
-"""How do evaluated policies read in a terminal?"""
+"""How do figures read in a terminal, and on a page?"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
@@ -14,6 +15,54 @@ def show(table: Table) -> None:
     """Prints the table with every cell whole, however narrow the terminal or pipe is."""
     console = Console(width=10_000)
     Console(width=max(Console().width, 200, console.measure(table).maximum)).print(table)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text, for the terminal and for a page.
+
+    :param dim: rows to compare with
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    dim: Sequence[Sequence[str]] = ()
+
+    def rich(self) -> Table:
+        """For the terminal."""
+        table = Table(title=self.title, box=None, header_style="bold", title_justify="left")
+        for column in self.columns:
+            table.add_column(column, justify="right" if column else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        for row in self.dim:
+            table.add_row(*row, style="dim")
+        return table
+
+    def markdown(self) -> str:
+        """For a page."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows, *self.dim]
+        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def interval_text(interval: Sequence[float]) -> str:
+    """A mean and the ends of its confidence interval, if it has one."""
+    mean, low, high = interval
+    if mean == low == high or np.isnan(low):
+        return number_text(mean)
+    return f"{number_text(mean)} [{number_text(low)}, {number_text(high)}]"
+
+
+def number_text(value: float) -> str:
+    """Three digits, or all before the point."""
+    if np.isnan(value):
+        return "–"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def policy_table(

@@ -9,10 +9,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
-from torch import get_num_threads, nn, set_num_threads
+from torch import get_num_threads, nn
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, thaw
@@ -84,7 +85,7 @@ def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
         if run.finished:
             raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
         plan = Plan.from_config(run.config)
-        set_num_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
+        use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
         if run.checkpoint.is_file():
             frozen = thaw(run.checkpoint)
             return _finish(run, plan, frozen.model, progress, frozen)

@@ -9,13 +9,13 @@ from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError, input_errors
-from sb3_fair.zoo.plan import Plan, make_plan
-from sb3_fair.zoo.reference import shipped_reference, worst_returns
+from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.tuning.means import MEAN
 from sb3_fair.zoo.tuning.results import BEST, best, trial_table, write_results
 from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
-from sb3_fair.zoo.tuning.scores import HYPERVOLUME, REFERENCE, RETURN, build, check_figures, notion, plays_all_agents
+from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, build, check_figures, notion, plays_all_agents
 from sb3_fair.zoo.tuning.space import WEIGHTS, space_of
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.study import Search, begin, finished, work_together
@@ -130,7 +130,7 @@ def make_tuning(
         held = [*fixed, *([WEIGHTS] if weights is not None else [])]
         values = space_of(plan, measured, held, space or {}, only)
         if vector:
-            plan = replace(plan, hyperparams={**plan.hyperparams, REFERENCE: _reference(plan)})
+            plan = replace(plan, hyperparams={**plan.hyperparams, REFERENCE: reference_of(plan)})
         build(plan, "cpu")
     return Tuning(
         plan=replace(plan, audit=audit),
@@ -141,17 +141,6 @@ def make_tuning(
         n_evaluations=n_evaluations,
         deterministic=not plays_all_agents(plan) if deterministic is None else deterministic,
     )
-
-
-def _reference(plan: Plan) -> Mapping[str, float]:
-    """Against which point all trials measure hypervolume, by objective."""
-    given = plan.hyperparams.get(REFERENCE) or shipped_reference(plan.env, plan.env_kwargs)
-    if given is None:
-        return worst_returns(plan.env, **plan.env_kwargs)
-    point = dict(given) if isinstance(given, Mapping) else dict(zip(plan.objectives, given, strict=True))
-    if missing := [name for name in plan.objectives if name not in point]:
-        raise InputError(f"{REFERENCE} must have a number for each objective, got none for {', '.join(missing)}")
-    return point
 
 
 def _pruner(tuning: Tuning, pruner: str | None) -> str:

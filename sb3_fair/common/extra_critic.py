@@ -114,9 +114,17 @@ class ExtraCritic(nn.Module):
 
     def forward(self, obs: Any) -> th.Tensor:
         """Values (n,) of a batch of observations in units of the targets' standard deviation, 0 at their mean."""
+        return self._of_features(self._features(obs))
+
+    def _features(self, obs: Any) -> th.Tensor:
+        """Observations in a row each, (n, inputs)."""
         tensors = preprocess_obs(obs_as_tensor(obs, self.mean.device), self.observation_space)
         parts = [tensors[key] for key in sorted(tensors)] if isinstance(tensors, dict) else [tensors]
-        return self.head(self.body(th.cat([part.flatten(1) for part in parts], dim=1))).squeeze(1)
+        return th.cat([part.flatten(1) for part in parts], dim=1)
+
+    def _of_features(self, features: th.Tensor) -> th.Tensor:
+        values: th.Tensor = self.head(self.body(features)).squeeze(1)
+        return values
 
     def values(self, obs: Any) -> NDArray[np.float32]:
         """Expected discounted sum of the signal from each of a batch of observations on, (n,)."""
@@ -155,11 +163,10 @@ class ExtraCritic(nn.Module):
         targets = th.as_tensor(returns, dtype=th.float64, device=self.mean.device)
         self._rescale(targets)
         targets = ((targets - self.mean) / self.std).float()
+        features = self._features(observations)
         for _ in range(epochs):
-            order = th.randperm(len(targets), generator=self.generator).numpy()
-            for start in range(0, len(order), batch_size):
-                rows = order[start : start + batch_size]
-                loss = nn.functional.mse_loss(self(_take(observations, rows)), targets[rows])
+            for rows in th.randperm(len(targets), generator=self.generator).split(batch_size):
+                loss = nn.functional.mse_loss(self._of_features(features[rows]), targets[rows])
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]
                 self.optimizer.step()
@@ -201,9 +208,3 @@ def _batch(observations: Sequence[Any]) -> Any:
     if isinstance(first, dict):
         return {key: np.stack([observation[key] for observation in observations]) for key in first}
     return np.stack(observations)
-
-
-def _take(observations: Any, rows: NDArray[np.int64]) -> Any:
-    if isinstance(observations, dict):
-        return {key: value[rows] for key, value in observations.items()}
-    return observations[rows]

@@ -28,7 +28,7 @@ class Command:
         object.__setattr__(self, "desired_return", np.asarray(self.desired_return, dtype=np.float64))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluatedPolicy:
     """A policy and the episodes it was evaluated on.
 
@@ -52,6 +52,10 @@ class EvaluatedPolicy:
     deterministic: bool = True
     final: Mapping[str, Array] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        means = ", ".join(f"{name}={mean:.4g}" for name, mean in zip(self.objectives, self.mean, strict=True))
+        return f"<{self.name}: {means}; {len(self.returns)} episodes>"
 
     @property
     def mean(self) -> Array:

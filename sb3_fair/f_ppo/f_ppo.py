@@ -472,6 +472,9 @@ class FPPO(PPO):
             bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
+        if self.rollout_buffer.regulariser.get("scaling") == "none":
+            advantages = max(float(self.rollout_buffer.advantages.std()), np.finfo(np.float32).tiny)
+            self.logger.record("train/reg_share", float(self.reg_lambda * bonus.std() / advantages))
         self.logger.record("time/env", env_seconds)
         self.logger.record("time/massage", self._massage_seconds)
         self.logger.record("time/policy", seconds - env_seconds - self._massage_seconds)

@@ -139,10 +139,10 @@ class Individuals:
                 view.neighbours.insert(copies, own, ids, accepted, distances)
 
     def _settle(self, view: View) -> None:
-        def distances_of(copy: int, slots: Index) -> Array:
-            absent = self._absent[copy : copy + 1]
-            people = self._features[copy : copy + 1]
-            distances: Array = in_units(view.metric.raw(people[0, :, slots], people, absent)) + absent
+        def distances_of(copies: Index, slots: Index) -> Array:
+            whose = copies[:1] if copies[0] == copies[-1] else copies  # all of one: no need to repeat its people
+            absent, people = self._absent[whose], self._features[whose]
+            distances: Array = in_units(view.metric.raw(self._features[copies, :, slots], people, absent)) + absent
             distances[np.arange(len(slots)), slots] = np.inf
             return distances
 

@@ -112,10 +112,10 @@ class Neighbours:
         self._numbers[own] = 0.0
         self._bounds[own] = np.inf
 
-    def settle(self, distances_of: Callable[[int, Index], Array]) -> None:
+    def settle(self, distances_of: Callable[[Index, Index], Array]) -> None:
         """Rebuilds the lists that ran short and updates the terms of all that changed.
 
-        :param distances_of: (copy, slots) -> distances (len(slots), capacity) as in :meth:`insert`
+        :param distances_of: copies (m,) in rising order, slots (m,) -> distances (m, capacity) as in :meth:`insert`
         """
         rows = np.concatenate(self._changed)
         self._changed.clear()
@@ -129,14 +129,11 @@ class Neighbours:
         mean = np.dot(_favourable(nearest), self._first) / number
         self._terms.put(rows, np.abs(_favourable(self._numbers.take(rows)) - mean))
 
-    def _rebuild(self, rows: Index, distances_of: Callable[[int, Index], Array]) -> None:
-        copies = rows // self._capacity
-        for copy in np.unique(copies).tolist():
-            mine = rows[copies == copy]
-            for start in range(0, len(mine), _BLOCK):
-                block = mine[start : start + _BLOCK]
-                distances = distances_of(copy, block - copy * self._capacity)
-                self._build(np.full(len(block), copy), block, distances)
+    def _rebuild(self, rows: Index, distances_of: Callable[[Index, Index], Array]) -> None:
+        for start in range(0, len(rows), _BLOCK):
+            block = rows[start : start + _BLOCK]
+            copies, slots = np.divmod(block, self._capacity)
+            self._build(copies, block, distances_of(copies, slots))
 
     def _build(self, copies: Index, rows: Index, distances: Array) -> None:
         """Fills the lists ``rows`` of people of ``copies`` with the nearest by (distance, id)."""

@@ -195,6 +195,8 @@ class Tracker:
             raise ValueError(f"features are needed by {self._needing('needs_features')}, got None")
         people = np.asarray(features, dtype=np.float64)
         wanted = people.shape[-1:] if self._n_features is None else (self._n_features,)
+        if people.shape == (m, 0):
+            raise ValueError("features must have at least one column that is not sensitive, got none")
         if people.shape != (m, *wanted) or not people.size:
             raise ValueError(f"features must have shape {(m, *wanted) if wanted else (m, 'd')}, got {people.shape}")
         if not math.isfinite(np.add.reduce(people, axis=None)):

@@ -230,7 +230,7 @@ class PCN(BaseAlgorithm):
             raise TypeError(f"policy must be a PCNPolicy, got {name}: a file of that policy's algorithm is not PCN's")
         self._setup_lr_schedule()
         self.set_random_seed(self.seed)
-        if not hasattr(self, "buffer"):  # a loaded model brings all this
+        if not hasattr(self, "_chosen"):  # a loaded model brings all this
             self._setup_objectives()
         policy = self.policy_class(self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs)  # type: ignore[arg-type]
         self.policy = policy.to(self.device)
@@ -303,7 +303,10 @@ class PCN(BaseAlgorithm):
         :param tb_log_name: name of the run for TensorBoard
         :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
         :param progress_bar: whether to show a progress bar
+        :raises ValueError: if the model was loaded from a file without its episodes, ``save(exclude=["buffer"])``
         """
+        if not hasattr(self, "buffer"):
+            raise ValueError("a model that was saved without its buffer of episodes cannot learn, only act")
         aimed_at = self._total_timesteps
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sb3_fair.common.episode_figures import EpisodeFigures
-from sb3_fair.wrappers.infos import infos_of
+from sb3_fair.wrappers.infos import Infos
 
 
 def test_means_are_over_the_last_finished_episodes_that_have_the_figure():
@@ -18,5 +18,5 @@ def test_means_are_over_the_last_finished_episodes_that_have_the_figure():
 def test_infos_of_batched_environments_are_read_alike():
     figures = EpisodeFigures()
     record = {"fairness": {"spread": np.array([1.0, 2.0, np.nan]), "met": np.array([True, False, True])}}
-    figures.add(infos_of(record, 3), np.array([True, False, True]))
+    figures.add(Infos(record, 3), np.array([True, False, True]))
     assert figures.means() == {"spread": 1.0, "met": 1.0}

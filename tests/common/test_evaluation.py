@@ -8,6 +8,7 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_fair.common.evaluation import evaluate_vector, outcomes
+from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.rollout import play, seeded, shares, twin
 from tests.pcn.chain import Chain
@@ -136,3 +137,8 @@ def test_histories_that_outlive_episodes_are_emptied_first():
     venv = Carrying(chains(2))
     evaluate_vector(Always(0), venv, 4)
     assert venv.forgotten == 1
+
+
+def test_a_policy_says_in_a_line_what_it_is_worth():
+    policy = EvaluatedPolicy("PCN 3", ("R", "SP"), np.array([[12.0, -0.25], [13.0, 0.0]]), np.array([5.0, 6.0]))
+    assert repr(policy) == "<PCN 3: R=12.5, SP=-0.125; 2 episodes>"

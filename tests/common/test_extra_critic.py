@@ -8,7 +8,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
 from sb3_fair.common.extra_critic import ExtraCritic, gae, steps_of
-from sb3_fair.wrappers.infos import infos_of
+from sb3_fair.wrappers.infos import Infos
 
 BOX = spaces.Box(-1.0, 1.0, (3,), np.float32)
 KEYED = spaces.Dict({"place": spaces.Discrete(4), "view": spaces.Box(0, 255, (1, 36, 36), np.uint8), "x": BOX})
@@ -230,7 +230,7 @@ def test_advantages_can_be_reshaped_and_returns_keep_to_the_rewards():
 
 def test_figures_are_read_from_dicts_and_from_shared_records_alike():
     dicts = [{"fairness": {"gap": None}}, {"fairness": {"gap": 0.5}}]
-    record = infos_of({"fairness": {"gap": np.array([np.nan, 0.5])}}, 2)
+    record = Infos({"fairness": {"gap": np.array([np.nan, 0.5])}}, 2)
     for infos in (dicts, record):
         np.testing.assert_array_equal(figure(infos, "gap"), [np.nan, 0.5])
         with pytest.raises(KeyError, match="gaps"):

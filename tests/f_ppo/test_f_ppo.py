@@ -409,6 +409,9 @@ def test_logs_tell_what_was_done():
     bonus = regulariser(model.rollout_buffer.disparities(), 0.05)
     assert logs["train/reg_mean"] == pytest.approx(bonus.mean())
     assert logs["train/reg_nonzero_fraction"] == (bonus != 0).mean()
+    added = model.reg_lambda * bonus
+    assert logs["train/reg_share"] == pytest.approx(added.std() / model.rollout_buffer.advantages.std())
+    assert "train/reg_share" not in learned(model_of(banks(), scaling="std"), 72).logger.name_to_value
     assert all(logs[f"time/{part}"] > 0 for part in ("env", "policy", "massage", "update"))
 
 

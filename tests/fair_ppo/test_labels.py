@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair.fair_ppo.labels import find_labels
-from sb3_fair.wrappers.infos import infos_of
+from sb3_fair.wrappers.infos import Infos
 from sb3_fair.zoo.envs.lending import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 
@@ -99,7 +99,7 @@ def test_infos_tell_groups_factors_and_worlds():
 def test_light_infos_are_read_without_cutting_them_up():
     record = {"individual": {"group": np.array([1.0, np.nan, 0]), "lf": np.array([1, 1, 2])}}
     labels = find_labels(of_infos(*[[{"group": 0}]] * 3))
-    population = labels.at(infos_of(record, 3), None, np.zeros(3, dtype=bool))
+    population = labels.at(Infos(record, 3), None, np.zeros(3, dtype=bool))
     assert_array_equal(population.group, [1, -1, 0])
     assert_array_equal(population.lf, [1, 1, 2])
 

@@ -196,6 +196,7 @@ def test_a_dict_of_one_attribute_needs_no_name():
         ({"action": [0.5, 1]}, r"action must hold one integer per copy \(2\)"),
         ({"feedback": [1.0]}, r"feedback must have one number per copy \(2\)"),
         ({"features": None}, "features are needed by IF, LIP, CSC, got None"),
+        ({"features": np.zeros((2, 0))}, r"features must have at least one column that is not sensitive"),
         ({"features": np.zeros(3)}, r"features must have shape"),
         ({"features": np.zeros((2, 4))}, r"features must have shape \(2, 3\), got \(2, 4\)"),
         ({"features": [[0, 0, np.nan], [0, 0, 0]]}, "features must be finite"),

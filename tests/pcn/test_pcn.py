@@ -178,6 +178,15 @@ def test_a_loaded_model_predicts_the_same(trained, tmp_path):
     assert {tuple(mean) for mean in loaded.coverage_set(1, eval_env=Chain()).means} == FRONT
 
 
+def test_a_model_saved_without_its_episodes_acts_but_does_not_learn(trained, tmp_path):
+    trained.save(tmp_path / "pcn.zip", exclude=["buffer"])
+    acting = PCN.load(tmp_path / "pcn.zip", env=trained.get_env())
+    obs = trained.get_env().reset()
+    np.testing.assert_array_equal(acting.predict(obs)[0], trained.predict(obs)[0])
+    with pytest.raises(ValueError, match="saved without its buffer of episodes cannot learn"):
+        acting.learn(100)
+
+
 def test_the_chosen_command_is_saved(trained, tmp_path):
     trained.set_command(Command([2.0, 1.0], 3))
     trained.save(tmp_path / "model")

@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
 from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
-from sb3_fair.wrappers.infos import infos_of
+from sb3_fair.wrappers.infos import Infos
 
 
 def left_or_right(obs, info):
@@ -61,7 +61,7 @@ class Crowd(gym.Env):
                 "present": np.array([[True, self.t % 2 == 0, True]]),
             }
         }
-        return np.zeros(1, np.float32), 0.0, False, self.t == 10, infos_of(record, 1)[0]
+        return np.zeros(1, np.float32), 0.0, False, self.t == 10, Infos(record, 1)[0]
 
 
 def test_figures_belong_to_the_observation_the_action_was_chosen_on():

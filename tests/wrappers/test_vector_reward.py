@@ -1,5 +1,7 @@
 """Is the vector what the three ways of emission say, in single and in batched form?"""
 
+import warnings
+
 import gymnasium as gym
 import mo_gymnasium.wrappers as mo
 import numpy as np
@@ -200,3 +202,29 @@ def test_an_array_reward_is_taken_where_it_is():
     env.reset(seed=0)
     _, reward, _, _, info = env.step(1)
     assert reward == pytest.approx(info["vector_reward"] @ [1.0, 0.5])
+
+
+@pytest.mark.parametrize("vec", [False, True])
+def test_an_objective_that_is_never_defined_is_told_once(vec):
+    def play(levels, episodes):
+        env = VecVectorReward(DummyVecEnv([lambda: Told(levels)] * 2), ("R", "SP")) if vec else Told(levels)
+        env = env if vec else VectorReward(env, ("R", "SP"))
+        env.reset()
+        for _ in range(episodes * len(levels)):
+            if vec:
+                env.step([0, 0])
+            elif env.step(0)[3]:
+                env.reset()
+
+    with pytest.warns(UserWarning, match="SP was undefined in every step of 10 episodes, and counted as 0") as told:
+        play([None] * 3, 40)
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        play([None] * 3, 5)
+        play([None, None, -0.5], 40)
+
+
+def test_what_is_no_fairness_mdp_has_no_notions():
+    with pytest.raises(ValueError, match=r"objectives must be among \('R',\), got 'SP': make env a fairness MDP"):
+        VectorReward(gym.make("CartPole-v1"), ("R", "SP"))

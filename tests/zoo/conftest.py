@@ -4,13 +4,13 @@ import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from sb3_fair.zoo.plan import make_plan
+from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -68,21 +68,7 @@ def quick_plan():
 
 
 @pytest.fixture
-def wait_until():
-    """Waits for a condition to hold, two minutes at most."""
-
-    def wait(condition):
-        for _ in range(1200):
-            if condition():
-                return
-            time.sleep(0.1)
-        raise TimeoutError
-
-    return wait
-
-
-@pytest.fixture
-def dask_cluster(wait_until):
+def dask_cluster():
     """Starts a scheduler and workers, each a process of its own."""
     distributed = pytest.importorskip("distributed")
 

@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal, assert_equal
-from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import stack
@@ -14,6 +13,7 @@ from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.envs.loans import LoanAllocationWorld
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
+from tests.zoo.forms import side_by_side
 
 WORLDS = [
     (DoughnutWorld, {"n_people": 3, "episode_length": 7, "detail": True}),
@@ -32,20 +32,7 @@ def actions_of(world_cls, steps, n):
 @pytest.mark.parametrize(("world_cls", "config"), WORLDS)
 @pytest.mark.parametrize(("seed", "n"), [(0, 1), (7, 3)])
 def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(world_cls, config, seed, n):
-    ours = WorldVecEnv(world_cls, n, **config)
-    singles = DummyVecEnv([lambda: WorldEnv(world_cls, **config)] * n)
-    ours.seed(seed)
-    singles.seed(seed)
-    assert_array_equal(ours.reset(), singles.reset())
-    ends = 0
-    for actions in actions_of(world_cls, 110, n):
-        obs, rewards, dones, infos = ours.step(actions)
-        obs_, rewards_, dones_, infos_ = singles.step(actions)
-        assert_array_equal(obs, obs_)
-        assert_array_equal(rewards.astype(np.float32), rewards_)
-        assert_array_equal(dones, dones_)
-        assert_equal([dict(info.copy()) for info in infos], infos_)
-        ends += dones.sum()
+    ends = sum(dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 110, n), **config))
     assert ends >= n
 
 

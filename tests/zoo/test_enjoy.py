@@ -102,7 +102,7 @@ def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(settings, m
 
 def test_an_mp4_without_its_package_is_an_error_that_names_it(monkeypatch):
     monkeypatch.setattr("sb3_fair.zoo.film.find_spec", lambda name: None)
-    with pytest.raises(ImportError, match=r"film must end in \.gif unless imageio-ffmpeg is installed"):
+    with pytest.raises(ImportError, match=r"film must end in \.gif unless sb3-fair\[mp4\] is installed"):
         save_film([np.zeros((2, 2, 3), np.uint8)], "film.mp4")
 
 

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import SlidingWindow
@@ -22,6 +22,7 @@ from sb3_fair.zoo.envs.fraud_tables import CONTINENTS, EU, NORTH_AMERICA, countr
 from sb3_fair.zoo.envs.fraud_transactions import AUTHENTIC, FRAUD, REFUSED
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.rules import RuleAgent
+from tests.zoo.forms import side_by_side
 
 ID = "sb3_fair:sb3_fair/FraudDetection-v0"
 # Few customers, and much fraud by thieves.
@@ -249,21 +250,11 @@ def test_without_dynamics_customers_only_ever_arrive():
 def test_copy_i_of_a_batch_is_the_single_environment_seeded_s_plus_i(config, monkeypatch):
     if config is BUSY:  # people are soon short, so that rows are packed and arrays grow
         monkeypatch.setattr("sb3_fair.zoo.envs.fraud_customers._RESERVE_HOURS", 2)
-    n, ends, capacities = 3, 0, set()
-    ours = WorldVecEnv(FraudWorld, n, detail=True, **config)
-    singles = DummyVecEnv([lambda: WorldEnv(FraudWorld, detail=True, **config)] * n)
-    ours.seed(3)
-    singles.seed(3)
-    assert_array_equal(ours.reset(), singles.reset())
-    for actions in np.random.default_rng(0).integers(2, size=(300, n)):
-        obs, rewards, dones, infos = ours.step(actions)
-        obs_, rewards_, dones_, infos_ = singles.step(actions)
-        assert_array_equal(obs, obs_)
-        assert_array_equal(rewards.astype(np.float32), rewards_)
-        assert_array_equal(dones, dones_)
-        assert_equal([dict(info.copy()) for info in infos], infos_)
+    ends, capacities = 0, set()
+    actions = np.random.default_rng(0).integers(2, size=(300, 3))
+    for dones, banks in side_by_side(FraudWorld, 3, 3, actions, detail=True, **config):
         ends += dones.sum()
-        capacities.add(len({env.world.customers.capacity for env in singles.envs}))
+        capacities.add(len({bank.world.customers.capacity for bank in banks}))
     assert (max(capacities) > 1) == (config is BUSY), "a bank's path does not depend on the room that others need"
     assert ends or config.get("customer_dynamics") is False
 

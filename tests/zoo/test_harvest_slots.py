@@ -96,16 +96,14 @@ def test_labels_are_found_through_wrappers_and_slot_by_slot():
     assert venv.get_attr("slot_group") == venv.slot_group.tolist()
 
 
-def test_infos_are_the_same_objects_in_every_step_and_their_copies_stay_as_they_are():
+def test_infos_stay_as_they_are_whenever_they_are_read():
     venv = HarvestVecEnv(1, SHORT, seed=0)
     venv.reset()
     _, _, _, infos = venv.step(np.full(40, 3))
     infos[4]["own"] = 1
-    kept, deep = infos[4].copy(), copy.deepcopy(infos[4])
-    _, _, _, again = venv.step(np.full(40, 6))
-    assert all(info is other for info, other in zip(infos, again, strict=True))
-    assert again[4]["individual"]["action"] == 6 and "own" not in again[4]
-    assert kept["individual"]["action"] == deep["individual"]["action"] == 3 and kept["own"] == deep["own"] == 1
+    _, _, _, later = venv.step(np.full(40, 6))
+    assert later[4]["individual"]["action"] == 6 and "own" not in later[4]
+    assert infos[4]["individual"]["action"] == infos[5]["individual"]["action"] == 3 and infos[4]["own"] == 1
 
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda venv: pickle.loads(pickle.dumps(venv))])

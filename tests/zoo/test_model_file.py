@@ -1,5 +1,11 @@
 """Is a model from anybody's file measured as it is, in the environment that was named?"""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO
@@ -8,10 +14,13 @@ from stable_baselines3.common.vec_env import VecNormalize
 import sb3_fair
 from sb3_fair import PCN, FairQCM
 from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.wrappers import FairMDP, VectorReward
 from sb3_fair.zoo.model_file import evaluate_file
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.tables import figure_table
 
+ROOT = Path(__file__).parents[2]
 SMALL = "sb3_fair/JobHiring-Small-v0"
 LENDING = "sb3_fair/Lending-v0"
 ROLLOUTS = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "seed": 0}
@@ -70,9 +79,72 @@ def test_our_own_models_bring_their_memory_and_their_trade_off(tmp_path):
     assert policies[0].objectives == ("R", "SP") and len(rules) == 6
 
 
+SPEC = FairnessSpec(group=lambda obs, info: int(obs[2] > 0), notions=("SP",), history=SlidingWindow(50))
+
+
+def carts(objectives=None):
+    env = FairMDP(gym.make("CartPole-v1"), SPEC)
+    return env if objectives is None else VectorReward(env, objectives)
+
+
+@pytest.fixture
+def cart_ids():
+    """Environments that somebody registered elsewhere."""
+    gym.register("FairCarts-v0", entry_point=carts)
+    yield "FairCarts-v0"
+    del gym.registry["FairCarts-v0"]
+
+
+def test_an_environment_of_somebody_else_is_measured_by_what_it_publishes(tmp_path, cart_ids):
+    PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).learn(64).save(tmp_path / "cart.zip")
+    ((plain,), rules) = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=3, seed=5)
+    assert plain.objectives == ("R",) and not plain.final and not rules
+    np.testing.assert_array_equal(plain.returns[:, 0], plain.lengths)
+    ((policy,), _) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, n_eval_episodes=3, seed=5)
+    np.testing.assert_array_equal(policy.returns, plain.returns)
+    assert set(policy.final) == {"SP"}
+    both = {"objectives": ("R", "SP")}
+    ((policy,), _) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, env_kwargs=both, n_eval_episodes=3)
+    assert policy.objectives == ("R", "SP")
+
+
+@pytest.mark.parametrize("env_kwargs", [{}, {"objectives": ("R", "SP")}])
+def test_a_trade_off_learned_elsewhere_is_measured_too(tmp_path, cart_ids, env_kwargs):
+    env = gym.make(cart_ids, objectives=("R", "SP"))
+    PCN("MlpPolicy", env, n_fill_episodes=4, n_updates=1, seed=0).learn(200).save(tmp_path / "pcn.zip")
+    policies, rules = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, env_kwargs=env_kwargs, n_eval_episodes=2)
+    assert policies and not rules and all(policy.objectives == ("R", "SP") for policy in policies)
+
+
+MODULE = """
+import gymnasium as gym
+gym.register("Elsewhere-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=30)
+"""
+
+
+def test_a_module_that_registers_its_environment_is_imported_first(tmp_path):
+    PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).save(tmp_path / "cart.zip")
+    (tmp_path / "elsewhere.py").write_text(MODULE)
+    command = [sys.executable, "-m", "sb3_fair.zoo", "evaluate", "--model", "cart.zip", "--algo", "ppo"]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
+    given = {"cwd": tmp_path, "env": paths, "capture_output": True, "text": True}
+    ran = subprocess.run([*command, "--env", "elsewhere:Elsewhere-v0", "--n-eval-episodes", "2"], **given)
+    assert ran.returncode == 0 and "steps" in ran.stdout, ran.stderr
+    for env in ("nowhere:Elsewhere-v0", "elsewhere:Elsewere-v0"):
+        ran = subprocess.run([*command, "--env", env], **given)
+        assert ran.returncode == 2 and "env must be an ID that Gymnasium can make" in ran.stderr
+
+
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"model must be a \.zip that ppo saved"):
         evaluate_file(tmp_path / "none.zip", "ppo", SMALL)
+    with pytest.raises(InputError, match="did you mean 'sb3_fair/JobHiring-v0'"):
+        PPO("MlpPolicy", "CartPole-v1").save(tmp_path / "cart.zip")
+        evaluate_file(tmp_path / "cart.zip", "ppo", "sb3_fair/JobHirng-v0")
+    with pytest.raises(InputError, match=r"model must be a \.zip that f_ppo saved, got .*cart\.zip"):
+        evaluate_file(tmp_path / "cart.zip", "f_ppo", "CartPole-v1")
+    with pytest.raises(InputError, match="audit must be left out: CartPole-v1 measures what"):
+        evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", audit=("SP",))
     DQN("MlpPolicy", sb3_fair.make_vec(SMALL, 1)).save(tmp_path / "dqn.zip")
     with pytest.raises(InputError, match="Observation spaces do not match"):
         evaluate_file(tmp_path / "dqn.zip", "dqn", LENDING)

@@ -63,7 +63,8 @@ def test_every_entry_is_marked_as_tuned_or_inherited(algo):
             continue
         assert set(found) == {"tuned"}
         note = mark(ALGORITHMS[algo], env)
-        assert {"trials", "seeds", "date"} <= set(note) <= {"trials", "seeds", "date", "before", "after"}
+        assert {"trials", "seeds", "date", "by"} <= set(note)
+        assert set(note) <= {"trials", "seeds", "date", "by", "sampled", "before", "after"}
         assert note["trials"] > 0 and len(note["seeds"]) > 0
 
 

@@ -13,6 +13,7 @@ import pytest
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.parallel import elsewhere, in_parallel, on_cluster
 from sb3_fair.zoo.studies.grid import Job, run_grid
+from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 ADDRESS = "tcp://127.0.0.1:1"
@@ -77,7 +78,7 @@ def tell_and_wait(number, folder):
 
 
 @pytest.mark.slow
-def test_when_a_worker_is_killed_in_mid_run_all_results_are_there(tmp_path, dask_cluster, wait_until):
+def test_when_a_worker_is_killed_in_mid_run_all_results_are_there(tmp_path, dask_cluster):
     marks, results = tmp_path / "marks", tmp_path / "results"
     marks.mkdir()
     jobs = [Job(f"squares/{number}", tell_and_wait, {"number": number, "folder": marks}) for number in range(8)]

@@ -16,6 +16,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.seeds import train_all
 from sb3_fair.zoo.train import resume, train
+from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -72,7 +73,7 @@ def test_a_run_that_another_process_is_at_is_left_alone(tmp_path, plans, monkeyp
 
 
 @pytest.mark.slow
-def test_a_cluster_trains_what_this_machine_would_train_even_if_a_worker_is_killed(tmp_path, dask_cluster, wait_until):
+def test_a_cluster_trains_what_this_machine_would_train_even_if_a_worker_is_killed(tmp_path, dask_cluster):
     places = tmp_path / "places"
     places.mkdir()
     with dask_cluster(tmp_path / "cluster", TMPDIR=str(places)) as (address, (_, first, _)):

@@ -12,7 +12,6 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from numpy.testing import assert_array_equal, assert_equal
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
-from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import FairnessSpec
@@ -23,6 +22,7 @@ from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.envs.hiring import HiringWorld
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
+from tests.zoo.forms import side_by_side
 
 SMALL = {"team_size": 4, "episode_length": 11, "steps_per_year": 30, "feedback": "hired", "detail": True}
 
@@ -91,22 +91,7 @@ WORLDS = [(HiringWorld, SMALL), (HiringWorld, SMALL | {"group": ["gender", "nati
 @pytest.mark.parametrize("world_cls, config", WORLDS)
 @pytest.mark.parametrize("seed, n", [(0, 1), (7, 3), (123, 8)])
 def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(world_cls, config, seed, n):
-    ours = WorldVecEnv(world_cls, n, **config)
-    singles = DummyVecEnv([lambda: WorldEnv(world_cls, **config)] * n)
-    ours.seed(seed)
-    singles.seed(seed)
-    assert_array_equal(ours.reset(), singles.reset())
-    ends = 0
-    for actions in actions_of(world_cls, 60, n):
-        obs, rewards, dones, infos = ours.step(actions)
-        obs_, rewards_, dones_, infos_ = singles.step(actions)
-        assert_array_equal(obs, obs_)
-        assert obs.dtype == obs_.dtype
-        assert_array_equal(rewards.astype(np.float32), rewards_)
-        assert_array_equal(dones, dones_)
-        assert_equal([dict(info.copy()) for info in infos], infos_)
-        assert_equal([dict(info.copy()) for info in ours.reset_infos], singles.reset_infos)
-        ends += dones.sum()
+    ends = sum(dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 60, n), **config))
     assert ends >= 2 * n
 
 

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.validation import integer
-from sb3_fair.wrappers.infos import Info, Record, cut, infos_of
+from sb3_fair.wrappers.infos import Info, Infos, Record, cut
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 
@@ -256,7 +256,7 @@ class WorldVecEnv(VecEnv):
         done = terminated | truncated
         record = self._slots(record | _massage(self.world))
         record["TimeLimit.truncated"] = np.repeat(truncated & ~terminated, self._agents)
-        infos = self._infos_of(record)
+        infos = Infos(record, self.num_envs)
         if done.any():
             which = np.flatnonzero(done)
             last = self._slots(obs[which])
@@ -265,10 +265,6 @@ class WorldVecEnv(VecEnv):
             obs[which] = self.world.reset(which)
             self._note_restart(which)
         return self._slots(obs), self._slots(reward), np.repeat(done, self._agents), infos
-
-    def _infos_of(self, record: Record) -> list[dict[str, Any]]:
-        """The infos of a step, one per slot."""
-        return list(infos_of(record, self.num_envs))
 
     def _slots(self, value: Any) -> Any:
         """(n, agents, ...) -> (slots, ...)."""

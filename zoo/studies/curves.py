@@ -1,6 +1,7 @@
 """How do learners compare over the steps they were given, and how sure is that?"""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,14 +51,22 @@ def draw(
 def figure(
     path: str | Path, panels: Sequence[tuple[str, Mapping[str, Curve], Mapping[str, float], str, float | None]]
 ) -> None:
-    """A picture with one panel per entry: title, curves, lines, label of the values, where their axis begins."""
+    """A picture with one panel per entry: title, curves, lines, label of the values, where their axis begins.
+
+    Neighbours that show the same learners share a legend.
+    """
     from matplotlib.figure import Figure
 
-    picture = Figure(figsize=(7.6 * len(panels), 3.8), dpi=110, layout="constrained")
-    for axes, (title, curves, lines, label, low) in zip(
-        np.atleast_1d(picture.subplots(1, len(panels))), panels, strict=True
-    ):
+    kept = [
+        (list(curves), lines) != (list(following[1]), following[2])
+        for (_, curves, lines, *_), following in pairwise(panels)
+    ] + [True]
+    picture = Figure(figsize=(5.2 * len(panels) + 2.4 * sum(kept), 3.8), dpi=110, layout="constrained")
+    all_axes = np.atleast_1d(picture.subplots(1, len(panels)))
+    for axes, (title, curves, lines, label, low), legend in zip(all_axes, panels, kept, strict=True):
         draw(axes, curves, lines, label, low)
         axes.set_title(title)
+        axes.get_legend().set_visible(legend)
+        axes.get_legend().set_in_layout(legend)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     picture.savefig(path)

@@ -85,9 +85,10 @@ class Arm:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Arguments that make it; of those that came later, the ones that matter, so that older files stay valid."""
-        given = asdict(self).items()
-        return {name: value for name, value in given if name not in LATER or value != getattr(Arm, name)}
+        """Arguments that make it; of those that came later, the ones that matter, so that older files stay valid.
+        Without a penalty, only what agents see and their twins matter: experiments share these runs."""
+        arm = self if self.name != self.classic else Arm(counterfactual=self.counterfactual, standing=self.standing)
+        return {name: value for name, value in asdict(arm).items() if name not in LATER or value != getattr(Arm, name)}
 
     @property
     def penalty(self) -> dict[str, Any]:
@@ -132,7 +133,9 @@ def _modes(weights: Sequence[float], *modes: str, **arm: Any) -> dict[str, list[
 EXPERIMENTS: dict[str, Experiment] = {
     "alpha": Experiment(
         "Demographic disparity: weight of past returns",
-        _modes((*WEIGHTS, 2.0), "telescoped", "own_reweight") | _modes((0.5, 1.0, 2.0), "linear"),
+        _modes((*WEIGHTS, 2.0), "telescoped")
+        | _modes((0.25, 0.5, 0.7, 0.75, 1.0, 2.0), "own_reweight")
+        | _modes((0.5, 1.0, 2.0), "linear"),
         DP,
     ),
     "beta": Experiment(

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
 
 from sb3_fair.common.pareto import expected_utility, generational_distance, hypervolume, min_max, nondominated
 from sb3_fair.report.selection import kind
 from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
+from sb3_fair.zoo.tables import Sheet, interval_text, number_text
 
 Policies = Sequence[Mapping[str, Any]]
 Summary = dict[str, list[float]]
@@ -155,39 +155,6 @@ def _numbered(row: Row) -> Iterator[tuple[int, Policies]]:
     yield from enumerate(row.fronts)
 
 
-@dataclass(frozen=True)
-class Sheet:
-    """A table of text, for the terminal and for a page.
-
-    :param dim: rows to compare with
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    dim: Sequence[Sequence[str]] = ()
-
-    def rich(self) -> Table:
-        """For the terminal."""
-        table = Table(title=self.title, box=None, header_style="bold", title_justify="left")
-        for column in self.columns:
-            table.add_column(column, justify="right" if column else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*row)
-        for row in self.dim:
-            table.add_row(*row, style="dim")
-        return table
-
-    def markdown(self) -> str:
-        """For a page."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows, *self.dim]
-        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(map(_cell, line)) + " |" for line in lines)])
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 SINGLE = {name: name for name in ("R", "SP", "EO", "OAE", "PP", "PE", "IF", "CSC")}
 FRONTS = {
     "policies": "policies",
@@ -221,11 +188,13 @@ def sheet(title: str, columns: Mapping[str, str], found: Mapping[str, Summary], 
     :param columns: heading -> figure
     :param rules: on the fresh episodes
     """
-    rows = [[label, *(_text(summary[figure]) for figure in columns.values())] for label, summary in found.items()]
+    rows = [
+        [label, *(interval_text(summary[figure]) for figure in columns.values())] for label, summary in found.items()
+    ]
     dim = []
     for rule in rules:
         figures = _of_rule(rule)
-        cells = (_number(figures[figure]) if figure in figures else "" for figure in columns.values())
+        cells = (number_text(figures[figure]) if figure in figures else "" for figure in columns.values())
         dim.append([rule["name"].replace("-", " "), *cells])
     return Sheet(title, ["", *columns], rows, dim)
 
@@ -238,16 +207,3 @@ def _of_rule(rule: Mapping[str, Any]) -> dict[str, float]:
         "|SP|": abs(whole["SP"]),
         "|SP| by chance": rule["chance"].get("SP", np.nan),
     }
-
-
-def _text(interval: Sequence[float]) -> str:
-    mean, low, high = interval
-    if mean == low == high or np.isnan(low):
-        return _number(mean)
-    return f"{_number(mean)} [{_number(low)}, {_number(high)}]"
-
-
-def _number(value: float) -> str:
-    if np.isnan(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -32,6 +32,8 @@ class VecMeans(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
+        if not self.names:
+            return obs, rewards, dones, infos
         fairness = stack(infos, "fairness")
         values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(self._sums.shape)
         known = ~np.isnan(values)

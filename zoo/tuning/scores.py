@@ -15,6 +15,7 @@ from sb3_fair.zoo.evaluate import SEED, evaluate_model, evaluation_env, policies
 from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.plan import OURS, Plan
+from sb3_fair.zoo.reference import REFERENCE
 from sb3_fair.zoo.studies.fair_ppo import ENV as HARVEST
 from sb3_fair.zoo.studies.fair_ppo import Arm, learner
 from sb3_fair.zoo.train import build_model, training_env
@@ -23,7 +24,7 @@ from sb3_fair.zoo.tuning.means import MEAN, VecMeans
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-RETURN, HYPERVOLUME, REFERENCE = "R", "hypervolume", "ref_point"
+RETURN, HYPERVOLUME = "R", "hypervolume"
 HARVEST_DISPARITIES = ("dp", "csp", "pairs", "value", "gini")
 """How the columns of :func:`~sb3_fair.zoo.harvest_evaluation.evaluate_harvest` begin that tell an inequality."""
 

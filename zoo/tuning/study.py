@@ -162,9 +162,9 @@ def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> 
 
 def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     """In a process of its own, which ends with the one that began it."""
-    import torch as th
+    from sb3_fair.common.threads import use_threads
 
-    th.set_num_threads(1)
+    use_threads(1)
     Thread(target=_end_with_parent, daemon=True).start()
     work(place, tuning, search)
 

@@ -10,7 +10,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo.plan import AROUND, Plan
-from sb3_fair.zoo.tuning.scores import REFERENCE, Direction, Figures, build, direction, measure
+from sb3_fair.zoo.reference import REFERENCE
+from sb3_fair.zoo.tuning.scores import Direction, Figures, build, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 
 ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"

@@ -27,3 +27,19 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval():
     assert band[:, 1].min() == pytest.approx(curves.mean_and_interval([1.0, 3.0])[1])
     assert axes.get_ylim()[0] == 0
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "best (12.0)"]
+
+
+def test_neighbours_with_the_same_learners_share_a_legend(tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self))
+    curve = (np.array([1.0, 2.0]), np.ones((2, 2)))
+    one, two = {"one": curve}, {"one": curve, "two": curve}
+    panels = [
+        ("a", one, {}, "x", None),
+        ("b", one, {}, "y", None),
+        ("c", two, {}, "x", None),
+        ("d", two, {"best": 1.0}, "x", None),
+    ]
+    curves.figure(tmp_path / "figure.png", panels)
+    legends = [axes.get_legend().get_visible() for axes in drawn[0].axes]
+    assert legends == [False, True, True, True]

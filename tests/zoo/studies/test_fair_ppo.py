@@ -126,6 +126,8 @@ def test_panels_hold_all_curves_that_share_no_setting_but_classic(curves):
 def test_arms_without_a_penalty_are_one_classic_ppo():
     assert Arm().name == "classic"
     assert Arm(fairness="csp", retro="linear").name == "classic"
+    assert Arm(fairness="csp", retro="linear").fields == Arm().fields  # or one experiment would redo another's runs
+    assert Arm(fairness="cf", counterfactual="none_vs_all").fields == Arm(counterfactual="none_vs_all").fields
     assert Arm(0.5, 0.25, "csp", "linear").name == "csp/linear/0.5-0.25"
     for name, each in fair_ppo.EXPERIMENTS.items():
         for arms in each.arms.values():

@@ -16,6 +16,7 @@ from sb3_fair.zoo.tuning import storage as storages
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work
+from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -32,14 +33,6 @@ def tuning():
 
 def search(n_trials):
     return Search(n_trials, "tpe", "none", 0, "cpu")
-
-
-def wait_until(condition):
-    for _ in range(5000):
-        if condition():
-            return
-        time.sleep(0.1)
-    raise TimeoutError
 
 
 def forever(*_, **__):

@@ -1,6 +1,5 @@
 """How does Stable-Baselines3 train all agents of many Allelopathic Harvests with one policy?"""
 
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -9,29 +8,16 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness.validation import integer
-from sb3_fair.wrappers.infos import Info, Record
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.twins import CounterfactualHarvest
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 
 
-class _LastingInfo(Info):
-    """An info that shows one step after the other; what is to be kept is copied."""
-
-    __slots__ = ()
-
-    def copy(self) -> Info:
-        clone = Info(dict(self.record), self.index)
-        dict.update(clone, dict.items(self))
-        return clone
-
-
 class HarvestVecEnv(WorldVecEnv):
     """Allelopathic Harvests as a Stable-Baselines3 VecEnv in which every agent has a slot: world * N + agent.
 
-    A policy that trains on it is shared by all agents, and trains on all of their experience. The infos of a step are
-    those objects that the next step shows its own in: copy what is to be kept.
+    A policy that trains on it is shared by all agents, and trains on all of their experience.
 
     :param n_worlds: number of worlds; with ``counterfactual`` an even number
     :param config: the rules; None: the default ones; or fields of
@@ -72,7 +58,6 @@ class HarvestVecEnv(WorldVecEnv):
         else:
             settings |= {"detail": detail, "mode": counterfactual}
             super().__init__(_twins, n_worlds, render_mode=render_mode, **settings)
-        self._make_infos()
         if seed is not None:
             self.seed(seed)
 
@@ -106,23 +91,6 @@ class HarvestVecEnv(WorldVecEnv):
             labels: list[int] = getattr(self, attr_name)[list(self._get_indices(indices))].tolist()
             return labels
         return super().get_attr(attr_name, indices)
-
-    def _make_infos(self) -> None:
-        self._record: Record = {}
-        self._infos = [_LastingInfo(self._record, slot) for slot in range(self.num_envs)]
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_record", "_infos")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._make_infos()  # which refer to the record, as their copies would not
-
-    def _infos_of(self, record: Record) -> list[dict[str, Any]]:
-        deque(map(dict.clear, self._infos), maxlen=0)  # as fast as it gets
-        self._record.clear()
-        self._record.update(record)
-        return list(self._infos)
 
 
 def keywords(config: HarvestConfig | Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,0 +1,16 @@
+"""How many threads do torch and numpy work with in this process?"""
+
+import torch as th
+from threadpoolctl import threadpool_limits
+
+
+def use_threads(number: int) -> None:
+    """Lets torch, and the BLAS behind numpy, work with so many threads.
+
+    Threads of BLAS wait for each other: where several processes share the cores they make small products many times
+    as slow.
+
+    :param number: 1 or more
+    """
+    threadpool_limits(number)
+    th.set_num_threads(number)

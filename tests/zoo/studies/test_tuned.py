@@ -1,0 +1,90 @@
+"""Is a tuned pair compared with the defaults, on seeds of its own, and by the figure that it was tuned for?"""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sb3_fair.zoo.plan import default_settings, make_plan, mark
+from sb3_fair.zoo.studies import tuned
+from sb3_fair.zoo.studies.tuned import AFTER, BEFORE, Pair
+
+DOUGHNUTS, EPIDEMIC = "sb3_fair/Doughnut-Small-v0", "sb3_fair/EpidemicControl-v0"
+
+
+def test_pairs_are_those_that_are_marked():
+    pairs = tuned.tuned_pairs()
+    assert {("f_ppo", "sb3_fair/Lending-v0"), ("f_ppo", "sb3_fair/AttentionAllocation-v0")} <= {
+        (pair.algo, pair.env) for pair in pairs
+    }
+    for pair in pairs:
+        note = mark(make_plan(pair.algo, pair.env).algorithm, pair.env)
+        assert (pair.by, pair.sampled) == (note["by"], note.get("sampled", False))
+
+
+def test_untuned_is_the_same_question_with_other_settings():
+    plan = make_plan("f_ppo", "sb3_fair/Lending-v0")
+    default = tuned.untuned(plan)
+    entry = default_settings(plan.algorithm, "default")
+    assert default.hyperparams == {name: entry[name] for name in default.hyperparams}
+    assert default.n_envs == entry["n_envs"]
+    same = ("n_timesteps", "env_kwargs", "weights", "n_eval_episodes", "audit", "seed")
+    assert all(getattr(default, name) == getattr(plan, name) for name in same)
+    assert tuned.untuned(default) == default
+
+
+def test_fronts_of_both_ways_are_measured_against_one_point():
+    plans = tuned.ways(Pair("pcn", "sb3_fair/JobHiring-Small-v0", "hypervolume", False), quick=True)
+    points = [plan.hyperparams["ref_point"] for plan in plans.values()]
+    assert points[0] == points[1] and set(points[0]) == {"R", "SP", "IF"}
+    assert {plan.n_timesteps for plan in plans.values()} == {10_000}
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Trainings of 40 steps, whose learning rate tells the ways apart."""
+    done = []
+    run = tuned.run
+
+    def ways(pair, quick):
+        short = {"n_steps": 10, "batch_size": 20, "n_eval_episodes": 4}
+        plan = make_plan(pair.algo, pair.env, n_timesteps=40, n_envs=2, hyperparams=short)
+        return {BEFORE: replace(plan, hyperparams={**plan.hyperparams, "learning_rate": 0.0}), AFTER: plan}
+
+    def counted(config, figures, sampled):
+        done.append((config["algo"], config["hyperparams"]["learning_rate"] == 0.0, config["seed"]))
+        return run(config, figures, sampled)
+
+    monkeypatch.setattr(tuned, "ways", ways)
+    monkeypatch.setattr(tuned, "run", counted)
+    return done
+
+
+def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_path, capsys):
+    pairs = [Pair("ppo", DOUGHNUTS, "R", False), Pair("f_ppo", EPIDEMIC, "mean_d_s", True)]
+    for _ in range(2):
+        found = tuned.study(pairs, seeds=2, n_jobs=1, log_dir=tmp_path)
+    assert sorted(tiny) == sorted(
+        (algo, before, seed) for algo in ("ppo", "f_ppo") for before in (False, True) for seed in (100, 101)
+    )
+    assert json.loads((tmp_path / "study.json").read_text()) == found
+    for pair in pairs:
+        runs = [
+            json.loads((tmp_path / pair.name / AFTER / f"{seed}.json").read_text())["result"] for seed in (100, 101)
+        ]
+        assert found[pair.name][AFTER][pair.by][0] == pytest.approx(np.mean([figures[pair.by] for figures in runs]))
+    assert set(found[pairs[0].name][BEFORE]) == {"R"} and set(found[pairs[1].name][BEFORE]) == {"mean_d_s", "R"}
+    assert f"| {pairs[1].name} | mean_d_s |" in (tmp_path / "tuned.md").read_text()
+    assert "% of 2 pairs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("by", "after", "better"), [("R", 2.0, True), ("R", 0.5, False), ("d_l", 0.5, True), ("SP", -0.5, True)]
+)
+def test_better_is_a_larger_return_or_a_smaller_disparity(by, after, better):
+    pair = Pair("ppo", DOUGHNUTS, by, False)
+    before = -1.0 if by == "SP" else 1.0
+    results = {f"{pair.name}/{BEFORE}/{seed}": {"R": 1.0, by: before} for seed in (100, 101)}
+    results |= {f"{pair.name}/{AFTER}/{seed}": {"R": 1.0, by: after} for seed in (100, 101)}
+    assert tuned.compare(pair, results, [100, 101])["better"] is better
