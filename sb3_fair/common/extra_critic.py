@@ -165,7 +165,7 @@ class ExtraCritic(nn.Module):
         targets = ((targets - self.mean) / self.std).float()
         features = self._features(observations)
         for _ in range(epochs):
-            for rows in th.randperm(len(targets), generator=self.generator).split(batch_size):
+            for rows in th.split(th.randperm(len(targets), generator=self.generator), batch_size):
                 loss = nn.functional.mse_loss(self._of_features(features[rows]), targets[rows])
                 self.optimizer.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]

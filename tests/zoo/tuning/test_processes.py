@@ -21,7 +21,7 @@ from tests.zoo.waiting import wait_until
 ROOT = Path(__file__).parents[2]
 SMALL = "sb3_fair/JobHiring-Small-v0"
 FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 1}
-fork = multiprocessing.get_context("fork")
+spawn = multiprocessing.get_context("spawn")
 
 
 @pytest.fixture(scope="module")
@@ -40,13 +40,11 @@ def forever(*_, **__):
         time.sleep(1)
 
 
-def killed_in_its_first_trial(place, tuning, monkeypatch):
+def killed_in_its_first_trial(place, tuning):
     """A study whose only process was killed while it was at work on a trial; what it tried."""
     begin(place, tuning, search(1))
-    with monkeypatch.context() as patched:
-        patched.setattr(studies, "run_trial", _suggest_then_hang)
-        process = fork.Process(target=work, args=(place, tuning, search(1)))
-        process.start()
+    process = spawn.Process(target=_hang_in_its_first_trial, args=(place, tuning, storages.HEARTBEAT))
+    process.start()
     study = begin(place, tuning, search(1))
     wait_until(lambda: any(trial.params for trial in study.trials if trial.state.name == "RUNNING"))
     os.kill(process.pid, signal.SIGKILL)
@@ -55,15 +53,21 @@ def killed_in_its_first_trial(place, tuning, monkeypatch):
     return study, running
 
 
+def _hang_in_its_first_trial(place, tuning, heartbeat):
+    storages.HEARTBEAT = heartbeat
+    studies.run_trial = _suggest_then_hang
+    work(place, tuning, search(1))
+
+
 def _suggest_then_hang(trial, tuning, **_):
     for name, values in tuning.space.items():
         values.suggest(trial, name)
     forever()
 
 
-def test_a_killed_trial_does_not_count_and_its_values_are_tried_again(tmp_path, tuning, monkeypatch):
+def test_a_killed_trial_does_not_count_and_its_values_are_tried_again(tmp_path, tuning):
     place = Place("killed", tmp_path)
-    study, running = killed_in_its_first_trial(place, tuning, monkeypatch)
+    study, running = killed_in_its_first_trial(place, tuning)
     assert not finished(study)
     work(place, tuning, search(2))
     states = [trial.state.name for trial in study.trials]
@@ -98,7 +102,7 @@ def test_a_trial_of_a_living_process_is_left_alone(tmp_path, tuning):
 @pytest.mark.parametrize("storage", [None, "sqlite:///{folder}/study.db"])
 def test_two_processes_share_the_trials_of_a_study_without_doing_any_twice(tmp_path, tuning, storage):
     place = Place("shared", tmp_path, storage and storage.format(folder=tmp_path))
-    processes = [fork.Process(target=work, args=(place, tuning, search(6))) for _ in range(2)]
+    processes = [spawn.Process(target=work, args=(place, tuning, search(6))) for _ in range(2)]
     for process in processes:
         process.start()
     for process in processes:
@@ -115,7 +119,7 @@ def test_a_trial_in_a_database_without_a_sign_of_life_does_not_count(tmp_path, t
     monkeypatch.setattr(storages, "HEARTBEAT", 1)
     monkeypatch.setattr(storages, "GRACE", 1)
     place = Place("database", tmp_path, f"sqlite:///{tmp_path}/study.db")
-    study, running = killed_in_its_first_trial(place, tuning, monkeypatch)
+    study, running = killed_in_its_first_trial(place, tuning)
     work(place, tuning, search(1))
     states = [trial.state.name for trial in study.trials]
     assert states[running.number] == "FAIL" and states.count("COMPLETE") == 1
