@@ -22,7 +22,6 @@ from sb3_fair.wrappers.memories import FullMemory, make_memory
 from sb3_fair.wrappers.memory import VecMemoryAugmentation
 from tests.fair_qcm.sharing import Sharing
 
-th.set_num_threads(1)
 LOG_NASH = Scheme(welfare="log_nash")
 
 

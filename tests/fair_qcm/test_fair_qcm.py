@@ -17,7 +17,6 @@ from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation
 from tests.fair_qcm.sharing import Sharing, exact_values
 
-th.set_num_threads(1)
 QUICK = {"learning_starts": 40, "batch_size": 16, "buffer_size": 1000, "device": "cpu"}
 
 

@@ -20,7 +20,6 @@ from sb3_fair import make_vec
 from sb3_fair.fair_qcm.recurrent import RecurrentDQN
 from sb3_fair.fair_qcm.recurrent_buffer import Windows
 
-th.set_num_threads(1)
 SMALL = {"learning_starts": 20, "train_freq": 4, "batch_size": 24, "policy_kwargs": {"hidden_size": 8}, "device": "cpu"}
 
 

@@ -18,7 +18,6 @@ from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.choices import Choice, Choices
 from tests.pcn.chain import FRONT, SPACES, Chain
 
-th.set_num_threads(1)
 QUICK = {"n_fill_episodes": 10, "n_episodes": 4, "n_updates": 2, "batch_size": 16, "eval_freq": 0, "device": "cpu"}
 
 

@@ -13,7 +13,6 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 from sb3_fair import make_vec
 from sb3_fair.wrappers import VecChoices
 
-torch.set_num_threads(1)
 ENV = "sb3_fair:sb3_fair/JobHiring-Small-v0"
 REWARD = {"objectives": ("R", "SP", "IF"), "window": 50, "scalarise": (1.0, 0.5, 0.1)}
 ON_POLICY = {
