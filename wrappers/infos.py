@@ -142,6 +142,9 @@ class Infos(list[Any]):
                 self[index] = Info(self.record, index)
         return self
 
+    def __radd__(self, other: list[Any]) -> list[Any]:
+        return other + list(self)  # list has none of its own, and looks behind our back
+
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
 

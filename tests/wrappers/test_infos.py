@@ -134,6 +134,8 @@ def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
         lambda infos: infos.copy(),
         lambda infos: infos[:1] + infos[1:],
         lambda infos: infos + [{}],
+        lambda infos: [{}] + infos,
+        lambda infos: [{}, *infos],
         lambda infos: infos * 2,
         lambda infos: [*infos],
         lambda infos: list(reversed(infos)),
