@@ -21,7 +21,7 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import reference
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import evaluate_model, measurable, with_chance
-from sb3_fair.zoo.plan import AUDIT, Plan, make_plan
+from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
 from sb3_fair.zoo.rules import RuleAgent
 from sb3_fair.zoo.studies.fmdp_matrix import env_kwargs
 from sb3_fair.zoo.studies.whole_episode import VecWholeEpisode
@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "dqn": {"exploration_initial_eps": 0.1, "exploration_final_eps": 0.1, "target_update_interval": 1000},
     "ppo": {"n_steps": ROLLOUT // SCALAR_COPIES, "batch_size": 128},
 }
-"""Over those of the zoo."""
+"""Over those of the zoo: PCN's for the environment, of the others the defaults."""
 
 Figures = dict[str, Any]
 
@@ -135,6 +135,7 @@ def run_scalar(
         n_timesteps=steps,
         n_envs=SCALAR_COPIES,
         env_kwargs=env_kwargs(settings),
+        preset=DEFAULT,
         hyperparams=SETTINGS[algo],
     )
     if algo == "dqn":

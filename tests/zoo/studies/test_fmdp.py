@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.studies import fmdp, fmdp_matrix, fmdp_results, fmdp_runs
 from sb3_fair.zoo.studies.fmdp_matrix import SCENARIOS, Cell, Size
 from sb3_fair.zoo.studies.fmdp_results import Row
@@ -40,6 +41,22 @@ def test_learners_take_the_same_steps_and_a_second_call_takes_none(tiny, tmp_pat
     for work in ("run_pcn", "run_scalar", "scales", "play_rules"):
         monkeypatch.setattr(fmdp_runs, work, None)
     np.testing.assert_equal(run(["competitors"], tmp_path)["competitors"], found)
+
+
+def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones(monkeypatch):
+    class Seen(Exception):
+        pass
+
+    def see(plan):
+        raise Seen(plan)
+
+    monkeypatch.setattr(fmdp_runs, "_trained", see)
+    env = SCENARIOS["hiring"].env
+    assert make_plan("ppo", env).hyperparams["learning_rate"] != 0.001
+    with pytest.raises(Seen) as seen:
+        fmdp_runs.run_scalar("ppo", env, ["R", "SP"], {}, [1, 0], [1, 1], 0, steps=512, choosing=1, fresh=1)
+    (plan,) = seen.value.args
+    assert plan.hyperparams["learning_rate"] == 0.001 and "n_epochs" not in plan.hyperparams
 
 
 @pytest.mark.slow
