@@ -1,4 +1,4 @@
-"""Do the tuned settings of the zoo beat its defaults, on seeds that they have not seen?"""
+"""Do the tuned settings of the zoo beat the defaults of the algorithms, on seeds that they have not seen?"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def study(
     n_jobs: int = -1,
     log_dir: str | Path = "logs/tuned",
 ) -> dict[str, Any]:
-    """Trains every pair as tuned and with the ``default`` of its file, for the same steps and objectives; prints and
+    """Trains every pair as tuned and with the algorithm's own defaults, for the same steps and objectives; prints and
     writes down a table.
 
     :param seeds: runs per pair and way, from :data:`FIRST_SEED` on
@@ -100,7 +100,7 @@ def _file(pair: Pair, way: str, seed: int) -> str:
 
 
 def ways(pair: Pair, quick: bool = False) -> dict[str, Plan]:
-    """The plan with the default settings, and the tuned one."""
+    """The plan with the algorithm's defaults, and the tuned one."""
     tuned = make_plan(pair.algo, pair.env)
     if quick:
         tuned = replace(
@@ -112,11 +112,12 @@ def ways(pair: Pair, quick: bool = False) -> dict[str, Plan]:
 
 
 def untuned(plan: Plan) -> Plan:
-    """The same training with the settings of environments that have no entry."""
+    """The same training with the defaults of the algorithm's constructor, in as many copies of the environment as the
+    zoo has for environments it does not know."""
     default = make_plan(plan.algo, plan.env, preset=DEFAULT, env_kwargs=plan.env_kwargs)
     kept = {name: value for name, value in plan.hyperparams.items() if name == REFERENCE}
-    ours = {name: getattr(default, name) for name in ("n_envs", "policy", *AROUND)}
-    return replace(plan, hyperparams={**default.hyperparams, **kept}, **ours)
+    around = {name: getattr(default, name) for name in ("n_envs", "policy", *AROUND)}
+    return replace(plan, hyperparams=kept, **around)
 
 
 def run(config: Mapping[str, Any], figures: Sequence[str], sampled: bool) -> Figures:
