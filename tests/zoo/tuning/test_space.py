@@ -116,7 +116,7 @@ def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
 )
 def test_a_wrong_space_is_an_error_that_says_what_is_right(own, only, message):
     with pytest.raises(InputError, match=message.replace("[", r"\[")):
-        space_of(make_plan("ppo", SMALL), ["R"], [], own, only)
+        space_of(make_plan("ppo", SMALL, preset="default"), ["R"], [], own, only)
 
 
 def test_a_study_needs_something_to_try():
