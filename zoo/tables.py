@@ -1,7 +1,6 @@
-"""How do figures read in a terminal, and on a page?"""
+"""How do evaluated policies read in a terminal?"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
@@ -15,54 +14,6 @@ def show(table: Table) -> None:
     """Prints the table with every cell whole, however narrow the terminal or pipe is."""
     console = Console(width=10_000)
     Console(width=max(Console().width, 200, console.measure(table).maximum)).print(table)
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table of text, for the terminal and for a page.
-
-    :param dim: rows to compare with
-    """
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    dim: Sequence[Sequence[str]] = ()
-
-    def rich(self) -> Table:
-        """For the terminal."""
-        table = Table(title=self.title, box=None, header_style="bold", title_justify="left")
-        for column in self.columns:
-            table.add_column(column, justify="right" if column else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*row)
-        for row in self.dim:
-            table.add_row(*row, style="dim")
-        return table
-
-    def markdown(self) -> str:
-        """For a page."""
-        lines = [self.columns, ["---"] * len(self.columns), *self.rows, *self.dim]
-        return "\n".join([f"**{self.title}**", "", *("| " + " | ".join(map(_escaped, line)) + " |" for line in lines)])
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def interval_text(interval: Sequence[float]) -> str:
-    """A mean and the ends of its confidence interval, if it has one."""
-    mean, low, high = interval
-    if mean == low == high or np.isnan(low):
-        return number_text(mean)
-    return f"{number_text(mean)} [{number_text(low)}, {number_text(high)}]"
-
-
-def number_text(value: float) -> str:
-    """Three digits, or all before the point."""
-    if np.isnan(value):
-        return "–"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def policy_table(
@@ -121,10 +72,7 @@ def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:
 
 def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[str]) -> list[str]:
     cells = [policy.name]
-    for measure in shown:
-        digits = 1 if measure.name == "R" else 3
-        mean, half = measure.mean(policy), measure.half_width(policy)
-        cells.append(f"{mean:.{digits}f}" + ("" if half != half else f" ± {half:.{digits}f}"))
+    cells += [_cell(measure, policy, 1 if measure.name == "R" else 3) for measure in shown]
     for name in chances:
         size = abs(Measure(name, optimised=True, final=True).mean(policy))
         cells.append(f"{size:.3f} ({policy.chance.get(name, float('nan')):.3f})")

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -25,7 +24,7 @@ from sb3_fair.zoo.plan import OURS, PLAN_KEYS, default_settings
 from sb3_fair.zoo.studies.curves import Curve, figure, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from sb3_fair.zoo.studies.learners import Learner
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text
 from sb3_fair.zoo.train import arguments
 
 FIRST_SEED = 100
@@ -154,7 +153,7 @@ def study(
             **{label: _over_seeds(runs) for label, runs in played.items()},
             **{label: rule["summary"] for label, rule in rules.items()},
         }
-        show(_table(EXPERIMENTS[name].title, found[name]))
+        _sheet(EXPERIMENTS[name].title, found[name]).publish(folder / f"{name}.md")
         _draw(name, played, rules, learned, folder)
     (folder / "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found
@@ -266,8 +265,7 @@ def _over_seeds(evaluations: Sequence[Mapping[str, Any]]) -> dict[str, dict[str,
     }
 
 
-def _table(title: str, found: Mapping[str, Any]) -> Table:
-    table = Table(title=title, box=None, header_style="bold", title_justify="left")
+def _sheet(title: str, found: Mapping[str, Any]) -> Sheet:
     columns = {
         "utility, last step": ("utility", "final"),
         "utility, mean": ("utility", "mean"),
@@ -275,18 +273,11 @@ def _table(title: str, found: Mapping[str, Any]) -> Table:
         "steps below 0.1": ("short_term", "share_fair"),
         "long-term disparity, last step": ("long_term", "final"),
     }
-    table.add_column("")
-    for column in columns:
-        table.add_column(column, justify="right")
-    for label, figures in found.items():
-        cells = (figures[name][statistic] for name, statistic in columns.values())
-        table.add_row(label, *(_text(*cell) for cell in cells))
-    return table
-
-
-def _text(mean: float, low: float, high: float) -> str:
-    digits = 0 if abs(mean) >= 1000 else 3
-    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
+    rows = [
+        [label, *(interval_text(figures[name][statistic]) for name, statistic in columns.values())]
+        for label, figures in found.items()
+    ]
+    return Sheet(title, ["", *columns], rows)
 
 
 def _draw(

@@ -25,9 +25,8 @@ from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
 from sb3_fair.zoo.plan import OURS, PLAN_KEYS, default_settings
-from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw, has, table
+from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw, has, sheet
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
-from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.train import arguments
 
 if TYPE_CHECKING:
@@ -229,7 +228,7 @@ def study(
         rules = {rule: results[rule] for rule, twins in RANDOM.items() if twins == _twins(experiment)}
         for length in LENGTHS:
             if has(found[name], length):
-                show(table(experiment.title, curves, found[name], rules, length))
+                sheet(experiment.title, curves, found[name], rules, length).publish(folder / f"{name}-{length}.md")
     draw(compared, found, folder)
     (folder / "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found

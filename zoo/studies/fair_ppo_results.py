@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.table import Table
 from scipy.stats import spearmanr
 
 from sb3_fair.fairness import price_of_fairness
@@ -15,6 +14,7 @@ from sb3_fair.report.disparities import CLASSIC, Setting, TradeOff, plot_action_
 from sb3_fair.zoo.harvest_evaluation import ACTIONS, GROUPS
 from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Result
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 
 Figures: TypeAlias = dict[str, Any]
 WEIGHTS = ("alpha", "beta", "tolerance")
@@ -136,48 +136,47 @@ def actions(runs: Sequence[Result], kind: str) -> NDArray[np.float64]:
     return np.array(columns, dtype=np.float64)
 
 
-def table(
+def sheet(
     title: str, curves: Curves, found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
-) -> Table:
+) -> Sheet:
     """Disparity, return and price of every setting, with 95 % confidence intervals.
 
     :param found: what :func:`compare` says of the curves
     :param rules: evaluations of what did not learn, to compare with
     :param length: of the episodes, ``"short"`` or ``"long"``
     """
-    words = "" if length == "short" else ", long episodes"
-    shown = Table(title=title + words, box=None, header_style="bold", title_justify="left", caption_justify="left")
-    shown.add_column("")
-    shown.add_column(f"({', '.join(WEIGHTS if curves.over == 'tolerance' else WEIGHTS[:2])})")
-    for words in curves.disparities:
-        for column in (f"|{words}|", words, "cut in %"):
-            shown.add_column(column, justify="right")
-    for column in ("return of", "price in %,"):
-        for group in GROUPS:
-            shown.add_column(f"{column} {group}", justify="right")
-    for curve, figures in found.items():
-        for setting, each in figures["settings"].items():
-            shown.add_row(curve, setting, *_cells(each[length]))
-        shown.add_section()
-    for rule, result in rules.items():
-        averages = result[length]["averages"]
-        sizes = [
-            f"{averages[column][kind]:.3f}" for column in curves.disparities.values() for kind in ("absolute", "mean")
-        ]
-        cells = [cell for pair in zip(sizes[::2], sizes[1::2], strict=True) for cell in (*pair, "")]
-        shown.add_row(rule, "", *cells, *(f"{averages[f'mean_{group}']['mean']:.1f}" for group in GROUPS), style="dim")
-    shown.caption = "\n".join(_trends(curves, found)) if length == "short" else None
-    return shown
+    setting = f"({', '.join(WEIGHTS if curves.over == 'tolerance' else WEIGHTS[:2])})"
+    disparities = [column for words in curves.disparities for column in (f"|{words}|", words, "cut in %")]
+    prices = [f"{column} {group}" for column in ("return of", "price in %,") for group in GROUPS]
+    rows = [
+        [curve, setting, *_cells(each[length])]
+        for curve, figures in found.items()
+        for setting, each in figures["settings"].items()
+    ]
+    dim = [[rule, "", *_rule_cells(result[length]["averages"], curves)] for rule, result in rules.items()]
+    short = length == "short"
+    notes = [*_trends(curves, found)] if short else []
+    return Sheet(title if short else f"{title}, long episodes", ["", setting, *disparities, *prices], rows, dim, notes)
 
 
 def _cells(evaluation: Figures) -> Iterator[str]:
     for each in evaluation["disparities"].values():
-        yield _text(each["absolute"], 3)
-        yield f"{each['signed'][0]:.3f}"
-        yield _text(each["cut"], 0)
+        yield interval_text(each["absolute"], 3)
+        yield number_text(each["signed"][0], 3)
+        yield interval_text(each["cut"], 0)
     for kind in ("returns", "prices"):
         for group in GROUPS:
-            yield _text(evaluation[kind][group], 1)
+            yield interval_text(evaluation[kind][group], 1)
+
+
+def _rule_cells(averages: Mapping[str, Figures], curves: Curves) -> Iterator[str]:
+    for column in curves.disparities.values():
+        yield number_text(averages[column]["absolute"], 3)
+        yield number_text(averages[column]["mean"], 3)
+        yield ""
+    for group in GROUPS:
+        yield number_text(averages[f"mean_{group}"]["mean"], 1)
+    yield from [""] * len(GROUPS)
 
 
 def _trends(curves: Curves, found: Mapping[str, Figures]) -> Iterator[str]:
@@ -185,11 +184,6 @@ def _trends(curves: Curves, found: Mapping[str, Figures]) -> Iterator[str]:
         for words, each in figures.get("trend", {}).items():
             rises = "never rises" if each["monotone"] else "rises somewhere"
             yield f"{curve}: Spearman({curves.over}, |{words}|) = {each['spearman']:.2f}, {rises} beyond its interval"
-
-
-def _text(interval: Sequence[float], digits: int) -> str:
-    mean, low, high = interval
-    return f"{mean:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def _name(setting: Setting) -> str:

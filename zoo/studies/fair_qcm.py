@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 
@@ -24,7 +23,7 @@ from sb3_fair.zoo.studies import schemes
 from sb3_fair.zoo.studies.curves import Curve, figure, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from sb3_fair.zoo.studies.learners import Learner
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 
 FIRST_SEED = 100
 """Of the runs that count; settings were chosen on smaller ones."""
@@ -218,7 +217,7 @@ def study(
             for label, each in runs.items()
         }
         rules = rule_figures(name)
-        show(_table(chosen.title, found[name], rules))
+        _sheet(chosen.title, found[name], rules).publish(folder / f"{name}.md")
         _draw(name, runs, rules, folder)
     (folder / "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found
@@ -298,18 +297,14 @@ def _means(policy: EvaluatedPolicy) -> dict[str, float]:
     return {key: float(np.nanmean(values)) for key, values in policy.final.items()}
 
 
-def _table(title: str, learners: dict[str, dict[str, list[float]]], rules: dict[str, dict[str, float]]) -> Table:
+def _sheet(title: str, learners: dict[str, dict[str, list[float]]], rules: dict[str, dict[str, float]]) -> Sheet:
     names = list(next(iter(learners.values())))
-    table = Table(title=title, box=None, header_style="bold", title_justify="left")
-    table.add_column("")
-    for name in names:
-        table.add_column(name, justify="right")
-    for label, figures in learners.items():
-        cells = (f"{mean:.2f} [{low:.2f}, {high:.2f}]" for mean, low, high in figures.values())
-        table.add_row(label, *cells)
-    for rule, values in rules.items():
-        table.add_row(rule, *(f"{values[name]:.2f}" if name in values else "" for name in names), style="dim")
-    return table
+    rows = [[label, *(interval_text(figure, 2) for figure in figures.values())] for label, figures in learners.items()]
+    dim = [
+        [rule, *(number_text(values[name], 2) if name in values else "" for name in names)]
+        for rule, values in rules.items()
+    ]
+    return Sheet(title, ["", *names], rows, dim)
 
 
 def _draw(name: str, runs: dict[str, list[dict[str, Any]]], rules: dict[str, dict[str, float]], folder: Path) -> None:

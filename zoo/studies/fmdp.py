@@ -17,7 +17,6 @@ from sb3_fair.zoo.studies import fmdp_figures, fmdp_results, fmdp_runs
 from sb3_fair.zoo.studies.fmdp_matrix import MEASUREMENTS, SCENARIOS, Cell, Experiment, Scenario, Size, choose
 from sb3_fair.zoo.studies.fmdp_results import Row
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
-from sb3_fair.zoo.tables import show
 
 FIRST_SEED = 100
 """Of the runs that count; settings were chosen on smaller ones."""
@@ -191,7 +190,5 @@ def _write(
     rules: fmdp_results.Policies,
 ) -> None:
     columns = {"single": fmdp_results.SINGLE, "competitors": fmdp_results.COMPETITORS}.get(name, fmdp_results.FRONTS)
-    sheet = fmdp_results.sheet(experiment.title, columns, found, rules)
-    show(sheet.rich())
-    folder.with_suffix(".md").write_text(sheet.markdown() + "\n", encoding="utf-8")
+    fmdp_results.sheet(experiment.title, columns, found, rules).publish(folder.with_suffix(".md"))
     fmdp_figures.draw(folder, rows, rules)

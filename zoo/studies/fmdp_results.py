@@ -15,7 +15,7 @@ from sb3_fair.common.pareto import expected_utility, generational_distance, hype
 from sb3_fair.report.selection import kind
 from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
-from sb3_fair.zoo.tables import Sheet, interval_text, number_text
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 
 Policies = Sequence[Mapping[str, Any]]
 Summary = dict[str, list[float]]

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import misses
@@ -15,7 +14,7 @@ from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
 from sb3_fair.zoo.plan import Plan, make_plan
 from sb3_fair.zoo.seeds import train_all
 from sb3_fair.zoo.studies.curves import mean_and_interval
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 
 FRESH = 90_000
 """Seed of the final episodes, far from those of training and of choosing policies."""
@@ -48,7 +47,7 @@ def study(
     summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
     result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
     (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1))
-    show(_table(rows, summary))
+    _sheet(env, rows, summary).publish(Path(log_dir) / "study.md")
     return result
 
 
@@ -103,11 +102,9 @@ def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Fig
     return figures
 
 
-def _table(rows: dict[int, Figures], summary: dict[str, list[float]]) -> Table:
-    table = Table(box=None, header_style="bold")
-    for column in ("", *(f"seed {seed}" for seed in rows), "mean", "95 % interval"):
-        table.add_column(column, justify="left" if not column else "right", no_wrap=True)
-    for name, (mean, low, high) in summary.items():
-        each = (f"{row[name]:.3f}" for row in rows.values())
-        table.add_row(name, *each, f"{mean:.3f}", f"{low:.3f} to {high:.3f}")
-    return table
+def _sheet(env: str, rows: dict[int, Figures], summary: dict[str, list[float]]) -> Sheet:
+    cells = [
+        [name, *(number_text(row[name], 3) for row in rows.values()), interval_text(interval, 3)]
+        for name, interval in summary.items()
+    ]
+    return Sheet(f"Trade-offs of PCN in {env}", ["", *(f"seed {seed}" for seed in rows), "mean"], cells)

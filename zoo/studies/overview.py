@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.build import make_vec
@@ -18,8 +16,9 @@ from sb3_fair.zoo.evaluate import COPIES, evaluate_again, evaluate_rules, evalua
 from sb3_fair.zoo.names import PREFIX
 from sb3_fair.zoo.pairs import obstacles
 from sb3_fair.zoo.plan import Plan, default_settings, make_plan, mark
+from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text
 from sb3_fair.zoo.train import build_model, training_env
 
 ALGORITHMS = ("ppo", "dqn", "pcn", "f_ppo", "fair_ppo", "fair_qcm")
@@ -74,7 +73,8 @@ def study(
         found[env] = {algo: _over([results[_name(env, algo, seed)] for seed in numbers]) for algo in pairs}
         found[env] |= {rule: _over(played) for rule, played in results[_name(env, RULES)].items()}
     Path(log_dir, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    show(table(found))
+    for env, rows in found.items():
+        sheet(env, rows).publish(Path(log_dir, f"{_name(env)}.md"))
     return found
 
 
@@ -149,39 +149,23 @@ def _figures(policy: EvaluatedPolicy) -> dict[str, Any]:
 def _over(runs: Sequence[Figures]) -> dict[str, list[float]]:
     """Mean and interval of each figure over the runs that have it."""
     names = [name for name in SHOWN if any(name in figures for figures in runs)]
-    return {
-        name: [float(end) for end in mean_and_interval([figures.get(name, np.nan) for figures in runs])]
-        for name in names
+    return {name: mean_and_interval([figures.get(name, np.nan) for figures in runs]) for name in names}
+
+
+def sheet(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> Sheet:
+    """A row per learner or rule: means and 95 % confidence intervals.
+
+    :param found: learner or rule -> figure -> mean and ends of its interval
+    """
+    shown = [name for name in SHOWN if any(name in figures for figures in found.values())]
+    rows = {
+        learner: [interval_text(figures[name]) if name in figures else "" for name in shown]
+        for learner, figures in found.items()
     }
-
-
-def table(found: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Table:
-    """A row per environment and learner or rule: means and 95 % confidence intervals."""
-    shown = [name for name in SHOWN if any(name in row for rows in found.values() for row in rows.values())]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("environment", "learner", "settings"):
-        table.add_column(column, no_wrap=True)
-    for name in shown:
-        table.add_column(name, justify="right", no_wrap=True)
-    for env, rows in found.items():
-        table.add_section()
-        for number, (learner, figures) in enumerate(rows.items()):
-            learned = learner in ALGORITHMS
-            cells = [_cell(figures.get(name), {"R": 1, "steps": 0}.get(name, 3)) for name in shown]
-            name = env.removeprefix(PREFIX) if number == 0 else ""
-            table.add_row(
-                name, learner, _settings(learner, env) if learned else "", *cells, style="" if learned else "dim"
-            )
-    return table
+    learned = [[learner, _settings(learner, env), *cells] for learner, cells in rows.items() if learner in ALGORITHMS]
+    rules = [[rule, "", *cells] for rule, cells in rows.items() if rule not in ALGORITHMS]
+    return Sheet(env, ["", "settings", *shown], learned, rules)
 
 
 def _settings(algo: str, env: str) -> str:
     return "inherited" if mark(find_algorithm(algo), env) is None else "tuned"
-
-
-def _cell(interval: Sequence[float] | None, digits: int) -> str:
-    if interval is None:
-        return ""
-    mean, low, high = interval
-    ends = "" if np.isnan(low) else f" [{low:.{digits}f}, {high:.{digits}f}]"
-    return f"{mean:.{digits}f}{ends}"

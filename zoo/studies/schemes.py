@@ -1,11 +1,10 @@
 """Does it matter when fairness is assessed? What tabular FairQCM learns to ship where, under four schemes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 from stable_baselines3.common.utils import LinearSchedule
 
 from sb3_fair.fair_qcm import TabularFairQCM
@@ -16,7 +15,7 @@ from sb3_fair.zoo.envs.vaccines import VaccinesConfig
 from sb3_fair.zoo.envs.vaccines_exact import solved
 from sb3_fair.zoo.studies.curves import COLOURS, mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, run_grid
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 
 ENV = "sb3_fair/VaccineDelivery-v0"
 PARITY = Welfare("relaxed_parity")
@@ -53,7 +52,7 @@ def study(seeds: range, *, quick: bool, n_jobs: int, folder: Path) -> dict[str, 
         name: {scored: mean_and_interval([run["scores"][scored] for run in each]) for scored in SCHEMES}
         for name, each in runs.items()
     }
-    show(_table(found))
+    _sheet(found).publish(folder / "schemes.md")
     draw(folder / "schemes.png", {name: each[0] for name, each in runs.items()})
     return found
 
@@ -84,17 +83,11 @@ def _played(model: Any, scheme: str) -> tuple[Any, Any, Any]:
     return chosen, arrived, costs
 
 
-def _table(found: Mapping[str, Mapping[str, list[float]]]) -> Table:
-    table = Table(title="Learned for (rows), scored by (columns)", box=None, header_style="bold", title_justify="left")
-    table.add_column("")
-    for scored in SCHEMES:
-        table.add_column(scored, justify="right")
-    for name, scores in found.items():
-        table.add_row(name, *(f"{mean:.2f} [{low:.2f}, {high:.2f}]" for mean, low, high in scores.values()))
+def _sheet(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Sheet:
+    rows = [[name, *(interval_text(score, 2) for score in scores.values())] for name, scores in found.items()]
     config = VaccinesConfig()
-    best = (f"{solved(config, scheme).value:.2f}" for scheme in SCHEMES.values())
-    table.add_row("optimum", *best, style="dim")
-    return table
+    best = ["optimum", *(number_text(solved(config, scheme).value, 2) for scheme in SCHEMES.values())]
+    return Sheet("Learned for (rows), scored by (columns)", ["", *SCHEMES], rows, [best])
 
 
 def draw(path: Path, runs: Mapping[str, Mapping[str, Any]]) -> None:

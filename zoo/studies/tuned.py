@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.plan import AROUND, DEFAULT, Plan, make_plan, mark
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
 from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
-from sb3_fair.zoo.tables import Sheet, interval_text, number_text, show
+from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, build, direction, measure
 
 FIRST_SEED = 100
@@ -80,9 +80,7 @@ def study(
     numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
     results = run_grid([*_jobs(pairs, numbers, quick)], log_dir, n_jobs)
     found = {pair.name: compare(pair, results, numbers) for pair in pairs}
-    table = sheet(pairs, found)
-    show(table.rich())
-    Path(log_dir, "tuned.md").write_text(table.markdown() + "\n", encoding="utf-8")
+    sheet(pairs, found).publish(Path(log_dir, "tuned.md"))
     Path(log_dir, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found
 
@@ -131,8 +129,7 @@ def compare(pair: Pair, results: Mapping[str, Result], seeds: Sequence[int]) -> 
     """Means and intervals of both ways, and whether the tuned one has the better mean."""
     found: dict[str, Any] = {
         way: {
-            name: [*map(float, mean_and_interval([results[_file(pair, way, seed)][name] for seed in seeds]))]
-            for name in pair.figures
+            name: mean_and_interval([results[_file(pair, way, seed)][name] for seed in seeds]) for name in pair.figures
         }
         for way in (BEFORE, AFTER)
     }

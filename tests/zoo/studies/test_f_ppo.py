@@ -31,6 +31,7 @@ def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
     assert list(found["epidemic"]) == ["PPO", "F-PPO-L", "F-PPO, policy alone", "F-PPO", "Max", "random"]
     folder = tmp_path / "full"
     assert json.loads((folder / "study.json").read_text()) == found
+    assert all(f"| {label} |" in (folder / "epidemic.md").read_text() for label in found["epidemic"])
     assert (folder / "epidemic.png").stat().st_size > 5000
     assert (folder / "epidemic-training.png").stat().st_size > 5000
     runs = [json.loads(file.read_text())["result"] for file in sorted(folder.glob("epidemic/F-PPO/*.json"))]

@@ -74,6 +74,11 @@ def test_a_study_leaves_numbers_tables_and_figures(small, tmp_path, capsys):
     assert {path.name for path in folder.glob("*.png")} == {
         "boxes.png", "boxes-by-alpha.png", "actions.png", "alpha-dp_norm.png",
     }  # fmt: skip
+    assert {path.name for path in folder.glob("*.md")} == {
+        "chosen-short.md", "chosen-long.md", "alpha-short.md", "grid-short.md",
+    }  # fmt: skip
+    lengths = {line.count(" | ") for line in (folder / "alpha-short.md").read_text().splitlines() if "|" in line[:1]}
+    assert len(lengths) == 1
     assert list(found["alpha"]["linear"]["settings"]) == ["(0, 0)", "(0.5, 0)", "(1, 0)"]
     runs = [json.loads((folder / f"dp/linear/0.5-0/{seed}.json").read_text())["result"] for seed in (100, 101)]
     sizes = [each["short"]["averages"]["dp_norm"]["absolute"] for each in runs]
@@ -174,9 +179,9 @@ def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeyp
     fair_ppo_results.draw({"tolerance": curves}, {"tolerance": found}, tmp_path)
     assert (tmp_path / "tolerance-dp_norm.png").is_file()
     np.testing.assert_array_equal(lines[0]["telescoped"].alphas, [np.nan, 0.45, 0.3, 0.2, 0.1])
-    shown = fair_ppo_results.table("", curves, found, {})
-    assert shown.columns[1].header == "(alpha, beta, tolerance)"
-    assert "Spearman(tolerance, |DP|) = 1.00, never rises" in shown.caption
+    sheet = fair_ppo_results.sheet("", curves, found, {})
+    assert sheet.columns[1] == "(alpha, beta, tolerance)"
+    assert "Spearman(tolerance, |DP|) = 1.00, never rises" in sheet.notes[0]
 
 
 def test_agents_of_an_arm_with_standing_see_it(small):

@@ -53,6 +53,7 @@ def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_pat
     assert {"oracle", "random all"} < found[DOUGHNUTS].keys()
     shown = capsys.readouterr().out
     assert "inherited" in shown and VACCINES in shown
+    assert f"| ppo | inherited | {mean:.3g} [" in (tmp_path / "Doughnut-Small-v0.md").read_text()
 
 
 def test_a_trade_off_stands_there_with_its_best_performer():

@@ -1,0 +1,73 @@
+"""How do the figures of a study read in a terminal, and on a page?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.table import Table
+
+from sb3_fair.zoo.tables import show
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table of text.
+
+    :param dim: rows to compare with
+    :param notes: lines below
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    dim: Sequence[Sequence[str]] = ()
+    notes: Sequence[str] = ()
+
+    def publish(self, path: Path) -> None:
+        """Prints it, and writes it down as Markdown."""
+        show(self.rich())
+        path.write_text(self.markdown() + "\n", encoding="utf-8")
+
+    def rich(self) -> Table:
+        """For the terminal."""
+        table = Table(title=self.title, box=None, header_style="bold", title_justify="left", caption_justify="left")
+        for column in self.columns:
+            table.add_column(column, justify="right" if column else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        for row in self.dim:
+            table.add_row(*row, style="dim")
+        table.caption = "\n".join(self.notes) or None
+        return table
+
+    def markdown(self) -> str:
+        """For a page."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows, *self.dim]
+        rows = ["| " + " | ".join(map(_escaped, line)) + " |" for line in lines]
+        return "\n".join([f"**{self.title}**", "", *rows, *(f"\n{note}" for note in self.notes)])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def interval_text(interval: Sequence[float], digits: int | None = None) -> str:
+    """A mean and the ends of its confidence interval, if it has one.
+
+    :param digits: after the point; None: as :func:`number_text` has it
+    """
+    mean, low, high = interval
+    text = number_text(mean, digits)
+    if mean == low == high or np.isnan(low):
+        return text
+    return f"{text} [{number_text(low, digits)}, {number_text(high, digits)}]"
+
+
+def number_text(value: float, digits: int | None = None) -> str:
+    """So many digits after the point; by default three in all, or all before the point."""
+    if np.isnan(value):
+        return "–"
+    if digits is None:
+        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:.{digits}f}"
