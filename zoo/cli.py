@@ -7,10 +7,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from sb3_fair.zoo import names
+from sb3_fair.zoo.benchmark_commands import benchmark
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.options import (
+    Cluster,
+    ConfFile,
+    Copies,
+    Device,
+    Emit,
+    EnvParam,
+    LogDir,
+    Objectives,
+    Progress,
+    Scheduler,
+    Seed,
+    Steps,
+    Threads,
+    Window,
+    hold_threads,
+    numbers,
+    settings,
+)
 
 app = typer.Typer(
     name="sb3-fair",
@@ -19,26 +38,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-benchmark = typer.Typer(name="benchmark", help="Measure this installation.", no_args_is_help=True)
 app.add_typer(benchmark)
 
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
-Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
-LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
-Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
 RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
 Pretrained = Annotated[
     str | None, typer.Option(help="Instead of --run: pcn, f_ppo, fair_ppo or fair_qcm, a policy that ships.")
-]
-Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
-Cluster = Annotated[
-    str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
-]
-Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
-ConfFile = Annotated[
-    Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
 ]
 
 
@@ -69,25 +73,23 @@ def train(
     jobs: Annotated[int | None, typer.Option(help="Processes for --seeds; by default one per core.")] = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
-    objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
+    objectives: Objectives = None,
     weights: Annotated[
         str | None, typer.Option(help="For algorithms that learn from one number, as in 1:0.5:0.")
     ] = None,
     audit: Annotated[
         str | None, typer.Option(help="Notions to measure in the final evaluation, as in SP:EO:CSC.")
     ] = None,
-    window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
-    emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
+    window: Window = None,
+    emit: Emit = None,
     preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
     conf_file: ConfFile = None,
     n_timesteps: Steps = None,
-    n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
+    n_envs: Copies = None,
     param: Annotated[
         list[str] | None, typer.Option("--param", "-P", help="key:value for the algorithm; value in YAML. Repeatable.")
     ] = None,
-    env_param: Annotated[
-        list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
-    ] = None,
+    env_param: EnvParam = None,
     track: Annotated[
         bool, typer.Option("--track", help="Follow in Weights & Biases; without an account, offline.")
     ] = False,
@@ -122,11 +124,11 @@ def train(
         seed=seed,
         objectives=None if objectives is None else names.objectives(objectives),
         audit=None if audit is None else names.notions(audit),
-        weights=None if weights is None else _numbers("weights", weights),
+        weights=None if weights is None else numbers("weights", weights),
         n_timesteps=n_timesteps,
         n_envs=n_envs,
-        env_kwargs={**_settings("--env-param", env_param), **chosen},
-        hyperparams=_settings("--param", param),
+        env_kwargs={**settings("--env-param", env_param), **chosen},
+        hyperparams=settings("--param", param),
         preset=preset,
         conf_file=conf_file,
     )
@@ -138,7 +140,7 @@ def train(
         "tensorboard": tensorboard,
         "checkpoint_minutes": checkpoint_minutes,
     }
-    _threads(num_threads)
+    hold_threads(num_threads)
     if seeds is None and cluster is None and scheduler is None:
         if jobs is not None:
             raise InputError(f"jobs must be left out without --seeds, got {jobs}")
@@ -193,17 +195,15 @@ def tune(
     param: Annotated[
         list[str] | None, typer.Option("--param", "-P", help="key:value that is fixed, not tried. Repeatable.")
     ] = None,
-    env_param: Annotated[
-        list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
-    ] = None,
-    objectives: Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")] = None,
+    env_param: EnvParam = None,
+    objectives: Objectives = None,
     weights: Annotated[str | None, typer.Option(help="Fixed weights of the objectives, as in 1:0.5:0.")] = None,
-    window: Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")] = None,
-    emit: Annotated[str | None, typer.Option(help="level, difference or terminal.")] = None,
+    window: Window = None,
+    emit: Emit = None,
     preset: Annotated[str | None, typer.Option(help="Start from other settings than the tuned ones.")] = None,
     conf_file: ConfFile = None,
     n_timesteps: Steps = None,
-    n_envs: Annotated[int | None, typer.Option(help="Copies of the environment.")] = None,
+    n_envs: Copies = None,
     deterministic: Annotated[
         bool | None, typer.Option("--deterministic/--sampled", help="Actions in evaluations: most probable, or drawn.")
     ] = None,
@@ -220,23 +220,23 @@ def tune(
         algo,
         env,
         scores=None if scores is None else scores.split(":"),
-        budgets=_settings("--budget", budget),
-        space=_settings("--space", space),
+        budgets=settings("--budget", budget),
+        space=settings("--space", space),
         only=None if only is None else only.split(":"),
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
         deterministic=deterministic,
         objectives=None if objectives is None else names.objectives(objectives),
-        weights=None if weights is None else _numbers("weights", weights),
-        hyperparams=_settings("--param", param),
-        env_kwargs={**_settings("--env-param", env_param), **chosen},
+        weights=None if weights is None else numbers("weights", weights),
+        hyperparams=settings("--param", param),
+        env_kwargs={**settings("--env-param", env_param), **chosen},
         preset=preset,
         conf_file=conf_file,
         n_timesteps=n_timesteps,
         n_envs=n_envs,
         seed=seed,
     )
-    _threads(num_threads)
+    hold_threads(num_threads)
     tune(
         tuning,
         n_trials=n_trials,
@@ -284,18 +284,18 @@ def evaluate(
             raise InputError("--run must be given, or --pretrained, or --model with --algo and --env")
         _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads")
         folder = _run(run, pretrained)
-        _threads(num_threads)
+        hold_threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
         show(policy_table(policies, evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)))
         return
     if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
         raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
-    _threads(num_threads)
+    hold_threads(num_threads)
     found = evaluate_file(
         model,
         algo,
         env,
-        env_kwargs=_settings("--env-param", env_param),
+        env_kwargs=settings("--env-param", env_param),
         audit=None if audit is None else names.notions(audit),
         n_eval_episodes=n_eval_episodes,
         seed=seed,
@@ -326,7 +326,7 @@ def enjoy(
     from sb3_fair.zoo.tables import show
 
     folder = _run(run, pretrained)
-    _threads(num_threads)
+    hold_threads(num_threads)
     film = film or (Path() if run is None else run) / f"policy_{policy}.gif"
     played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
     show(episode_table(played))
@@ -353,183 +353,8 @@ def demo(
     """Learns the trade-offs of hiring in about two minutes and shows them."""
     from sb3_fair.zoo.demo import demo
 
-    _threads(num_threads)
+    hold_threads(num_threads)
     demo(seed=seed, n_timesteps=n_timesteps, log_dir=log_dir, command=_command(), device=device, progress=progress)
-
-
-@benchmark.command()
-def speed(
-    json: Annotated[Path | None, typer.Option(help="Write the figures to this file, to compare versions.")] = None,
-    quick: Annotated[bool, typer.Option(help="A tenth of the work: rough figures.")] = False,
-) -> None:
-    """Steps per second of environments, fairness notions and algorithms, beside what they should reach."""
-    from sb3_fair.zoo.benchmark import speed
-
-    _threads(1)
-    speed(json, quick=quick)
-
-
-@benchmark.command("all")
-def overview(
-    algo: Annotated[
-        list[str] | None, typer.Option(help="ppo, dqn, pcn, f_ppo, fair_ppo or fair_qcm; repeatable. All by default.")
-    ] = None,
-    env: Annotated[
-        list[str] | None, typer.Option(help="Environment ID; repeatable. One per scenario by default.")
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per pair.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a hundredth of the steps, a fifth of the episodes.")] = False,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/all"),
-) -> None:
-    """Trains the algorithms in the scenarios with the settings of the zoo; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.overview import ALGORITHMS, SCENARIOS, study
-
-    algos = [names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS]
-    envs = [names.environment(name) for name in env or SCENARIOS]
-    with on_cluster(cluster, scheduler):
-        study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
-
-
-@benchmark.command()
-def tuned(
-    algo: Annotated[list[str] | None, typer.Option(help="An algorithm; repeatable. All by default.")] = None,
-    env: Annotated[list[str] | None, typer.Option(help="Environment ID; repeatable. All by default.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per pair and way.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a twentieth of the steps, a fifth of the episodes.")] = False,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/tuned"),
-) -> None:
-    """Compares tuned settings with the defaults on seeds they have not seen; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.overview import ALGORITHMS
-    from sb3_fair.zoo.studies.tuned import study, tuned_pairs
-
-    pairs = tuned_pairs([names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS])
-    known = list(dict.fromkeys(pair.env for pair in pairs))
-    envs = [names.choose("tuned environment", name.removeprefix(names.PREFIX), known) for name in env or known]
-    pairs = [pair for pair in pairs if pair.env in envs]
-    with on_cluster(cluster, scheduler):
-        study(pairs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
-
-
-@benchmark.command()
-def hiring(
-    env: Annotated[str, typer.Option(help="A hiring environment.")] = "sb3_fair/JobHiring-v0",
-    seeds: Annotated[int, typer.Option(min=1, help="Train with the seeds 0, 1, ...")] = 3,
-    n_timesteps: Steps = None,
-    n_eval_episodes: Annotated[int, typer.Option(min=1, help="Fresh episodes per policy.")] = 50,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/study"),
-) -> None:
-    """Trains PCN over seeds and measures its trade-offs on fresh episodes; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.hiring import study
-
-    _threads(1)
-    wishes: dict[str, Any] = {"n_timesteps": n_timesteps, "n_eval_episodes": n_eval_episodes}
-    with on_cluster(cluster, scheduler):
-        study(env, range(seeds), n_jobs=jobs, log_dir=log_dir, **wishes)
-
-
-@benchmark.command("fair-qcm")
-def fair_qcm(
-    experiment: Annotated[
-        list[str] | None,
-        typer.Option(help="doughnut, loans, gaussian, tabular, visits or schemes; repeatable. All by default."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 10,
-    quick: Annotated[bool, typer.Option(help="Two seeds and a fifth of the steps.")] = False,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/fair-qcm"),
-) -> None:
-    """Compares memories and counterfactual replay over seeds; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.fair_qcm import NAMES, study
-
-    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
-    with on_cluster(cluster, scheduler):
-        study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
-
-
-@benchmark.command("f-ppo")
-def f_ppo(
-    experiment: Annotated[
-        list[str] | None,
-        typer.Option(help="lending, attention, epidemic or epidemic-random; repeatable. All by default."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a fifth of the steps and of the episodes.")] = False,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/f-ppo"),
-) -> None:
-    """Compares F-PPO with its baselines over seeds, now and in the long run; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.f_ppo import EXPERIMENTS, study
-
-    chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
-    with on_cluster(cluster, scheduler):
-        study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
-
-
-@benchmark.command("fair-ppo")
-def fair_ppo(
-    experiment: Annotated[
-        list[str] | None,
-        typer.Option(help="chosen, alpha, beta, grid, csp, cf, tolerance or controls; repeatable. All by default."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; of some experiments fewer.")] = 5,
-    first_seed: Annotated[int, typer.Option(min=0, help="Below 100 to choose settings, which others then test.")] = 100,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth of the steps and of the episodes.")] = False,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/fair-ppo"),
-) -> None:
-    """Weighs unequal returns in a game of 40 agents: disparity and its price; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.fair_ppo import NAMES, study
-
-    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
-    with on_cluster(cluster, scheduler):
-        study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
-
-
-@benchmark.command()
-def fmdp(
-    env: Annotated[str, typer.Option(help="hiring, hiring-small or fraud.")] = "hiring-small",
-    experiment: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="single, multi, distance, history, discount, population (of hiring only), bias or competitors; "
-            "repeatable. All by default."
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs per setting.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth to a fifth of the steps, fewer episodes.")] = False,
-    preset: Annotated[str | None, typer.Option(help="paper: rewards as published.")] = None,
-    jobs: Jobs = -1,
-    cluster: Cluster = None,
-    scheduler: Scheduler = None,
-    log_dir: LogDir = Path("logs/fmdp"),
-) -> None:
-    """Measures what trade-offs depend on, and PCN beside sweeps over weights; goes on where it was interrupted."""
-    from sb3_fair.zoo.parallel import on_cluster
-    from sb3_fair.zoo.studies.fmdp import study
-
-    with on_cluster(cluster, scheduler):
-        study(experiment, env=env, seeds=seeds, quick=quick, preset=preset, n_jobs=jobs, log_dir=log_dir)
 
 
 def main() -> None:
@@ -565,14 +390,6 @@ def _command() -> str:
     return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
-def _threads(number: int) -> None:
-    from sb3_fair.common.threads import use_threads
-
-    if number < 1:
-        raise InputError(f"num-threads must be a positive integer, got {number}")
-    use_threads(number)
-
-
 def _run(path: Path | None, pretrained: str | None = None) -> Any:
     """The run in a folder, or one that ships."""
     from sb3_fair.common.run_folder import RunFolder
@@ -586,33 +403,3 @@ def _run(path: Path | None, pretrained: str | None = None) -> Any:
         return RunFolder.open(str(path))
     except FileNotFoundError as error:
         raise InputError(str(error)) from error
-
-
-def _settings(option: str, entries: list[str] | None) -> dict[str, Any]:
-    """``key:value`` pairs; values are YAML and are never run as code."""
-    settings = {}
-    for entry in entries or ():
-        key, colon, value = entry.partition(":")
-        if not (key and colon):
-            raise InputError(f"{option} must be key:value, as in gamma:0.99, got {entry!r}")
-        try:
-            settings[key] = _value(value)
-        except yaml.YAMLError as error:
-            raise InputError(f"{option} must have a YAML value, got {entry!r}") from error
-    return settings
-
-
-def _value(text: str) -> Any:
-    """A YAML value; also 1e-3 is a number, which YAML 1.1 takes for text."""
-    value = yaml.safe_load(text)
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
-def _numbers(option: str, text: str) -> list[float]:
-    try:
-        return [float(number) for number in text.split(":")]
-    except ValueError as error:
-        raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo import benchmark, cli
+from sb3_fair.zoo import benchmark, cli, options
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.registration import WORLDS
 
@@ -185,7 +185,7 @@ def test_values_on_the_command_line_are_data_and_never_run(command, tmp_path):
 
 
 def test_a_number_in_scientific_notation_is_a_number():
-    assert cli._settings("--param", ["learning_rate:1e-3", "a:[1, 2]", "b:text"]) == {
+    assert options.settings("--param", ["learning_rate:1e-3", "a:[1, 2]", "b:text"]) == {
         "learning_rate": 0.001, "a": [1, 2], "b": "text",
     }  # fmt: skip
 

@@ -1,0 +1,71 @@
+"""What do options mean that several commands have?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from sb3_fair.zoo.names import InputError
+
+Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
+LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
+Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
+Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
+Cluster = Annotated[
+    str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
+]
+Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
+Objectives = Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")]
+Window = Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")]
+Emit = Annotated[str | None, typer.Option(help="level, difference or terminal.")]
+EnvParam = Annotated[
+    list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
+]
+Copies = Annotated[int | None, typer.Option(help="Copies of the environment.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
+ConfFile = Annotated[
+    Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
+]
+
+
+def settings(option: str, entries: list[str] | None) -> dict[str, Any]:
+    """``key:value`` pairs; values are YAML and are never run as code."""
+    found = {}
+    for entry in entries or ():
+        key, colon, value = entry.partition(":")
+        if not (key and colon):
+            raise InputError(f"{option} must be key:value, as in gamma:0.99, got {entry!r}")
+        try:
+            found[key] = _value(value)
+        except yaml.YAMLError as error:
+            raise InputError(f"{option} must have a YAML value, got {entry!r}") from error
+    return found
+
+
+def _value(text: str) -> Any:
+    """A YAML value; also 1e-3 is a number, which YAML 1.1 takes for text."""
+    value = yaml.safe_load(text)
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def numbers(option: str, text: str) -> list[float]:
+    """Numbers between colons."""
+    try:
+        return [float(number) for number in text.split(":")]
+    except ValueError as error:
+        raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error
+
+
+def hold_threads(number: int) -> None:
+    """So many threads for torch, and one for BLAS."""
+    from sb3_fair.common.threads import use_threads
+
+    if number < 1:
+        raise InputError(f"num-threads must be a positive integer, got {number}")
+    use_threads(number)
