@@ -11,7 +11,9 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import misses
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
+from sb3_fair.zoo.names import PREFIX, choose
 from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.registration import WORLDS
 from sb3_fair.zoo.seeds import train_all
 from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
@@ -40,7 +42,9 @@ def study(
     :param n_jobs: processes; -1: one per core
     :param wishes: further arguments of :func:`~sb3_fair.zoo.plan.make_plan`
     :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
+    :raises InputError: if ``env`` is none of the hiring environments
     """
+    choose("hiring environment", env.removeprefix(PREFIX), [name for name in WORLDS if "JobHiring" in name])
     plans = [make_plan("pcn", env, seed=seed, audit=("SP",), **wishes) for seed in seeds]
     runs = train_all(plans, log_dir=log_dir, n_jobs=n_jobs, command=f"sb3-fair benchmark hiring --env {env}")
     rows = {plan.seed: _cached(run, plan, n_eval_episodes) for plan, run in zip(plans, runs, strict=True)}

@@ -13,7 +13,7 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
-from sb3_fair.zoo.names import PREFIX
+from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.pairs import obstacles
 from sb3_fair.zoo.plan import Plan, default_settings, make_plan, mark
 from sb3_fair.zoo.studies.curves import mean_and_interval
@@ -63,9 +63,12 @@ def study(
     :param log_dir: for the results of the runs, which are not done again, and ``study.json``
     :return: what ``study.json`` holds: environment -> algorithm or rule -> figure -> mean and ends of its 95 %
         confidence interval, over the seeds, of a rule over episodes
+    :raises InputError: if no pair makes sense
     """
     plans = {env: {algo: _plan(algo, env, quick) for algo in sensible(algos, env)} for env in envs}
     plans = {env: found for env, found in plans.items() if found}
+    if not plans:
+        raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
     numbers = range(2 if quick else seeds)
     results = run_grid([*_jobs(plans, numbers)], log_dir, n_jobs)
     found: dict[str, Any] = {}

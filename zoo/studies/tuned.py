@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from sb3_fair.zoo.algorithms import find_algorithm
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import AROUND, DEFAULT, Plan, make_plan, mark
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.registration import WORLDS
@@ -76,7 +77,10 @@ def study(
     :param log_dir: for the results of the runs, which are not done again, ``study.json`` and ``tuned.md``
     :return: what ``study.json`` holds: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and
         ends of its 95 % confidence interval
+    :raises InputError: if there are no pairs
     """
+    if not pairs:
+        raise InputError("there is nothing to train: these algorithms have no settings that are marked as tuned")
     numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
     results = run_grid([*_jobs(pairs, numbers, quick)], log_dir, n_jobs)
     found = {pair.name: compare(pair, results, numbers) for pair in pairs}

@@ -5,6 +5,7 @@ import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.zoo import seeds
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.studies import hiring
 
 
@@ -22,6 +23,11 @@ def policy(name, r, fair, aim=None, sp=-0.02):
         final=final,
         chance={"SP": 0.015},
     )
+
+
+def test_other_scenarios_are_refused_before_any_training(tmp_path):
+    with pytest.raises(InputError, match="unknown hiring environment 'sb3_fair/Lending-v0': did you mean"):
+        hiring.study("sb3_fair/Lending-v0", [0], log_dir=tmp_path)
 
 
 def test_claims_of_a_front():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.studies import overview
 
@@ -17,6 +18,11 @@ def test_every_scenario_has_the_algorithms_that_make_sense_there():
     assert found["sb3_fair/AllelopathicHarvest-v0"] == ["ppo", "dqn", "fair_ppo"]
     assert found["sb3_fair/LoanAllocation-v0"] == ["ppo", "dqn", "pcn", "fair_qcm"]
     assert sum(map(len, found.values())) == 44
+
+
+def test_nothing_that_makes_sense_is_an_error_with_the_reason(tmp_path):
+    with pytest.raises(InputError, match=r"nothing to train: pcn needs Discrete actions"):
+        overview.study(["pcn"], ["sb3_fair/AttentionAllocation-v0"], log_dir=tmp_path)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import default_settings, make_plan, mark
 from sb3_fair.zoo.studies import tuned
 from sb3_fair.zoo.studies.tuned import AFTER, BEFORE, Pair
@@ -21,6 +22,12 @@ def test_pairs_are_those_that_are_marked():
     for pair in pairs:
         note = mark(make_plan(pair.algo, pair.env).algorithm, pair.env)
         assert (pair.by, pair.sampled) == (note["by"], note.get("sampled", False))
+
+
+def test_algorithms_without_tuned_pairs_are_an_error(tmp_path):
+    assert tuned.tuned_pairs(["dqn"]) == []
+    with pytest.raises(InputError, match="nothing to train"):
+        tuned.study([], log_dir=tmp_path)
 
 
 def test_untuned_is_the_same_question_with_other_settings():
