@@ -1,5 +1,6 @@
 """What do options mean that several commands have?"""
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,8 +9,15 @@ import yaml
 
 from sb3_fair.zoo.names import InputError
 
+
+def _device(name: str) -> str:
+    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
+        raise InputError(f"device must be auto, cpu, mps, cuda or one such as cuda:1, got {name!r}")
+    return name
+
+
 Seed = Annotated[int, typer.Option(help="Of everything random.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda or auto.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda or auto.", callback=_device)]
 Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]

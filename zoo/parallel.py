@@ -23,7 +23,10 @@ def in_parallel(
 
     :param work: a function that can be pickled
     :param n_jobs: processes; -1: one per core; within :func:`on_cluster` all that the cluster has
+    :raises InputError: if ``n_jobs`` is 0
     """
+    if n_jobs == 0:
+        raise InputError("jobs must be a number of processes, or -1 for one per core, got 0")
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     yield from at_once(delayed(_work_alone)(work, *given) for given in arguments)
 

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from sb3_fair.common.run_folder import plain
+from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.names import PREFIX, InputError
@@ -20,6 +21,7 @@ AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 
 # Settings of a run that stand among those of the algorithm, each with a value of its kind.
 OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+COUNTS = {"n_timesteps", "n_envs", "n_eval_episodes"}
 # Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
 AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
 PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
@@ -124,6 +126,9 @@ def make_plan(
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
+    with names.input_errors():
+        for name in COUNTS & ours.keys():
+            integer(name, ours[name], 1)
     if "normalize" in ours:
         ours["normalize"] = _normalisation(ours["normalize"])
     return Plan(

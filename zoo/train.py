@@ -171,6 +171,8 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
     """
     given = {key: _scheduled(value) for key, value in hyperparams.items()}
     networks = given.get("policy_kwargs") or {}
+    if not isinstance(networks, Mapping):
+        raise InputError(f"policy_kwargs must be arguments of the policy by name, got {networks!r}")
     name = networks.get("activation_fn")
     if isinstance(name, str):
         if not hasattr(nn, name):

@@ -120,7 +120,7 @@ def make_tuning(
     measured = [figure.removeprefix(MEAN) for figure in (*scores, *budgets)]
     audit = tuple(dict.fromkeys(figure for figure in measured if notion(figure) in NOTIONS))
     with input_errors():
-        for name, value in (("n-seeds", n_seeds), ("n-evaluations", n_evaluations), ("n-timesteps", plan.n_timesteps)):
+        for name, value in (("n-seeds", n_seeds), ("n-evaluations", n_evaluations)):
             integer(name, value, 1)
         for figure, budget in budgets.items():
             if number(f"budget of {figure}", budget) < 0:

@@ -246,7 +246,7 @@ def test_a_trial_that_fails_says_why_and_counts_and_a_study_of_such_trials_is_an
         ("--n-trials 0", "n-trials must be a positive integer, got 0"),
         ("--n-jobs 0", "n-jobs must be a positive integer, got 0"),
         ("--n-seeds 0", "n-seeds must be a positive integer, got 0"),
-        ("--n-timesteps 0", "n-timesteps must be a positive integer, got 0"),
+        ("--n-timesteps 0", "n_timesteps must be a positive integer, got 0"),
         ("--scores R:SPP", "unknown figure 'SPP': did you mean 'SP'?"),
         ("--scores R:R", "scores must name a figure once"),
         ("--scores hypervolume", "unknown figure 'hypervolume'"),
