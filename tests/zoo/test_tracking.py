@@ -56,10 +56,22 @@ def parsed(data):
             position += 32768 - position % 32768
             continue
         size, kind = struct.unpack_from("<HB", data, position + 4)
+        if position + 7 + size > len(data):  # still being written
+            return
         part, position = part + data[position + 7 : position + 7 + size], position + 7 + size
         if kind in (1, 4):  # whole, or the last piece
             yield Record.FromString(part)
             part = b""
+
+
+def test_a_file_still_being_written_is_read_as_far_as_it_goes():
+    from wandb.proto.wandb_internal_pb2 import Record, RunExitRecord
+
+    record = Record(exit=RunExitRecord(exit_code=1)).SerializeToString()
+    piece = struct.pack("<IHB", 0, len(record), 1) + record
+    data = bytes(7) + 3 * piece
+    for end in range(7, len(data) + 1):
+        assert len(list(parsed(data[:end]))) == (end - 7) // len(piece)
 
 
 def told(folder):
