@@ -42,7 +42,7 @@ def overview(
     from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.overview import ALGORITHMS, SCENARIOS, study
 
-    algos = [names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS]
+    algos = names.choose_all("algorithm", algo, ALGORITHMS)
     envs = [names.environment(name) for name in env or SCENARIOS]
     with on_cluster(cluster, scheduler):
         study(algos, envs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
@@ -64,9 +64,9 @@ def tuned(
     from sb3_fair.zoo.studies.overview import ALGORITHMS
     from sb3_fair.zoo.studies.tuned import study, tuned_pairs
 
-    pairs = tuned_pairs([names.choose("algorithm", name, ALGORITHMS) for name in algo or ALGORITHMS])
-    known = list(dict.fromkeys(pair.env for pair in pairs))
-    envs = [names.choose("tuned environment", name.removeprefix(names.PREFIX), known) for name in env or known]
+    pairs = tuned_pairs(names.choose_all("algorithm", algo, ALGORITHMS))
+    bare = [name.removeprefix(names.PREFIX) for name in env or ()]
+    envs = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
     pairs = [pair for pair in pairs if pair.env in envs]
     with on_cluster(cluster, scheduler):
         study(pairs, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
@@ -110,7 +110,7 @@ def fair_qcm(
     from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.fair_qcm import NAMES, study
 
-    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
+    chosen = names.choose_all("experiment", experiment, NAMES)
     with on_cluster(cluster, scheduler):
         study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
@@ -132,7 +132,7 @@ def f_ppo(
     from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.f_ppo import EXPERIMENTS, study
 
-    chosen = [names.choose("experiment", name, EXPERIMENTS) for name in experiment or EXPERIMENTS]
+    chosen = names.choose_all("experiment", experiment, EXPERIMENTS)
     with on_cluster(cluster, scheduler):
         study(chosen, seeds=seeds, quick=quick, n_jobs=jobs, log_dir=log_dir)
 
@@ -155,7 +155,7 @@ def fair_ppo(
     from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.studies.fair_ppo import NAMES, study
 
-    chosen = [names.choose("experiment", name, NAMES) for name in experiment or NAMES]
+    chosen = names.choose_all("experiment", experiment, NAMES)
     with on_cluster(cluster, scheduler):
         study(chosen, seeds=seeds, first_seed=first_seed, quick=quick, n_jobs=jobs, log_dir=log_dir)
 

@@ -25,6 +25,15 @@ def choose(what: str, name: str, allowed: Iterable[str]) -> str:
     raise InputError(f"unknown {what} {name!r}: {hint}")
 
 
+def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -> list[str]:
+    """``names`` if all are among ``allowed``; if there are none, all that are allowed.
+
+    :raises InputError: if one is not
+    """
+    allowed = list(allowed)
+    return [choose(what, name, allowed) for name in names or allowed]
+
+
 def environment(env_id: str) -> str:
     """The ID in its prefixed form, which also works in processes that did not import the package.
 

@@ -1,6 +1,5 @@
 """What do options mean that several commands have?"""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,8 +10,14 @@ from sb3_fair.zoo.names import InputError
 
 
 def _device(name: str) -> str:
-    if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", name):
-        raise InputError(f"device must be auto, cpu, mps, cuda or one such as cuda:1, got {name!r}")
+    if name == "auto":  # the usual case, without loading torch
+        return name
+    import torch as th
+
+    try:
+        th.device(name)
+    except RuntimeError as error:
+        raise InputError(f"device must be auto, cpu, mps, cuda or one such as cuda:1, got {name!r}") from error
     return name
 
 
@@ -71,7 +76,7 @@ def numbers(option: str, text: str) -> list[float]:
 
 
 def hold_threads(number: int) -> None:
-    """So many threads for torch, and one for BLAS."""
+    """Lets torch and BLAS work with so many threads."""
     from sb3_fair.common.threads import use_threads
 
     if number < 1:

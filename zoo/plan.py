@@ -21,7 +21,6 @@ AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 
 # Settings of a run that stand among those of the algorithm, each with a value of its kind.
 OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
-COUNTS = {"n_timesteps", "n_envs", "n_eval_episodes"}
 # Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
 AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
 PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
@@ -127,8 +126,9 @@ def make_plan(
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
     with names.input_errors():
-        for name in COUNTS & ours.keys():
-            integer(name, ours[name], 1)
+        for name, kind in OURS.items():
+            if isinstance(kind, int) and name in ours:
+                integer(name, ours[name], 1)
     if "normalize" in ours:
         ours["normalize"] = _normalisation(ours["normalize"])
     return Plan(
