@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.monitor import ResultsWriter
+from stable_baselines3.common.env_util import unwrap_wrapper
+from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.wrappers.infos import stack
@@ -81,7 +82,8 @@ def twin(venv: VecEnv) -> VecEnv:
     if isinstance(venv, SubprocVecEnv):  # a copy would close this one's pipes when it is thrown away
         raise TypeError("environments in other processes cannot be copied")
     if not isinstance(venv, VecEnvWrapper):
-        return copy.deepcopy(venv)
+        monitors: list[Any] = [unwrap_wrapper(env, Monitor) for env in getattr(venv, "envs", ())]
+        return copy.deepcopy(venv, {id(monitor.results_writer): None for monitor in monitors if monitor})
     inside = twin(venv.venv)
     # a VecEnvWrapper looks into `venv` for attributes it does not have, so copy.deepcopy(wrapper) recurses for ever
     kept: dict[int, Any] = {id(venv.venv): inside, id(venv.class_attributes): venv.class_attributes}

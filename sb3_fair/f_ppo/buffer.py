@@ -51,6 +51,7 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
         if not self._per_minibatch:
             if self.long_run is not None and self.regulariser.get("reg_lambda"):
                 self.credit = self._less_usual(self.long_run.credit(columns.d_l, columns.d_l_next))
+                self.long_run.begin()  # which keeps files of models small
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 
     def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:

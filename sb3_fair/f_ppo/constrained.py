@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
+from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.fairness.validation import did_you_mean, number
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
@@ -258,6 +259,7 @@ class ConstrainedPPO(PPO):
                 f'cost must be a figure in info["fairness"], which has {known}, got {name!r}{did_you_mean(name, known)}'
             ) from None
 
+    @resets_if_stopped
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:

@@ -111,23 +111,34 @@ def _set_up(agent: Any, massage: bool | None) -> Any:
 
 def _connected(agent: Any, venv: VecEnv) -> VecEnv:
     """The environments as the agent is to see them."""
-    if hasattr(agent, "follow"):
-        venv = agent.follow(venv)
-    elif hasattr(agent, "bind"):
-        bound = agent.bind(venv)
-        venv = bound if isinstance(bound, VecEnv) else venv
     trained = agent.get_vec_normalize_env() if hasattr(agent, "get_vec_normalize_env") else None
-    if trained is not None and trained.norm_obs:
-        venv = VecNormalize(
-            venv,
-            training=False,
-            norm_reward=False,
-            clip_obs=trained.clip_obs,
-            epsilon=trained.epsilon,
-            norm_obs_keys=trained.norm_obs_keys,
-        )
-        venv.obs_rms = deepcopy(trained.obs_rms)
-    return venv
+    if trained is None or not trained.norm_obs:
+        return _followed(agent, venv)
+    if hasattr(agent, "follow") and trained.venv.observation_space == venv.observation_space:  # what follows is added
+        return _followed(agent, _normalised(venv, trained))
+    return _normalised(_followed(agent, venv), trained)
+
+
+def _followed(agent: Any, venv: VecEnv) -> VecEnv:
+    """With what the agent adds to them."""
+    if hasattr(agent, "follow"):
+        followed: VecEnv = agent.follow(venv)
+        return followed
+    bound = agent.bind(venv) if hasattr(agent, "bind") else None
+    return bound if isinstance(bound, VecEnv) else venv
+
+
+def _normalised(venv: VecEnv, trained: VecNormalize) -> VecNormalize:
+    normalised = VecNormalize(
+        venv,
+        training=False,
+        norm_reward=False,
+        clip_obs=trained.clip_obs,
+        epsilon=trained.epsilon,
+        norm_obs_keys=trained.norm_obs_keys,
+    )
+    normalised.obs_rms = deepcopy(trained.obs_rms)
+    return normalised
 
 
 class _Published(VecEnvWrapper):

@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
+from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
@@ -355,6 +356,7 @@ class FPPO(PPO):
             self._coming = first(self.env)
         return prepared
 
+    @resets_if_stopped
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:

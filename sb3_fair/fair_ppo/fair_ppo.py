@@ -15,9 +15,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.extra_critic import gae, steps_of
+from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
@@ -257,10 +258,11 @@ class FairPPO(PPO):
             self.rollout_buffer_class = PenaltyDictRolloutBuffer if keyed else PenaltyRolloutBuffer
         super()._setup_model()
         self.rollout_buffer.settle = self._settle
-        if getattr(self, "rng", None) is None:  # a loaded one goes on
+        is_new = getattr(self, "rng", None) is None  # a loaded one goes on
+        if is_new:
             self.rng = np.random.default_rng(self.seed)
         self.penalty_critic: PenaltyCritic | None = None
-        if self._has_critic:
+        if self._has_critic or (is_new and self._changes_advantages):
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not _has_trunk(self.policy):
             warnings.warn(
@@ -327,6 +329,12 @@ class FairPPO(PPO):
         """Whether anything but PPO's loss is asked for."""
         return self.alpha > 0 or self.beta > 0
 
+    @property
+    def _changes_advantages(self) -> bool:
+        """Whether penalties come with a critic of their own."""
+        pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
+        return pays and self.stream == "advantage"
+
     def learn(
         self: SelfFairPPO,
         total_timesteps: int,
@@ -361,25 +369,24 @@ class FairPPO(PPO):
         super().set_env(env, force_reset)
         self.labels = None
 
+    @resets_if_stopped
     def collect_rollouts(
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
         """A rollout, priced; see SB3's ``collect_rollouts``."""
         self._set_up_penalties()
         self._populations = []
-        self._told = _Told(env)
-        told: Any = self._told
-        complete = super().collect_rollouts(told, callback, rollout_buffer, n_rollout_steps)
-        if not complete and self.labels is not None and self._populations:
-            self._look_back(len(self._populations))  # a later call goes on in the middle of these episodes
-        return complete
+        told: Any = _Told(env, None if self.group_fn is None else self._vec_normalize_env)
+        self._told = told
+        return super().collect_rollouts(told, callback, rollout_buffer, n_rollout_steps)
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)
         if self.labels is None or dones is None:
             return
+        shown = self._last_obs if self._told.shown is None else self._told.shown
         try:
-            self._populations.append(self.labels.at(infos, self._last_obs, dones))
+            self._populations.append(self.labels.at(infos, shown, dones))
         except ValueError as error:
             self._do_without(error)
             return
@@ -398,21 +405,15 @@ class FairPPO(PPO):
             raise error
         self.labels = None
 
-    def _look_back(self, n_steps: int) -> NDArray[np.float64]:
-        """Penalty rewards (n_steps, n_envs) for rewards of the past, for k = 1 and in their units."""
-        assert self.labels is not None
-        rewards, dones = (self.rollout_buffer.columns[name][:n_steps] for name in ("reward", "done"))
-        penalties = self.retrospective(rewards, self._populations, dones > 0, self.labels.streaming)
-        return -penalties * rewards if self.retrospective.reweights else penalties
-
     def _settle(self, last_values: th.Tensor) -> None:
         """Prices the steps of a full rollout: r -> r + F, or A -> A + A_F."""
         if self.labels is None:
             return
         buffer, streaming = self.rollout_buffer, self.labels.streaming
-        scale, dones = buffer.columns["reward_scale"], buffer.columns["done"] > 0
+        rewards, scale = buffer.columns["reward"], buffer.columns["reward_scale"]
+        dones = buffer.columns["done"] > 0
         try:
-            penalties = self._look_back(buffer.buffer_size)
+            penalties = self.retrospective(rewards, self._populations, dones, streaming)
             worth = value_disparity(
                 buffer.values / scale, self._populations, self.disparity, self.retrospective.scale, streaming
             )
@@ -430,7 +431,7 @@ class FairPPO(PPO):
             self.logger.record(f"fair/return_{group}", mean)
         pays = 0.0 if self.retro == "constant" else self.coefficient.retrospective
         expects = self.coefficient.prospective
-        penalties = pays * penalties
+        penalties = pays * (-penalties * rewards if self.retrospective.reweights else penalties)
         if expects and self.prosp == "state_cost":
             penalties += expects * state_cost(worth.disparity, self.gamma)
             pays += expects
@@ -545,7 +546,9 @@ class FairPPO(PPO):
         buffer = self.rollout_buffer
         n_steps = min(max(COSINE_STEPS // self.n_envs, 1), buffer.buffer_size)
         steps = np.linspace(0, buffer.buffer_size - 1, n_steps).astype(np.int64)
-        actions = th.as_tensor(buffer.actions[steps].reshape(-1, buffer.action_dim), device=self.device)
+        actions = th.as_tensor(
+            buffer.actions[steps].reshape(-1, buffer.action_dim).astype(np.float32), device=self.device
+        )
         if isinstance(self.action_space, spaces.Discrete):
             actions = actions.long().flatten()
         self.policy.set_training_mode(False)
@@ -556,11 +559,14 @@ class FairPPO(PPO):
 
 
 class _Told:
-    """An environment whose rewards are kept, since SB3 adds the values of truncated episodes to them in place."""
+    """An environment whose rewards are kept, since SB3 adds the values of truncated episodes to them in place; with a
+    ``normalizer`` also ``shown``, the observations before the step as they were before it."""
 
-    def __init__(self, venv: VecEnv) -> None:
-        self.venv = venv
+    def __init__(self, venv: VecEnv, normalizer: VecNormalize | None) -> None:
+        self.venv, self.normalizer = venv, normalizer
         self.rewards: NDArray[Any]
+        self.shown: Any = None
+        self._shows = self._original()
 
     def __getattr__(self, name: str) -> Any:
         if name == "venv":  # not there yet: copies and pickles are made without __init__
@@ -570,7 +576,11 @@ class _Told:
     def step(self, actions: NDArray[Any]) -> Any:
         step = self.venv.step(actions)
         self.rewards = np.array(step[1], dtype=np.float64)
+        self.shown, self._shows = self._shows, self._original()
         return step
+
+    def _original(self) -> Any:
+        return None if self.normalizer is None else self.normalizer.get_original_obs()
 
 
 def _has_trunk(policy: ActorCriticPolicy) -> bool:

@@ -97,7 +97,7 @@ def find_labels(venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode 
     1. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
     2. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step;
     3. ``group_fn(obs, infos)``: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``; ``infos`` are those of
-       a transition, ``obs`` the observations before it.
+       a transition, ``obs`` the observations before it, as they are before a VecNormalize.
 
     :param mode: ``"population"``: slots of a world are compared with each other; ``"streaming"``: each slot is a stream
         of individuals, and each step's reward is that of a member of some group. None: population if the worlds are

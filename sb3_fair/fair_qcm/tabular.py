@@ -17,6 +17,7 @@ from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
 from sb3_fair.fair_qcm.exploration import exploration_generator
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
@@ -128,7 +129,6 @@ class TabularFairQCM(BaseAlgorithm):
         self.final_epsilon = final_epsilon
         self.epsilon_decay = epsilon_decay
         self.epsilon_on = epsilon_on
-        self._check_arguments()
         if _init_setup_model:
             self._setup_model()
 
@@ -147,16 +147,9 @@ class TabularFairQCM(BaseAlgorithm):
             raise ValueError(f"env must have a Discrete action space that starts at 0, got {self.action_space!r}")
         if unwrap_vec_normalize(self.env) is not None:
             raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
-        self.recompute: Recompute | None = None
-        if self.n_counterfactual:
-            if self.scheme is None:
-                raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
-            self.recompute = Recompute(self.memory, self.scheme)
-            check_time(self.env, self.memory, self.scheme)
-        self._setup_lr_schedule()
+        self._set_up_learning()
         self.set_random_seed(self.seed)
         self.rng = exploration_generator(self.seed)
-        self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self.memory_code = MemoryCode(self.memory)
         self.states = StateNumbers(self.observation_space, self.memory.dim)
         if self.initial_value is None:
@@ -164,6 +157,20 @@ class TabularFairQCM(BaseAlgorithm):
             self.initial_value = float(most[0]) if len(most) == 1 and np.isfinite(most[0]) else 0.0
         self.table = QTable(int(self.action_space.n), self.initial_value)
         self.figures = EpisodeFigures(self._stats_window_size)
+
+    def _set_up_learning(self) -> None:
+        """What the arguments say, which ``load`` may change."""
+        assert self.memory is not None
+        self._check_arguments()
+        self.recompute: Recompute | None = None
+        if self.n_counterfactual:
+            if self.scheme is None:
+                raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
+            self.recompute = Recompute(self.memory, self.scheme)
+            if self.env is not None:
+                check_time(self.env, self.memory, self.scheme)
+        self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
+        self._setup_lr_schedule()
 
     # ---------------------------------------------------------------- learning
 
@@ -203,6 +210,7 @@ class TabularFairQCM(BaseAlgorithm):
         callback.on_training_end()
         return self
 
+    @resets_if_stopped
     def _step(self, callback: BaseCallback) -> bool:
         """One step of all copies and what it teaches; whether to go on."""
         assert self.env is not None and self.memory is not None
@@ -356,6 +364,7 @@ class TabularFairQCM(BaseAlgorithm):
         model.__dict__.update({**(data or {}), **kwargs})
         if env is not None:
             model.set_env(env, force_reset)
+        model._set_up_learning()
         return model
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

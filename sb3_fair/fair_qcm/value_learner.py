@@ -1,16 +1,18 @@
 """What do learners of values need that are compared with each other on fairness, whatever they remember?"""
 
 from math import gcd
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn
 from stable_baselines3.dqn.dqn import DQN
 
 from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.common.interruption import resets_if_stopped
 
+SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
 STEPS_PER_UPDATE = 4
 """Real steps, of all environments together, per gradient step by default."""
 
@@ -38,6 +40,13 @@ class ValueLearner(DQN):
             self.train_freq, self.gradient_steps = STEPS_PER_UPDATE // common, self.n_envs // common
         super()._setup_model()
 
+    @classmethod
+    def load(cls: type[SelfValueLearner], *args: Any, **kwargs: Any) -> SelfValueLearner:
+        """A model from a file; see SB3's ``load``."""
+        if kwargs.keys() & {"train_freq", "gradient_steps"}:
+            kwargs["updates_follow_steps"] = False
+        return super().load(*args, **kwargs)
+
     def _setup_learn(
         self,
         total_timesteps: int,
@@ -49,6 +58,11 @@ class ValueLearner(DQN):
         if reset_num_timesteps or not hasattr(self, "figures"):
             self.figures = EpisodeFigures(self._stats_window_size)
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+
+    @resets_if_stopped
+    def collect_rollouts(self, *args: Any, **kwargs: Any) -> RolloutReturn:
+        """SB3's."""
+        return super().collect_rollouts(*args, **kwargs)
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)

@@ -115,7 +115,7 @@ class EpisodeBuffer:
         return self.returns[: self.size, self.columns]
 
     def add(self, episode: Episode) -> None:
-        """Stores an episode in place of the one with the lowest priority."""
+        """Stores an episode in place of the one with the lowest priority; its own is the highest until :meth:`rank`."""
         length = len(episode.actions)
         if not self.rows:
             self._allocate(episode)

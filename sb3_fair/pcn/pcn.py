@@ -16,7 +16,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
-from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped
+from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped, unwrap_vec_normalize
 from torch.nn import functional
 
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
@@ -31,6 +31,7 @@ from sb3_fair.common.pareto import (
     sparsity,
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
+from sb3_fair.fairness.validation import integer
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
 from sb3_fair.pcn.environment import check_actions, max_steps_of, names_of, numbers_of, with_scalar_reward
@@ -40,6 +41,9 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
+SETTLED = {"gamma", "objectives", "held", "buffer_size", "crowding_threshold", "crowding_penalty"}
+SETTLED |= {"max_return", "ref_point", "scaling_factor", "scaling_floor"}
+"""Arguments that are used up when a model is made."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
 
@@ -204,14 +208,16 @@ class PCN(BaseAlgorithm):
     def _check_arguments(self) -> None:
         counts = ("batch_size", "buffer_size", "n_fill_episodes", "n_episodes", "n_command_candidates")
         for name in (*counts, "n_eval_episodes", "n_eval_commands"):
-            value = getattr(self, name)
-            if not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        for name in ("n_updates", "noise", "eval_freq", "updates_per_step"):
+            integer(name, getattr(self, name), low=1)
+        integer("n_updates", self.n_updates, low=0)
+        if self.buffer_size < self.n_episodes:
+            raise ValueError(f"buffer_size must be at least n_episodes ({self.n_episodes}), got {self.buffer_size}")
+        for name in ("noise", "eval_freq", "updates_per_step"):
             value = getattr(self, name)
             if value is not None and value < 0:
                 raise ValueError(f"{name} must not be negative, got {value!r}")
-        for name, allowed in (("crowding_penalty", ("double", "one")), ("fill", ("uniform", "mixed"))):
+        names = {"crowding_penalty": ("double", "one"), "fill": ("uniform", "mixed")}
+        for name, allowed in {**names, "eval_deterministic": (True, False, "both")}.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
 
@@ -290,7 +296,7 @@ class PCN(BaseAlgorithm):
         self: SelfPCN,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 1,
+        log_interval: int | None = 1,
         tb_log_name: str = "PCN",
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -299,7 +305,7 @@ class PCN(BaseAlgorithm):
 
         :param total_timesteps: number of environment steps; the iteration under way is finished
         :param callback: called at every step
-        :param log_interval: iterations between two rows of the log
+        :param log_interval: iterations between two rows of the log; None: none
         :param tb_log_name: name of the run for TensorBoard
         :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
         :param progress_bar: whether to show a progress bar
@@ -328,13 +334,15 @@ class PCN(BaseAlgorithm):
             episodes = self._follow_command(self._underway, callback)
             if episodes is None:
                 break
+            for episode in episodes:
+                self.buffer.add(episode)
             iteration += 1
             self._log(self._underway, episodes)
             self._underway = None
             if len(self._evaluate_at) and self.num_timesteps >= self._evaluate_at[0]:
                 self._evaluate_at = self._evaluate_at[self._evaluate_at > self.num_timesteps]
                 self._evaluate()
-            if iteration % log_interval == 0:
+            if log_interval is not None and iteration % log_interval == 0:
                 self.dump_logs(iteration)
         callback.on_training_end()
         return self
@@ -352,6 +360,9 @@ class PCN(BaseAlgorithm):
         episodes = self._collect(act, self.n_fill_episodes, callback)
         if episodes is None:
             return False
+        for episode in episodes:
+            self.buffer.add(episode)
+            self.buffer.rank()
         returns = np.array([episode.rewards.sum(axis=0) for episode in episodes])[:, self._chosen.columns]
         if self.ref_point is None:
             self.ref_point = reference_point(returns)
@@ -432,7 +443,7 @@ class PCN(BaseAlgorithm):
         return self._collect(act, self.n_episodes, callback)
 
     def _collect(self, act: Act, n_episodes: int, callback: BaseCallback) -> list[Episode] | None:
-        """Plays complete episodes and stores them; None if a callback stopped it.
+        """Plays complete episodes; None if a callback stopped it.
 
         The environments are seeded anew each time, so that a run depends on nothing that is not saved with the model.
         """
@@ -451,8 +462,6 @@ class PCN(BaseAlgorithm):
         callback.on_rollout_end()
         self._n_collected = self.num_timesteps - started
         episodes = episodes_of(steps, ignore=(RETURN, HORIZON))
-        for episode in episodes:
-            self.buffer.add(episode)
         self._episode_num += len(episodes)
         return episodes
 
@@ -661,7 +670,7 @@ class PCN(BaseAlgorithm):
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:
             self._last_obs = None
-        self.env = commanded
+        self.env, self._vec_normalize_env = commanded, unwrap_vec_normalize(commanded)
 
     @classmethod
     def load(
@@ -674,7 +683,13 @@ class PCN(BaseAlgorithm):
         force_reset: bool = True,
         **kwargs: Any,
     ) -> SelfPCN:
-        """A model from a file, with its episodes, scalings, optimiser and random state; see SB3's ``load``."""
+        """A model from a file, with its episodes, scalings, optimiser and random state; see SB3's ``load``.
+
+        :raises ValueError: if ``kwargs`` have what the stored episodes and scalings were made with
+        """
+        settled = sorted(SETTLED & kwargs.keys())
+        if settled:
+            raise ValueError(f"{settled} cannot be changed in a model that has its episodes: make a new one")
         model = super().load(path, None, device, custom_objects, print_system_info, force_reset, **kwargs)
         if env is not None:
             venv = cls._wrap_env(env)

@@ -8,7 +8,7 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import preprocess_obs
+from stable_baselines3.common.preprocessing import maybe_transpose, preprocess_obs
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
@@ -155,9 +155,11 @@ class PCNPolicy(BasePolicy):
             )
         if self.training:
             self.set_training_mode(False)
+        known = self.observation_space.spaces  # type: ignore[attr-defined]
+        observation = {key: maybe_transpose(np.asarray(seen), known.get(key)) for key, seen in observation.items()}
         single = np.ndim(observation[RETURN]) == 1
         if single:
-            observation = {key: np.asarray(values)[None] for key, values in observation.items()}
+            observation = {key: seen[None] for key, seen in observation.items()}
         rows = self.probabilities(observation)
         actions = Choices(draw(rows, None if deterministic else th.rand(len(rows)).numpy()), rows)
         return actions[0] if single else actions, state

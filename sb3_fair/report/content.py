@@ -150,17 +150,15 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
             pictures["Loss"]["loss"] = key
     if not any(title.startswith("Return") for title in pictures) and "rollout/ep_rew_mean" in curves:
         pictures["Reward of an episode"] = {"mean": "rollout/ep_rew_mean"}
-    return [
-        {
-            "title": title,
-            "series": [
-                {"name": name, "context": name in CONTEXT, **_series(curves[time], curves[key])}
-                for name, key in sorted(lines.items())
-            ],
-        }
-        for title, lines in sorted(pictures.items(), key=lambda picture: _place(picture[0]))
-        if lines
-    ]
+    drawn = []
+    for title, lines in sorted(pictures.items(), key=lambda picture: _place(picture[0])):
+        series = [
+            {"name": name, "context": name in CONTEXT, **_series(curves[time], curves[key])}
+            for name, key in sorted(lines.items())
+        ]
+        if series and all(line["x"] for line in series):
+            drawn.append({"title": title, "series": series})
+    return drawn
 
 
 def _place(title: str) -> int:

@@ -10,7 +10,7 @@ import pytest
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair import FPPO, make_vec
+from sb3_fair import FPPO, PCN, make_vec
 from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxProfitAgent, RandomAgent
 from sb3_fair.f_ppo.evaluated import seeds_curve, summarise_seeds, write_summary, write_table
@@ -248,6 +248,14 @@ def test_observations_are_normalised_as_in_training():
     np.testing.assert_allclose(shown[0], venv.normalize_obs(raw))
     assert np.abs(shown[0] - raw).max() > 0.5
     np.testing.assert_array_equal(venv.obs_rms.mean, before)
+
+
+def test_commands_join_normalised_observations_as_in_training():
+    venv = VecNormalize(make_vec("sb3_fair/JobHiring-Small-v0", n_envs=2, seed=0, objectives=("R", "SP")))
+    model = PCN("MlpPolicy", venv, n_fill_episodes=4, n_episodes=2, n_updates=1, eval_freq=0, seed=0, device="cpu")
+    model.learn(200)
+    model.set_command(model.coverage_set(n_eval_episodes=1)[0])
+    assert evaluate_fairness(model, "sb3_fair/JobHiring-Small-v0", 2, 5, objectives=("R", "SP")).figures
 
 
 def test_the_filter_can_be_switched_on_and_off():

@@ -447,20 +447,42 @@ def test_other_weights_may_be_given_to_a_loaded_model_or_between_rollouts(tmp_pa
     assert again.rollout_buffer.penalties is not None
 
 
-def test_what_agents_have_earned_goes_on_after_an_interruption(monkeypatch):
+def test_episodes_begin_anew_after_an_interruption():
     model = model_of(Pairs(length=1000), alpha=1.0)
-    handed = []
-    plain = Retrospective.__call__
-    monkeypatch.setattr(
-        Retrospective,
-        "__call__",
-        lambda self, rewards, *rest: handed.append(len(rewards)) or plain(self, rewards, *rest),
-    )
     model.learn(64, Watch(stop=4 * 6))
     model.learn(64, reset_num_timesteps=False)
-    assert handed == [5, 16]
-    first = model.rollout_buffer.columns["reward"].reshape(4, 16)[0]
-    assert model.retrospective.past.returns[0] > first.sum()
+    begin = model.rollout_buffer.episode_starts
+    assert begin[0].all() and not begin[1:].any()
+    earned = model.rollout_buffer.columns["reward"].reshape(4, 16).sum(axis=1)
+    assert model.retrospective.past.returns[0] == pytest.approx(earned[::2].mean())
+
+
+def test_controls_without_labels_can_be_interrupted():
+    model = model_of(Pairs(length=1000), fairness="csp")
+    model.learn(64, Watch(stop=4 * 6))
+    model.learn(64, reset_num_timesteps=False)
+    assert model.num_timesteps >= 64
+
+
+def test_parameters_go_from_a_trained_model_to_a_new_one_and_back():
+    trained, new = (model_of(Pairs(length=5), alpha=1.0) for _ in range(2))
+    trained.learn(128)
+    new.set_parameters(trained.get_parameters())
+    assert th.equal(weights(new), weights(trained))
+    trained.set_parameters(model_of(Pairs(length=5), alpha=1.0).get_parameters())
+
+
+def test_several_binary_actions_can_be_charged():
+    assert model_of(earners(action="binary"), alpha=1.0).learn(128).penalised_rollouts > 0
+
+
+def test_a_function_that_tells_groups_sees_observations_before_they_are_normalised():
+    seen = []
+    venv = VecNormalize(earners(tells=False))
+    model = model_of(venv, alpha=1.0, group_fn=lambda obs, infos: seen.append(obs) or obs[:, 2].astype(int))
+    model.learn(64)
+    assert len(seen) == 16 and all(np.array_equal(obs[:, 2], [0, 1, 0, 1]) for obs in seen)
+    assert [obs[0, 0] for obs in seen] == [0, 1, 2, 3] * 4  # before the step, not after it
 
 
 # ---------------------------------------------------------------- errors

@@ -78,6 +78,13 @@ class Pairs(VecEnv):
         return [False for _ in self._get_indices(indices)]
 
 
+ACTIONS = {
+    "discrete": spaces.Discrete(3),
+    "binary": spaces.MultiBinary(2),
+    "box": spaces.Box(-1, 1, (2,), np.float32),
+}
+
+
 class Earner(gym.Env):
     """An agent of one group, as info tells, that earns its action; in a stream everybody who comes is of a random one.
 
@@ -90,7 +97,7 @@ class Earner(gym.Env):
 
     def __init__(self, group=None, length=4, tells=True, action="discrete"):
         self.group, self.length, self.tells = group, length, tells
-        self.action_space = spaces.Discrete(3) if action == "discrete" else spaces.Box(-1, 1, (2,), np.float32)
+        self.action_space = ACTIONS[action]
 
     def _observe(self):
         self.present = int(self.np_random.integers(2)) if self.group is None else self.group

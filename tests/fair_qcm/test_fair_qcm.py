@@ -324,6 +324,13 @@ def test_models_without_counterfactuals_and_flat_ones_load_too(tmp_path, flatten
     loaded.learn(50)
 
 
+def test_train_freq_and_gradient_steps_can_be_changed_on_loading(tmp_path):
+    model_on(sharing(2)).save(tmp_path / "model.zip")
+    loaded = FairQCM.load(tmp_path / "model.zip", sharing(2), train_freq=1, gradient_steps=7)
+    assert (loaded.train_freq.frequency, loaded.gradient_steps) == (1, 7)
+    assert FairQCM.load(tmp_path / "model.zip", sharing(2)).train_freq.frequency == 2
+
+
 def test_callbacks_and_the_progress_bar_work():
     seen = []
 

@@ -307,6 +307,16 @@ def test_a_loaded_model_learns_with_another_number_of_copies(tmp_path):
     assert loaded.learn(30, reset_num_timesteps=True).num_timesteps == 30
 
 
+def test_arguments_can_be_changed_on_loading(tmp_path):
+    trained().save(tmp_path / "model.zip")
+    env = doughnuts(3, clock=True, end="terminated")
+    loaded = TabularFairQCM.load(tmp_path / "model.zip", env=env, learning_rate=0.9, n_counterfactual=1)
+    assert loaded.lr_schedule(1) == 0.9
+    assert loaded.counterfactuals.n == 1
+    with pytest.raises(ValueError, match="gamma must be in"):
+        TabularFairQCM.load(tmp_path / "model.zip", gamma=2.0)
+
+
 def test_predictions_have_the_shape_of_the_observation_and_break_ties():
     model = TabularFairQCM(doughnuts(1), seed=0)
     one = {"state": np.ones(2, dtype=np.float32), "memory": np.zeros(2, dtype=np.float32)}

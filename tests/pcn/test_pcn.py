@@ -9,10 +9,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize, VecTransposeImage
 
 from sb3_fair import make_vec
 from sb3_fair.common.front import Command, EvaluatedPolicy
+from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.choices import Choice, Choices
@@ -104,6 +105,72 @@ def test_objectives_without_names_are_numbered():
     model = model_on(Chain(named=False), objectives=[1]).learn(100)
     assert model.objective_names == ("R0", "R1")
     assert model.optimised == ("R1",)
+
+
+def test_pictures_may_have_their_channels_last_in_a_single_env(trained):
+    """As Gymnasium's have them; in training they are channels first."""
+    model = model_on(Pictures()).learn(60)
+    model.set_command(Command(np.ones(2), 3.0))
+    venv = DummyVecEnv([Pictures])
+    first, last = (model.follow(env).reset() for env in (VecTransposeImage(venv), venv))
+    single, _ = model.follow(Pictures()).reset()
+    shapes = [shown["observation"].shape for shown in (first, last, single)]
+    assert shapes == [(1, 3, 40, 36), (1, 40, 36, 3), (40, 36, 3)]
+    expected = model.predict(first)[0].probabilities
+    assert np.allclose(model.predict(last)[0].probabilities, expected)
+    assert np.allclose(model.predict(single)[0].probabilities, expected[0])
+
+
+class Pictures(Chain):
+    """:class:`Chain`, photographed."""
+
+    def __init__(self):
+        super().__init__()
+        self.observation_space = gym.spaces.Box(0, 255, (40, 36, 3), np.uint8)
+        self.picture = np.random.default_rng(0).integers(256, size=(40, 36, 3), dtype=np.uint8)
+
+    def _obs(self):
+        return self.picture
+
+
+def test_the_best_random_episodes_stay_where_there_is_no_room_for_all():
+    for seed in range(5):
+        all_kept, few_kept = (
+            model_on(chains(1), seed, n_episodes=1, n_fill_episodes=40, buffer_size=size).learn(1).buffer
+            for size in (40, 10)
+        )
+        best = {tuple(point) for point in all_kept.points[nondominated(all_kept.points)]}
+        assert best <= {tuple(point) for point in few_kept.points}
+    with pytest.raises(ValueError, match=r"buffer_size must be at least n_episodes \(4\), got 3"):
+        model_on(chains(1), buffer_size=3)
+
+
+def test_a_log_is_not_needed():
+    assert model_on(chains(2)).learn(60, log_interval=None).num_timesteps >= 60
+
+
+def test_environments_that_write_monitor_files_can_be_evaluated_on(tmp_path):
+    model = model_on(make_vec_env(Chain, 2, monitor_dir=str(tmp_path)), eval_freq=30).learn(60)
+    written = [path.read_text() for path in sorted(tmp_path.iterdir())]
+    assert model.evaluations and len(model.coverage_set(n_eval_episodes=2)) > 0
+    assert written == [path.read_text() for path in sorted(tmp_path.iterdir())]
+
+
+def test_normalised_environments_stay_normalised(tmp_path):
+    model = model_on(VecNormalize(chains(2), norm_reward=False)).learn(60)
+    model.save(tmp_path / "model")
+    again = VecNormalize(chains(3), norm_reward=False)
+    assert PCN.load(tmp_path / "model", env=again).get_vec_normalize_env() is again
+    other = VecNormalize(chains(2), norm_reward=False)
+    model.set_env(other)
+    assert model.get_vec_normalize_env() is other
+
+
+@pytest.mark.parametrize("settings", [{"gamma": 0.9}, {"buffer_size": 10}, {"crowding_threshold": 0.5}])
+def test_what_the_stored_episodes_were_made_with_cannot_be_changed_on_loading(trained, tmp_path, settings):
+    trained.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="cannot be changed"):
+        PCN.load(tmp_path / "model", **settings)
 
 
 # -------------------------------------------------------------------- randomness

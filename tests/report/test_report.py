@@ -115,6 +115,12 @@ def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
     assert charts({}) == [] and charts({"train/loss": [1.0]}) == []
 
 
+def test_curves_without_a_number_are_left_out(tmp_path, front, curves):
+    diverged = {**curves, "train/loss": [float("nan")] * len(curves["train/loss"])}
+    assert "Loss" not in [chart["title"] for chart in charts(diverged)]
+    write_report(tmp_path, front, curves=diverged)
+
+
 def test_text_from_outside_cannot_break_out_of_the_page(front):
     evil = Front((replace(front[0], name="</script><b>x"),))
     text = page(content(evil, title="</title><script>alert(1)</script>"))

@@ -147,7 +147,8 @@ def sheet(pairs: Sequence[Pair], found: Mapping[str, Mapping[str, Any]]) -> Shee
     for pair in pairs:
         outcome = found[pair.name]
         cells = [interval_text(outcome[way][pair.by]) for way in (BEFORE, AFTER)]
-        beside = [number_text(outcome[way][RETURN][0]) if pair.by != RETURN else "" for way in (BEFORE, AFTER)]
+        has_return = RETURN in pair.figures[1:]
+        beside = [number_text(outcome[way][RETURN][0]) if has_return else "" for way in (BEFORE, AFTER)]
         rows.append([pair.name, pair.by, *cells, "yes" if outcome["better"] else "no", *beside])
     share = np.mean([outcome["better"] for outcome in found.values()])
     columns = ["", "by", BEFORE, AFTER, "better", f"R {BEFORE}", f"R {AFTER}"]

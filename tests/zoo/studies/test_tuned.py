@@ -68,6 +68,14 @@ def tiny(monkeypatch):
     return done
 
 
+def test_returns_stand_beside_other_figures_but_not_beside_hypervolumes():
+    pairs = [Pair("pcn", DOUGHNUTS, "hypervolume", False), Pair("f_ppo", EPIDEMIC, "d_l", True)]
+    figures = {pair.name: dict.fromkeys(pair.figures, (2.0, 1.0, 3.0)) for pair in pairs}
+    found = {name: {"better": True, BEFORE: means, AFTER: means} for name, means in figures.items()}
+    rows = tuned.sheet(pairs, found).rows
+    assert [row[-2:] for row in rows] == [["", ""], ["2", "2"]]
+
+
 def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_path, capsys):
     pairs = [Pair("ppo", DOUGHNUTS, "R", False), Pair("f_ppo", EPIDEMIC, "mean_d_s", True)]
     for _ in range(2):
