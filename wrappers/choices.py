@@ -82,6 +82,7 @@ class VecChoices(VecEnvWrapper):
         super().__init__(venv)
         self.model: BaseAlgorithm | None = None
         self._used: Any = None
+        self._seen: Any = None
 
     def follow(self, model: BaseAlgorithm) -> "VecChoices":
         """Report the probabilities of ``model`` from now on; returns the environment."""
@@ -89,6 +90,7 @@ class VecChoices(VecEnvWrapper):
         return self
 
     def reset(self) -> VecEnvObs:
+        self._seen = getattr(self.model, "_last_obs", None)
         return self.venv.reset()
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -108,9 +110,10 @@ class VecChoices(VecEnvWrapper):
             stale = drawn is self._used or len(drawn.probs) != len(actions)
             self._used = drawn
             return executed if stale else drawn.probs.detach().cpu().numpy()
-        if not self._trains(model):
-            return executed
         learner: Any = model
+        if learner._last_obs is self._seen or not self._trains(model):  # nothing new: an evaluation in this very stack
+            return executed
+        self._seen = learner._last_obs
         epsilon = 1.0 if learner.num_timesteps < learner.learning_starts else learner.exploration_rate
         greedy, _ = policy.predict(learner._last_obs, deterministic=True)
         return np.eye(n_actions)[greedy] * (1 - epsilon) + epsilon / n_actions

@@ -13,10 +13,12 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.wrappers.infos import publish, stack, stacked
-from sb3_fair.wrappers.layer import Observations, VecLayer
+from sb3_fair.wrappers.layer import Observations, VecLayer, kept
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
+TOLD = ("group", "action", "features", "feedback", "probabilities")
+"""What the tracker is told of each of several people in a step."""
 
 
 class FairnessRecorder:
@@ -44,6 +46,9 @@ class FairnessRecorder:
                     f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
                 )
             self.first_action, self.executed_roots = int(action_space.start), half_roots(np.eye(int(action_space.n)))
+            missing = [action for action in spec.favourable if not action_space.contains(action)]
+            if missing:
+                raise ValueError(f"favourable must have actions of {action_space}, got {missing[0]}")
             self.tracker = self._fresh()
             self.names = self.tracker.names
 
@@ -72,12 +77,13 @@ class FairnessRecorder:
         assert self.tracker is not None
         if self.in_info and "individual" in infos[0]:
             published: People = stack(infos, "individual")
-            if self.spec.group is not None:
+            if self.spec.group is not None and self.spec.finds_group_in(published):
                 person = self.spec.individual(None, None, {"individual": published})
                 return published, {**published, **person._asdict()}
-            if not self.tracker.needs_features or "features" not in published:
-                return published, published
-            return published, {**published, "features": self.spec.select(published["features"])}
+            if self.spec.group is None:
+                if not self.tracker.needs_features or "features" not in published:
+                    return published, published
+                return published, {**published, "features": self.spec.select(published["features"])}
         seen = zip(obs, actions, infos, strict=True)
         told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [
@@ -112,7 +118,7 @@ class FairnessRecorder:
         for place in range(own.shape[1]):
             which = np.flatnonzero(present[:, place])
             if len(which):
-                person = {key: _at(value, which, place) for key, value in people.items()}
+                person = {key: _at(value, which, place) for key, value in people.items() if key in TOLD}
                 ids[which, place] = self.tracker.add(
                     person.get("group"),
                     person["action"],
@@ -157,7 +163,9 @@ def _told(person: Individual) -> People:
 def _at(value: Any, which: NDArray[Any], place: int) -> Any:
     if isinstance(value, Mapping):
         return {key: _at(entry, which, place) for key, entry in value.items()}
-    return None if value is None else value[which, place]
+    if value is None:
+        return None
+    return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
 
 
 def _refuse_second(inside: bool) -> None:
@@ -219,8 +227,9 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._recorder.restart([0], seeded=seed is not None)
-        self._obs, info = self.env.reset(seed=seed, options=options)
-        return self._obs, info
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._obs = kept(obs)
+        return obs, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         probabilities = getattr(action, "probabilities", None)
@@ -228,7 +237,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
             action, probabilities = int(action), probabilities[None]
         obs, reward, terminated, truncated, info = self.env.step(action)
         self._recorder.step([info], [self._obs], np.array([action]), probabilities)
-        self._obs = obs
+        self._obs = kept(obs)
         return obs, reward, terminated, truncated, info
 
     def forget_history(self) -> None:

@@ -45,9 +45,11 @@ class GymnasiumVector(VectorEnv):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        if isinstance(seed, int):
-            self.venv.seed(seed)
+        if isinstance(seed, int | np.integer):
+            self.venv.seed(int(seed))
         elif seed is not None:
+            if len(seed) != self.num_envs:
+                raise ValueError(f"seed must be one number, or one per copy ({self.num_envs}), got {seed!r}")
             seed_copies(self.venv, seed)
         return self.venv.reset(), _masked(self._restarted(0), np.ones(self.num_envs, dtype=bool))
 

@@ -8,6 +8,8 @@ their entry when asked, and are made when asked for (:class:`Infos`); what is mi
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
+from enum import Enum
+from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -68,6 +70,9 @@ class Info(dict[str, Any]):
         if key in self.record or dict.__contains__(self, key):  # asked for every copy in every step: no call of ours
             return self[key]
         return default
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        return self[key] if key in self else dict.setdefault(self, key, default)
 
     def _filled(self) -> "Info":
         for key in self.record:
@@ -193,12 +198,17 @@ def stacked(values: Sequence[Any]) -> Any:
         return first._make([stacked(column) for column in zip(*values, strict=True)])
     if isinstance(first, dict):
         return {key: stacked([value[key] for value in values]) for key in first}
-    if isinstance(first, (str, tuple)):
-        names = np.empty(len(values), dtype=object)
-        names[:] = values
-        return names
+    if not all(value is None or _is_numeric(value) for value in values):
+        labels = np.empty(len(values), dtype=object)
+        for index, value in enumerate(values):
+            labels[index] = value
+        return labels
     array = np.stack([np.asarray(np.nan if value is None else value) for value in values])
     return array.astype(float) if array.dtype == object else array
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, (Number, np.ndarray, np.generic, list)) and not isinstance(value, (str, Enum))
 
 
 def _is_named(value: Any) -> bool:

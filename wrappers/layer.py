@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
+import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs
 
@@ -37,8 +38,16 @@ def forget_history(venv: VecEnv) -> None:
 
 
 def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
-    """What the first copy has under ``name``."""
-    return venv.get_attr(name)[0] if venv.has_attr(name) else default
+    """What the first copy has under ``name``.
+
+    :raises ValueError: if it cannot come here from another process
+    """
+    try:
+        return venv.get_attr(name)[0] if venv.has_attr(name) else default
+    except (EOFError, ConnectionError) as error:
+        raise ValueError(
+            f"{name!r} of environments in other processes must be picklable: use named functions, not lambdas"
+        ) from error
 
 
 def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
@@ -50,6 +59,15 @@ def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
 def attribute_of(env: gym.Env, name: str, default: Any = None) -> Any:
     """What the outermost layer of ``env`` that knows ``name`` has under it."""
     return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
+
+
+def kept(obs: Any) -> Any:
+    """A copy of the arrays in an observation, which an environment may change in place."""
+    if isinstance(obs, dict):
+        return {key: kept(part) for key, part in obs.items()}
+    if isinstance(obs, tuple):
+        return tuple(map(kept, obs))
+    return obs.copy() if isinstance(obs, np.ndarray) else obs
 
 
 class Observations(Sequence[Any]):

@@ -35,6 +35,8 @@ class Chebyshev:
             )
 
     def __call__(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+        if np.shape(vector)[-1] != len(self.ideal):
+            raise ValueError(f"ideal must have one number per objective ({np.shape(vector)[-1]}), got {self.ideal!r}")
         distance: NDArray[np.float64] = np.asarray(self.weights) * (np.asarray(self.ideal) - vector)
         return -distance.max(axis=-1)
 

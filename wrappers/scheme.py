@@ -15,7 +15,7 @@ from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.events import EventOf, FairEvent, checked_stakeholders, events_of, increments, served_by
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of
+from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of, kept
 from sb3_fair.wrappers.recompute import needs_differences_only
 
 SchemeLike: TypeAlias = Scheme | Mapping[str, Any]
@@ -182,14 +182,15 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._assessment.restart(slice(None))
-        self._obs, info = self.env.reset(seed=seed, options=options)
-        return self._obs, info
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._obs = kept(obs)
+        return obs, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         obs, _, terminated, truncated, info = self.env.step(action)
         ended = np.array([terminated or truncated])
         reward = self._assessment.step([self._obs], np.asarray(action)[None], [info], ended)
-        self._obs = obs
+        self._obs = kept(obs)
         return obs, float(reward[0]), terminated, truncated, info
 
 

@@ -62,6 +62,7 @@ class RewardVector:
         self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
         self.previous = np.zeros((n, len(self.names)))  # always 0 for performance
         self._never = {name for name in self.names if name != PERFORMANCE}
+        self._has_stepped = np.zeros(n, dtype=bool)
         self._episodes = 0
         ranges = np.array([self._range(name) for name in self.names])
         width = ranges[:, 1] - ranges[:, 0]
@@ -79,7 +80,8 @@ class RewardVector:
     def restart(self, which: Any) -> None:
         """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
         if self._never:
-            self._episodes += np.size(self.previous[which, 0])
+            self._episodes += int(self._has_stepped[which].sum())
+            self._has_stepped[which] = False
             if self._episodes > PATIENCE + len(self.previous):
                 self._warn()
         if self.forget:
@@ -93,7 +95,12 @@ class RewardVector:
         self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """The vectors (n, k) of one step from performance (n,) and the figures after the step."""
-        columns = [performance if name == PERFORMANCE else fairness[name] for name in self.names]
+        try:
+            columns = [performance if name == PERFORMANCE else fairness[name] for name in self.names]
+        except KeyError as error:
+            raise ValueError(
+                f"objectives must be what env measures, {sorted(fairness)}, got {error}: see FairnessSpec.measures"
+            ) from None
         level: NDArray[np.float64] = np.array(columns, dtype=np.float64).T * self.signs
         if np.isnan(np.add.reduce(level, axis=None)):
             missing = np.isnan(level) & self.is_fair
@@ -102,12 +109,14 @@ class RewardVector:
             level[missing] = self.undefined
         elif self._never:
             self._never.clear()
+        if self._never:
+            self._has_stepped[:] = True
         if self.emit == "level":
             return level
         if self.emit == "terminal":
             return np.where(done[:, None] | ~self.is_fair, level, 0.0)
         difference = level - self.previous
-        self.previous = level * self.is_fair
+        self.previous = np.where(self.is_fair, level, 0.0)
         return difference
 
     def _warn(self) -> None:

@@ -101,6 +101,11 @@ class DiscountedCounts(GroupCounts):
         np.subtract.at(self.members.reshape(-1), codes, 1)
         self.counts[self.members == 0] = 0.0
 
+    def reset(self, copies: NDArray[np.intp], seen: int) -> None:
+        """Empties the copies, which have seen at most ``seen`` decisions."""
+        super().reset(copies, seen)
+        self.members[copies] = 0
+
     def drop(self, copies: NDArray[np.intp], slots: NDArray[np.intp], ages: NDArray[np.int64]) -> None:
         """Forgets the decisions in ``slots``, of ``copies``, so many decisions old; all (number of them,)."""
         codes = self._copies[copies] + self._codes[slots]

@@ -12,7 +12,7 @@ def wasserstein_gap(first: ArrayLike, second: ArrayLike, values: ArrayLike | Non
     :param first: (..., m) masses of m values; each row is divided by its sum
     :param second: (..., m)
     :param values: (m,) rising; None: 1, 2, ..., m
-    :return: (...), 0 where a row has no mass
+    :return: (...), 0 where a row has no mass, NaN where a mass is NaN
     :raises ValueError: if the shapes do not fit, or ``values`` do not rise
     """
     a, b = (np.asarray(masses, dtype=np.float64) for masses in (first, second))
@@ -25,5 +25,6 @@ def wasserstein_gap(first: ArrayLike, second: ArrayLike, values: ArrayLike | Non
     known = ((sums[0] > 0) & (sums[1] > 0))[..., 0]
     with np.errstate(invalid="ignore", divide="ignore"):
         gap = np.abs((a / sums[0] - b / sums[1]).cumsum(axis=-1)[..., :-1]) @ steps
-    result: NDArray[np.float64] = np.where(known, gap, 0.0)
+    unknown = np.isnan(sums[0] + sums[1])[..., 0]
+    result: NDArray[np.float64] = np.where(known | unknown, gap, 0.0)
     return result

@@ -31,6 +31,7 @@ from sb3_fair.fairness.validation import columns, number
 
 Array: TypeAlias = NDArray[np.float64]
 DISTANCES = ("heom", "hmom", "braycurtis")
+SLACK = 1e-9  # rounding errors of a feature at the end of its range
 _CHUNK = 4_000_000  # numbers in the largest temporary array
 
 
@@ -110,8 +111,22 @@ class Metric:
             raise ValueError(f"nominal has column {max(self._nominal)}, but features have {features.shape[1]} columns")
         if self._function == "braycurtis" and np.minimum.reduce(features, axis=None) < 0:
             raise ValueError(f"features must not be negative with distance 'braycurtis', got {features.min()}")
+        if self._function in ("heom", "hmom") and self.distance.kernel is None:
+            self._check_range(features)
         if callable(self._function) and self._takes_rows is None:
             self._takes_rows = self._probe(self._function, features[0])
+
+    def _check_range(self, features: Array) -> None:
+        """These distances are normalised for numerical features in [0, 1]."""
+        numerical = features
+        if self._nominal:
+            numerical = features.take([c for c in range(features.shape[1]) if c not in self._nominal], axis=1)
+        low, high = (extreme.reduce(numerical, axis=None, initial=0.5) for extreme in (np.minimum, np.maximum))
+        if low < -SLACK or high > 1 + SLACK:
+            raise ValueError(
+                f"features must be in [0, 1] with distance {self._function!r}, got {low if low < -SLACK else high}: "
+                "low and high of FairnessSpec scale them"
+            )
 
     def raw(self, newcomers: Array, people: Array, absent: Array | None = None) -> Array:
         """Raw distances (m, w).

@@ -68,7 +68,7 @@ class Partition:
         if column is not None:
             return column
         if label is None or label != label:
-            raise ValueError(f"group must be a label, got {label!r}")
+            raise ValueError(f"group must be a label, got {label!r}: every individual needs one")
         return self._meet(label) if self._open else NOWHERE
 
     def _meet(self, label: Any) -> int:

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.distances import SLACK
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
 from sb3_fair.fairness.validation import actions, columns
-
-_SLACK = 1e-9  # rounding errors of a feature at the end of its range
 
 
 class Individual(NamedTuple):
@@ -122,6 +121,11 @@ class FairnessSpec:
         """Is a label of the individual computed by a callable, or read outside ``info["individual"]``?"""
         return isinstance(self.group, str) or any(callable(source) for source in self._parts.values())
 
+    def finds_group_in(self, published: Mapping[str, Any]) -> bool:
+        """Does an ``info["individual"]`` alone tell every label?"""
+        group = published.get("group")
+        return isinstance(group, Mapping) and all(source in group for source in self._parts.values())
+
     def tracker(self, n: int, n_actions: int | None = None) -> Tracker:
         """A fresh tracker of ``notions`` for n copies of the environment."""
         excluded = self.sensitive if self.exclude_sensitive else ()
@@ -171,7 +175,7 @@ class FairnessSpec:
         if low.ndim and values.shape[-1:] != low.shape:
             raise ValueError(f"features must have {len(low)} columns, as low and high, got {values.shape[-1]}")
         scaled = (values - low) / (high - low)
-        outside = ~((scaled >= -_SLACK) & (scaled <= 1 + _SLACK))
+        outside = ~((scaled >= -SLACK) & (scaled <= 1 + SLACK))
         if outside.any():
             place = tuple(np.argwhere(outside)[0])
             column = int(place[-1])

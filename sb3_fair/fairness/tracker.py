@@ -19,7 +19,7 @@ from sb3_fair.fairness.probabilities import distributions, half_roots
 from sb3_fair.fairness.requests import Attribute, attribute_name, find_requests
 from sb3_fair.fairness.track import Track
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.validation import integer, number
 
 
 class Tracker:
@@ -224,7 +224,9 @@ class Tracker:
         """Late feedback: the right action for individual ``id`` of a copy.
 
         :return: False if the individual is no longer (or not yet) in the history; then nothing has changed
+        :raises ValueError: if ``value`` is no number
         """
+        value = number("value", value)
         seen = self._next - self._first
         order = int(id - self._first[copy])
         held = [track.update_feedback(copy, order, value, seen) for track in self._tracks]

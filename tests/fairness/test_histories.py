@@ -280,3 +280,16 @@ def test_long_discounted_histories_equal_the_whole_history_functions(threshold, 
                 expected = consistency(kept["features"], kept["action"], k=2, weights=weights)
                 assert values["CSC"][copy] == pytest.approx(expected, abs=1e-9)
     assert len(lengths) > 5 and max(lengths) <= longest
+
+
+def test_groups_that_a_discounted_history_has_lost_are_undefined_also_after_a_reset():
+    """Rests of rounding would be rates of nobody."""
+    history = DiscountedHistory(0.9, threshold=-1, delay=1, min_window=3, max_size=3)
+    used, fresh = (FairnessTracker(notions=("SP", "EO"), history=history) for _ in range(2))
+    for group, action in (("m", 1), ("f", 1), ("m", 0)):
+        used.add(Interaction(group=group, action=action, feedback=1))
+    used.reset()
+    for tracker in (used, fresh):
+        for group, action in (("m", 1), ("m", 1), ("f", 0), ("f", 0), ("f", 0)):
+            tracker.add(Interaction(group=group, action=action, feedback=1))
+        assert all(np.isnan(value) for value in tracker.values().values())

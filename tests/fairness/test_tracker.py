@@ -6,7 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from sb3_fair.fairness import DiscountedHistory, FairnessTracker, FullHistory, Interaction, SlidingWindow, Tracker
+from sb3_fair.fairness import (
+    DiscountedHistory,
+    FairnessTracker,
+    FullHistory,
+    Interaction,
+    SlidingWindow,
+    Tracker,
+    individual_fairness,
+)
 
 ALL = ("SP", "EO", "IF", "LIP", "CSC")
 
@@ -200,6 +208,7 @@ def test_a_dict_of_one_attribute_needs_no_name():
         ({"features": np.zeros(3)}, r"features must have shape"),
         ({"features": np.zeros((2, 4))}, r"features must have shape \(2, 3\), got \(2, 4\)"),
         ({"features": [[0, 0, np.nan], [0, 0, 0]]}, "features must be finite"),
+        ({"features": [[0, 0, 0], [0, 1.5, 0]]}, r"features must be in \[0, 1\] with distance 'hmom', got 1.5"),
         ({"probabilities": None}, "probabilities are needed by IF, LIP, got None"),
         ({"probabilities": [[0.5, 0.5]]}, r"probabilities must have one row per individual \(2\), got 1"),
         ({"probabilities": [0.5, 0.5]}, "probabilities must have one row of 2 numbers per individual"),
@@ -328,3 +337,21 @@ class TestFairnessTracker:
             FairnessTracker().update_feedback(0, "yes")
         with pytest.raises(ValueError, match="notions must be a sequence of names"):
             FairnessTracker(notions="SP")
+
+
+def test_late_feedback_must_be_a_number():
+    tracker = Tracker(1, notions=["PE"])
+    for group, action in (("m", 1), ("w", 0)):
+        tracker.add([group], [action])
+    for nothing in (None, float("nan"), "hire"):
+        with pytest.raises(ValueError, match="value must be a finite number"):
+            tracker.update_feedback(0, 0, nothing)
+    assert np.isnan(tracker.values()["PE"][0])
+
+
+def test_nominal_features_may_be_any_codes():
+    tracker = Tracker(1, notions=["IF"], nominal=[1])
+    people, rows = [[0.5, 7], [0.2, -3], [0.5, 7]], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+    for person, row in zip(people, rows, strict=True):
+        tracker.add([0], [0], features=[person], probabilities=[row])
+    assert tracker.values()["IF"][0] == pytest.approx(individual_fairness(people, rows, nominal=[1]))

@@ -39,7 +39,7 @@ def person(n_groups, n_actions):
         ),
         st.sampled_from([0.0, 0.1, 0.3, 1.0]),
         st.sampled_from([0.0, 0.5]),
-        st.sampled_from([0.0, 1.0, 2.0]),
+        st.sampled_from([0.0, 0.5, 1.0]),
         st.integers(0, n_groups - 1),
         st.integers(0, n_actions - 1),
         st.sampled_from([0.0, 0.2, 0.5, 1.0]),

@@ -153,7 +153,8 @@ def test_several_people_are_recorded_one_after_the_other():
 
 
 def test_executed_actions_stand_in_for_probabilities():
-    spec = FairnessSpec(group=left_or_right, features=slice(2, 4), notions=("IF",), history=SlidingWindow(50))
+    scales = {"low": -4.0, "high": 4.0}
+    spec = FairnessSpec(group=left_or_right, features=slice(2, 4), notions=("IF",), history=SlidingWindow(50), **scales)
     rows = np.array([[0.5, 0.5], [0.3, 0.7], [0.9, 0.1]])
     for mode, used in (("policy", rows), ("executed", np.eye(2)[[1, 0, 1]])):
         env = FairMDP(gym.make("CartPole-v1"), spec, probabilities=mode)
@@ -161,7 +162,7 @@ def test_executed_actions_stand_in_for_probabilities():
         for action, row in zip((1, 0, 1), rows, strict=True):
             obs, *_, info = env.step(Choice(action, row))
             seen.append(obs)
-        expected = individual_fairness(np.array(seen)[:3, 2:4], used)
+        expected = individual_fairness(np.array(seen)[:3, 2:4] / 8 + 0.5, used)
         assert info["fairness"]["IF"] == pytest.approx(expected)
     env = FairMDP(gym.make("CartPole-v1"), spec)
     env.reset(seed=0)
@@ -250,3 +251,60 @@ def test_envs_of_others_pass_both_checks_and_are_rebuilt_from_their_spec(env_id)
     for one in (env, again):
         one.reset(seed=0)
     assert env.step(1)[1] == again.step(1)[1]
+
+
+class InPlace(gym.Env):
+    """Writes each new person into the array that it has shown before."""
+
+    observation_space = gym.spaces.Box(-1, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.shown = np.ones(1, np.float32)
+        return self.shown, {}
+
+    def step(self, action):
+        self.shown *= -1
+        return self.shown, 0.0, False, False, {}
+
+
+def test_environments_may_change_their_observation_in_place():
+    env = FairMDP(InPlace(), FairnessSpec(group=lambda obs, info: "pos" if obs[0] > 0 else "neg"))
+    obs, _ = env.reset()
+    for _ in range(6):
+        obs, *_, info = env.step(int(obs[0] > 0))
+    assert info["fairness"]["SP"] == -1.0
+
+
+def test_favourable_actions_are_actions():
+    with pytest.raises(ValueError, match=r"favourable must have actions of Discrete\(2\), got 7"):
+        FairMDP(InPlace(), FairnessSpec(group="g", favourable=(1, 7)))
+
+
+class Told(InPlace):
+    """Tells attributes beside the individual, and three people at a time if asked."""
+
+    def __init__(self, people=None):
+        self.people = people
+
+    def step(self, action):
+        obs, *rest, _ = super().step(action)
+        return obs, *rest, {"gender": "mf"[action], "nat": "b", "individual": self.people or {"features": np.zeros(2)}}
+
+
+@pytest.mark.parametrize("group", [("gender", "nat"), ["gender", "nat"], {"G": "gender", "N": "nat"}])
+def test_attributes_may_stand_beside_the_individual(group):
+    env = FairMDP(Told(), FairnessSpec(group=group))
+    env.reset()
+    for action in (1, 0):
+        *_, info = env.step(action)
+    assert -1.0 in info["fairness"].values()
+
+
+def test_what_several_people_have_in_common_may_be_told_once():
+    people = {"group": np.array([0, 1]), "action": np.array([1, 0]), "world": 3}
+    env = FairMDP(Told(people), FairnessSpec())
+    env.reset()
+    *_, info = env.step(0)
+    assert info["fairness"]["SP"] == -1.0 and info["individual"]["id"].tolist() == [0, 1]

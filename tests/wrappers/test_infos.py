@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from enum import Enum
 
 import numpy as np
 import pytest
@@ -151,3 +152,20 @@ def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
 )
 def test_they_look_like_any_list(look):
     assert look(Infos({"group": np.arange(2)}, 2)) == look([{"group": 0}, {"group": 1}])
+
+
+def test_labels_of_several_copies_stay_what_they_are():
+    class Colour(Enum):
+        RED = 1
+
+    for labels in (["m", None], [None, "m"], [0, "other"], [Colour.RED, None], [frozenset("a")] * 2, [(1, 2), (3, 4)]):
+        stacked = stack([{"label": label} for label in labels], "label")
+        assert stacked.dtype == object and stacked.tolist() == labels
+    numbers = stack([{"label": 1}, {"label": None}], "label")
+    assert numbers.dtype == float and np.isnan(numbers[1])
+
+
+def test_an_entry_can_be_set_where_there_is_none(record):
+    (info, _) = Infos(record, 2)
+    assert info.setdefault("individual", None) == info["individual"]
+    assert info.setdefault("new", 3) == info["new"] == 3

@@ -41,6 +41,32 @@ class Told(gym.Env):
         return np.zeros(1, np.float32), float(self.t), False, self.t == len(self.levels), {"fairness": fairness}
 
 
+def test_disparities_need_measures():
+    env = VectorReward(Told(levels=[None]), objectives=("R", "d_l"))
+    env.reset()
+    with pytest.raises(ValueError, match=r"objectives must be what env measures, \['SP', 'd_s'\], got 'd_l'"):
+        env.step(0)
+
+
+def test_an_infinite_reward_does_not_spoil_the_next_one():
+    env = VectorReward(Told(), objectives=("R", "SP"), emit="difference")
+    env.reset()
+    env.unwrapped.t = 0
+    plain = env.env.step
+    env.env.step = lambda action: (*plain(action)[:1], -np.inf, *plain(action)[2:])
+    env.step(0)
+    env.env.step = plain
+    assert np.isfinite(env.step(0)[4]["vector_reward"]).all()
+
+
+def test_resets_without_a_step_are_no_episodes():
+    env = VectorReward(Told(levels=[None] * 3), objectives=("R", "SP"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(30):
+            env.reset()
+
+
 def episode(env):
     """Vectors and rewards of one episode."""
     env.reset()

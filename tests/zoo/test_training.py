@@ -93,6 +93,19 @@ def test_q_learners_hand_over_epsilon_greedy_rows(algorithm):
     assert set(np.unique(rows[12:].round(6))) == {0.2, 0.8}
 
 
+@pytest.mark.parametrize("algorithm", OFF_POLICY)
+def test_q_learners_are_evaluated_in_their_own_environment_without_exploration(algorithm):
+    venv = VecChoices(batched())
+    model = algorithm("MlpPolicy", venv, seed=0, **OFF_POLICY[algorithm])
+    venv.follow(model)
+    model.learn(60)
+    rows = recorded(venv)
+    evaluate_policy(model, model.get_env(), n_eval_episodes=2, warn=False)
+    assert set(np.unique(rows)) == {0.0, 1.0}
+    model.learn(20, reset_num_timesteps=False)
+    assert not set(np.unique(rows[-5:])) <= {0.0, 1.0}
+
+
 @pytest.mark.parametrize("vec_env_cls", [None, SubprocVecEnv])
 def test_probabilities_reach_single_envs_through_monitor_normalisation_and_pipes(vec_env_cls):
     inner = make_vec_env(ENV, 2, seed=0, env_kwargs=REWARD, wrapper_class=Spy, vec_env_cls=vec_env_cls)
