@@ -58,7 +58,9 @@ def _known(kind: str, labels: Any, slots: int) -> NDArray[Any]:
     except ValueError:  # of different shapes
         array = np.empty(0, dtype=object)
     if array.dtype.kind not in "biuf" or array.shape != (slots,):
-        raise ValueError(f"{kind} must be one whole number for each of the {slots} slots, got {labels!r}")
+        raise ValueError(
+            f"{kind} must be one whole number for each of the {slots} slots, got {labels!r}: number the groups"
+        )
     return np.where(np.isnan(array), -1, array) if array.dtype.kind == "f" else array
 
 

@@ -8,7 +8,7 @@ import typer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.options import Cluster, Jobs, LogDir, Scheduler, Steps, hold_threads
 
-benchmark = typer.Typer(name="benchmark", help="Measure this installation.", no_args_is_help=True)
+benchmark = typer.Typer(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
 
 
 @benchmark.command()

@@ -220,7 +220,7 @@ def tune(
         algo,
         env,
         scores=None if scores is None else scores.split(":"),
-        budgets=settings("--budget", budget),
+        budgets=settings("--budget", budget, "SP:0.05"),
         space=settings("--space", space),
         only=None if only is None else only.split(":"),
         n_seeds=n_seeds,
@@ -400,6 +400,9 @@ def _run(path: Path | None, pretrained: str | None = None) -> Any:
     if pretrained is not None:
         return shipped.pretrained(pretrained)
     try:
-        return RunFolder.open(str(path))
+        run = RunFolder.open(str(path))
     except FileNotFoundError as error:
         raise InputError(str(error)) from error
+    if not len(run.front):
+        raise InputError(f"run must be finished: go on with `sb3-fair train --resume {path}`")
+    return run

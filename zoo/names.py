@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 PREFIX = "sb3_fair:"
+FEW = 30
+"""How many names fit into one line."""
 
 
 class InputError(ValueError):
@@ -14,14 +16,19 @@ class InputError(ValueError):
 def choose(what: str, name: str, allowed: Iterable[str]) -> str:
     """``name`` if it is one of ``allowed``.
 
-    :raises InputError: if it is not; names the nearest one
+    :raises InputError: if it is not; names the nearest one, or without one what there is
     """
     allowed = list(allowed)
     if name in allowed:
         return name
     lower = {known.lower(): known for known in allowed}
-    nearest = get_close_matches(name.lower(), lower, n=1, cutoff=0)
-    hint = f"did you mean {lower[nearest[0]]!r}?" if nearest else f"there is no {what} to choose from"
+    nearest = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    if nearest:
+        hint = f"did you mean {lower[nearest[0]]!r}?"
+    elif len(allowed) > FEW:
+        hint = f"there are {len(allowed)}, such as {allowed[0]!r}"
+    else:
+        hint = f"choose one of {', '.join(allowed)}" if allowed else f"there is no {what} to choose from"
     raise InputError(f"unknown {what} {name!r}: {hint}")
 
 
@@ -39,9 +46,16 @@ def environment(env_id: str) -> str:
 
     :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or prefixed (``"sb3_fair:sb3_fair/JobHiring-v0"``)
     """
+    import gymnasium as gym
+
     from sb3_fair.zoo.registration import WORLDS
 
     bare = env_id.removeprefix(PREFIX)
+    if bare not in WORLDS and (":" in bare or bare in gym.registry):
+        raise InputError(
+            f"environment must be one of `sb3-fair envs`, got {env_id!r}: make others fair with FairMDP, and train on "
+            "them with learn()"
+        )
     return PREFIX + choose("environment", bare, WORLDS)
 
 
@@ -74,5 +88,5 @@ def input_errors() -> Iterator[None]:
         yield
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AssertionError) as error:
         raise InputError(" ".join(str(error).split())) from error

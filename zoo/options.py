@@ -44,13 +44,13 @@ ConfFile = Annotated[
 ]
 
 
-def settings(option: str, entries: list[str] | None) -> dict[str, Any]:
+def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99") -> dict[str, Any]:
     """``key:value`` pairs; values are YAML and are never run as code."""
     found = {}
     for entry in entries or ():
         key, colon, value = entry.partition(":")
         if not (key and colon):
-            raise InputError(f"{option} must be key:value, as in gamma:0.99, got {entry!r}")
+            raise InputError(f"{option} must be key:value, as in {example}, got {entry!r}")
         try:
             found[key] = _value(value)
         except yaml.YAMLError as error:

@@ -55,6 +55,11 @@ def train(command, algo, *more):
         ("evaluate --model m.zip --algo ppo", "--model must be given with --algo and --env"),
         ("evaluate --run logs --algo ppo", "--run takes everything from the run: leave out --algo"),
         ("evaluate --model m.zip --algo ppo --env {small}", "model must be a .zip that ppo saved"),
+        ("train --algo pcn --env CartPole-v1", "environment must be one of `sb3-fair envs`, got 'CartPole-v1'"),
+        ("train --algo pcn --env mine:Clinic-v0", "environment must be one of `sb3-fair envs`"),
+        ("train --algo zzz --env {small}", "unknown algorithm 'zzz': choose one of"),
+        ("train --algo ppo --env {small} -P n_steps:-3", "sb3-fair: "),
+        ("tune --algo ppo --env {small} --budget SP", "--budget must be key:value, as in SP:0.05, got 'SP'"),
         ("train --algo pcn --env {small} -P gama:1", "unknown hyperparameter 'gama': did you mean 'gamma'?"),
         ("train --algo pcn --env {small} -P gamma", "--param must be key:value"),
         ("train --algo pcn --env {small} -P gamma:[1", "--param must have a YAML value"),
@@ -98,6 +103,13 @@ def test_wrong_input_is_one_line_that_says_what_is_right(command, arguments, mes
     assert code == 2
     assert out == "" and err.count("\n") == 1
     assert message in err
+
+
+@pytest.mark.parametrize("name", ["evaluate", "report", "enjoy"])
+def test_a_run_that_was_interrupted_is_not_looked_at(command, tmp_path, name):
+    (tmp_path / "config.yml").write_text("{}")
+    code, _, err = command(name, "--run", tmp_path)
+    assert code == 2 and f"run must be finished: go on with `sb3-fair train --resume {tmp_path}`" in err
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
