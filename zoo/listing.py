@@ -35,6 +35,5 @@ def environment_table() -> Table:
 
 
 def _space(space: gym.Space[Any]) -> str:
-    if isinstance(space, spaces.Discrete):
-        return str(space.n)
-    return "x".join(map(str, space.shape or ()))
+    size = str(space.n) if isinstance(space, spaces.Discrete) else "x".join(map(str, space.shape or ()))
+    return f"{type(space).__name__}({size})"

@@ -217,7 +217,10 @@ class FairnessSpec:
             value = record.get("feedback")
         else:
             value = info.get(self.feedback)
-        return np.asarray(value, dtype=np.float64) if np.ndim(value) else value
+        if value is None:
+            return None
+        known = np.asarray(value, dtype=np.float64)
+        return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
 
 
 @cache

@@ -308,3 +308,11 @@ def test_what_several_people_have_in_common_may_be_told_once():
     env.reset()
     *_, info = env.step(0)
     assert info["fairness"]["SP"] == -1.0 and info["individual"]["id"].tolist() == [0, 1]
+
+
+def test_gymnasium_s_own_vector_environments_carry_partial_feedback():
+    spec = FairnessSpec(group=left_or_right, feedback=lambda obs, action, info: 1 if action else None)
+    venv = gym.vector.SyncVectorEnv([lambda: FairMDP(gym.make("CartPole-v1"), spec)] * 2)
+    venv.reset(seed=0)
+    feedback = venv.step(np.array([1, 0]))[-1]["individual"]["feedback"]
+    assert feedback[0] == 1 and np.isnan(feedback[1])

@@ -124,7 +124,15 @@ def test_envs_lists_every_environment_with_spaces_groups_notions_and_source(comm
     assert code == 0
     assert {row[0] for row in rows if row} >= set(WORLDS)
     small = next(row for row in rows if row and row[0] == SMALL)
-    assert small[1:] == ["23", "2", "man,", "woman", "SP", "EO", *["Cimpean", "et", "al.,", "FAReL;", "STATBEL"]]
+    assert small[1:] == [
+        "Box(23)",
+        "Discrete(2)",
+        "man,",
+        "woman",
+        "SP",
+        "EO",
+        *["Cimpean", "et", "al.,", "FAReL;", "STATBEL"],
+    ]
     assert all(make_vec(env).get_attr("source")[0] for env in WORLDS)
 
 

@@ -140,7 +140,7 @@ def trial_table(study: optuna.Study, tuning: Tuning) -> Table:
     before = defaults(study)
     if before is not None:
         table.add_section()
-        table.add_row(*_row(f"{before.number}, as it was", before, tuning), style="dim")
+        table.add_row(*_row(f"{before.number}, the zoo's", before, tuning), style="dim")
     return table
 
 
