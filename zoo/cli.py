@@ -148,13 +148,17 @@ def train(
         return
     from sb3_fair.zoo.parallel import on_cluster
     from sb3_fair.zoo.seeds import train_all
+    from sb3_fair.zoo.tables import seed_table, show
 
     if num_threads != 1:
         raise InputError(f"num-threads must be 1 where several runs share the cores, got {num_threads}")
     with on_cluster(cluster, scheduler):
         plans = [replace(plan, seed=number) for number in range(seed, seed + (seeds or 1))]
-        for run in train_all(plans, n_jobs=-1 if jobs is None else jobs, **options):
-            typer.echo(run.report)
+        runs = train_all(plans, n_jobs=-1 if jobs is None else jobs, **options)
+    if len(runs) > 1:
+        show(seed_table({plan.seed: run.front for plan, run in zip(plans, runs, strict=True)}))
+    for run in runs:
+        typer.echo(run.report)
 
 
 def _results(run: Any) -> None:

@@ -1,12 +1,13 @@
 """How do evaluated policies read in a terminal?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.report.content import Measure, measures
 
 
@@ -41,6 +42,22 @@ def policy_table(
         table.add_section()
     for rule in rules:
         table.add_row(*_row(rule, shown, chances), style="dim")
+    return table
+
+
+def seed_table(runs: Mapping[int, Front]) -> Table:
+    """What each seed's run reached of every objective, of a front the best of each; means with 95 % intervals below."""
+    fronts = list(runs.values())
+    best = np.array([front.means.max(axis=0) for front in fronts])
+    several = any(len(front) > 1 for front in fronts)
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("seed", "policies", *(f"best {name}" if several else name for name in fronts[0].objectives)):
+        table.add_column(column, justify="right", no_wrap=True)
+    for (seed, front), values in zip(runs.items(), best, strict=True):
+        table.add_row(str(seed), str(len(front)), *(f"{value:.3f}" for value in values), style="dim")
+    mean, low, _ = mean_and_interval(best)
+    table.add_section()
+    table.add_row("mean", "", *(f"{value:.3f} ± {half:.3f}" for value, half in zip(mean, mean - low, strict=True)))
     return table
 
 

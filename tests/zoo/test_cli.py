@@ -9,10 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import benchmark, cli, options
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.tables import policy_table, seed_table
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
 ROOT = Path(__file__).parents[2]
@@ -251,9 +253,6 @@ def test_the_benchmark_measures_everything():
 
 
 def test_a_long_table_shows_policies_from_end_to_end():
-    from sb3_fair.common.front import EvaluatedPolicy
-    from sb3_fair.zoo.tables import policy_table
-
     policies = [
         EvaluatedPolicy(
             f"PCN {i}", ("R", "SP"), np.array([[30.0 - i, -1 / (i + 1)]] * 2), np.ones(2), deterministic=i > 9
@@ -264,3 +263,28 @@ def test_a_long_table_shows_policies_from_end_to_end():
     assert len(names) == 5 and names[0] == "PCN 0" and names[-1] == "PCN 19"
     assert next(iter(policy_table(policies, most=5).columns[-1].cells)) == "sampled"
     assert len(policy_table(policies).rows) == 20
+
+
+def test_runs_with_several_seeds_are_told_together():
+    def front(*means):
+        return Front(tuple(EvaluatedPolicy("one", ("R", "SP"), np.array([mean]), np.ones(1)) for mean in means))
+
+    def cells(runs):
+        columns = seed_table(runs).columns
+        return [str(column.header) for column in columns], [list(column.cells)[-1] for column in columns]
+
+    assert cells({0: front([1.0, -1.0]), 1: front([3.0, -1.0])}) == (
+        ["seed", "policies", "R", "SP"],
+        ["mean", "", "2.000 ± 12.706", "-1.000 ± 0.000"],
+    )
+    headers, means = cells({0: front([1.0, -1.0], [0.0, 0.0]), 1: front([3.0, -1.0])})
+    assert headers[2:] == ["best R", "best SP"]
+    assert [mean.partition(" ")[0] for mean in means[2:]] == ["2.000", "-0.500"]
+
+
+def test_several_seeds_end_with_a_table_and_the_reports(command):
+    arguments = "train --algo ppo --seeds 2 --jobs 1 --n-timesteps 400 --n-envs 2 -P n_steps:50 -P n_eval_episodes:2"
+    code, out, _ = command(*arguments.split(), "--env", SMALL)
+    lines = out.split("\n")
+    assert code == 0 and any(line.split()[:2] == ["seed", "policies"] for line in lines)
+    assert all(line.endswith("report.html") for line in lines[-3:-1])
