@@ -176,6 +176,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
             max_performance=attribute_of(env, "max_return", np.inf),
         )
         self.vector = vector
+        self.emit = emit
         self.objective_names = self._rewards.names
         self.reward_space = self._rewards.space
         self.reward_dim = len(self.objective_names)
@@ -205,7 +206,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class VecVectorReward(VecLayer):
     """:class:`VectorReward` for a VecEnv: the vectors (n, k) are ``stack(infos, "vector_reward")``."""
 
-    published = ("objective_names", "reward_space", "reward_dim", "max_return")
+    published = ("objective_names", "reward_space", "reward_dim", "max_return", "emit")
 
     def __init__(
         self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0
@@ -220,6 +221,7 @@ class VecVectorReward(VecLayer):
             forget=attribute(venv, "reset_on_episode", True),
             max_performance=attribute(venv, "max_return", np.inf),
         )
+        self.emit = emit
         self.objective_names = self._rewards.names
         self.reward_space = self._rewards.space
         self.reward_dim = len(self.objective_names)

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
+from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.evaluate import COPIES, SEED, evaluate_model, evaluate_rules, evaluation_env, load_model, policies_of
@@ -78,9 +78,11 @@ def evaluate_file(
     with input_errors():
         if algorithm.vector and ours:
             settings["objectives"] = list(model.objective_names)
+            if model.emit is not None:
+                settings.setdefault("emit", model.emit)
             return policies_of(plan, model), evaluate_rules(plan)
-        objectives = model.objective_names if algorithm.vector else [PERFORMANCE]
-        venv = evaluation_env(plan, size) if ours else _foreign(plan.env, size, env_kwargs or {}, objectives)
+        rewards = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
+        venv = evaluation_env(plan, size) if ours else _foreign(plan.env, size, env_kwargs or {}, *rewards)
         if algorithm.vector:
             return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
         check_for_correct_spaces(_shown(model, venv), model.observation_space, model.action_space)
@@ -106,10 +108,10 @@ def _known(env: str) -> str:
     return env
 
 
-def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any], objectives: Sequence[str]) -> VecEnv:
-    """Copies of somebody else's environment, which has these objectives if it has none of its own."""
+def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any], objectives: Sequence[str], emit: Emit) -> VecEnv:
+    """Copies of somebody else's environment, with these objectives if it has none of its own."""
     venv: VecEnv = DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
-    return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives)
+    return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives, emit=emit)
 
 
 def _shown(model: Any, venv: VecEnv) -> VecEnv:

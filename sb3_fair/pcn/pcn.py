@@ -39,6 +39,8 @@ from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
 SETTLED = {"gamma", "objectives", "held", "buffer_size", "crowding_threshold", "crowding_penalty"}
@@ -119,6 +121,8 @@ class PCN(BaseAlgorithm):
     """
 
     policy: PCNPolicy
+    emit: Emit | None = None
+    """When the training environment pays for notions, where it says so."""
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MlpPolicy": PCNPolicy, "MultiInputPolicy": PCNPolicy}
 
     def __init__(
@@ -268,6 +272,7 @@ class PCN(BaseAlgorithm):
                 f"horizon, got {self.scaling_factor!r}"
             )
         self.max_steps = max_steps_of(venv)
+        self.emit = attribute(venv, "emit")
         self.rng = np.random.default_rng(self.seed)
         self.buffer = EpisodeBuffer(
             self.buffer_size,
@@ -520,7 +525,8 @@ class PCN(BaseAlgorithm):
             its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once
         :param seed: of the evaluation, the same for every command
         :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
-        :raises ValueError: if there is nothing to evaluate yet, or the training environment cannot be copied
+        :raises ValueError: if there is nothing to evaluate yet, ``eval_env`` pays for notions at other times than the
+            training environment, or that cannot be copied
         """
         front = front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed))
         return Front(tuple(replace(policy, name=f"PCN {index}") for index, policy in enumerate(front)))
@@ -571,7 +577,11 @@ class PCN(BaseAlgorithm):
 
     def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
         if eval_env is not None:
-            return self._commanded(self._wrap_env(eval_env))
+            venv = self._wrap_env(eval_env)
+            emit = attribute(venv, "emit")
+            if None not in (emit, self.emit) and emit != self.emit:
+                raise ValueError(f"eval_env must have emit={self.emit!r}, as in training, got {emit!r}")
+            return self._commanded(venv)
         if self.env is None:
             raise ValueError("eval_env must be given because the model has no environment")
         try:

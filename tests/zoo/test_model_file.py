@@ -116,6 +116,16 @@ def test_a_trade_off_learned_elsewhere_is_measured_too(tmp_path, cart_ids, env_k
     assert policies and not rules and all(policy.objectives == ("R", "SP") for policy in policies)
 
 
+def test_a_trade_off_is_evaluated_with_notions_paid_for_as_in_training(tmp_path, cart_ids):
+    settings = {"n_fill_episodes": 4, "n_updates": 1, "eval_freq": 0, "seed": 0}
+    env = VectorReward(gym.make(cart_ids), ("R", "SP"), emit="terminal")
+    PCN("MlpPolicy", env, **settings).learn(200).save(tmp_path / "pcn.zip")
+    policies, _ = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, n_eval_episodes=2)
+    np.testing.assert_allclose(policies[0].returns[:, 1], np.nan_to_num(policies[0].final["SP"]))
+    with pytest.raises(InputError, match="eval_env must have emit='terminal', as in training, got 'level'"):
+        evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, env_kwargs={"objectives": ("R", "SP")}, n_eval_episodes=2)
+
+
 MODULE = """
 import gymnasium as gym
 gym.register("Elsewhere-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=30)
