@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.probabilities import half_roots
-from sb3_fair.wrappers.infos import publish, stack, stacked
+from sb3_fair.wrappers.infos import publish, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, kept
 
 Probabilities = Literal["policy", "executed"]
@@ -76,7 +76,7 @@ class FairnessRecorder:
         """Who was decided on: what the infos say of them, and what the tracker is to know, features selected."""
         assert self.tracker is not None
         if self.in_info and "individual" in infos[0]:
-            published: People = stack(infos, "individual")
+            published: People = stack_people(infos)
             if self.spec.group is not None and self.spec.finds_group_in(published):
                 person = self.spec.individual(None, None, {"individual": published})
                 return published, {**published, **person._asdict()}

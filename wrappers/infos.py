@@ -31,7 +31,8 @@ def cut(value: Any, index: int, rows: Any = ...) -> Any:
         if present is None:
             return {key: cut(entry, index, rows) for key, entry in value.items()}
         return {key: cut(entry, index, present[index]) for key, entry in value.items() if key != "present"}
-    return _without_nan(value[index] if rows is ... else value[index][rows])
+    entry = value[index]
+    return _without_nan(entry if rows is ... or np.ndim(entry) == 0 else entry[rows])
 
 
 def _without_nan(entry: Any) -> Any:
@@ -191,6 +192,31 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
     return stacked([info[key] for info in infos])
 
 
+def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
+    """What all copies published of their individuals; where their numbers of them differ, ``present`` (n, m) tells who
+    is there."""
+    told: list[Record] = [] if record_of(infos) is not None else [info.get("individual", {}) for info in infos]
+    sizes = [len(people["action"]) if np.ndim(people.get("action")) else -1 for people in told]
+    if len(set(sizes)) < 2 or -1 in sizes:
+        return stack(infos, "individual")  # type: ignore[no-any-return]
+    most = max(sizes)
+    donor = told[sizes.index(most)]
+    padded = [
+        {key: _padded(value, donor[key], size, most) for key, value in people.items()}
+        for people, size in zip(told, sizes, strict=True)
+    ]
+    return {**stacked(padded), "present": np.arange(most) < np.array(sizes)[:, None]}
+
+
+def _padded(value: Any, other: Any, size: int, most: int) -> Any:
+    """The entries of ``size`` people and, in the places up to ``most``, of somebody else's."""
+    if isinstance(value, Mapping):
+        return {key: _padded(entry, other[key], size, most) for key, entry in value.items()}
+    if np.ndim(other) == 0 or len(other) != most:  # of the copy, not of its people
+        return value
+    return np.concatenate([np.asarray(value), np.asarray(other)[size:]]) if size else np.asarray(other)
+
+
 def stacked(values: Sequence[Any]) -> Any:
     """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, objects for names."""
     first = values[0]
@@ -204,7 +230,10 @@ def stacked(values: Sequence[Any]) -> Any:
             labels[index] = value
         return labels
     array = np.stack([np.asarray(np.nan if value is None else value) for value in values])
-    return array.astype(float) if array.dtype == object else array
+    try:
+        return array.astype(float) if array.dtype == object else array
+    except (TypeError, ValueError):  # names of several people
+        return array
 
 
 def _is_numeric(value: Any) -> bool:

@@ -316,3 +316,41 @@ def test_gymnasium_s_own_vector_environments_carry_partial_feedback():
     venv.reset(seed=0)
     feedback = venv.step(np.array([1, 0]))[-1]["individual"]["feedback"]
     assert feedback[0] == 1 and np.isnan(feedback[1])
+
+
+class Queue(gym.Env):
+    """Decides on as many people at a time as its copy has in turn."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,))
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        size = self.sizes[self.t % len(self.sizes)]
+        self.t += 1
+        groups = np.array(["m", "f", "m", "f"], dtype=object)[:size]
+        people = {"group": groups, "action": np.arange(size) // 2, "features": np.full((size, 2), 0.5), "world": self.t}
+        return np.zeros(1, np.float32), 0.0, False, False, {"individual": people}
+
+
+def test_copies_may_decide_on_different_numbers_of_people():
+    spec = FairnessSpec(notions=("SP", "IF"), history=SlidingWindow(20))
+    sizes = [(4, 0, 3), (1, 2, 3), (2, 2, 2)]
+    venv = VecFairMDP(DummyVecEnv([lambda each=each: Queue(each) for each in sizes]), spec)
+    singles = [FairMDP(Queue(each), spec) for each in sizes]
+    for env in (venv, *singles):
+        env.reset()
+    for _ in range(6):
+        infos = venv.step(np.zeros(3, dtype=int))[3]
+        for info, single in zip(infos, singles, strict=True):
+            alone = single.step(0)[4]
+            assert info["fairness"] == alone["fairness"]
+            assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
+            assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
