@@ -136,8 +136,6 @@ class TabularFairQCM(BaseAlgorithm):
         for name in ("gamma", "initial_epsilon", "final_epsilon", "epsilon_decay"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
-        if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:
-            raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
         if self.epsilon_on not in ("visit", "explore"):
             raise ValueError(f"epsilon_on must be 'visit' or 'explore', got {self.epsilon_on!r}")
 
@@ -147,6 +145,8 @@ class TabularFairQCM(BaseAlgorithm):
             raise ValueError(f"env must have a Discrete action space that starts at 0, got {self.action_space!r}")
         if unwrap_vec_normalize(self.env) is not None:
             raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
+        if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:  # 0 in models loaded to act only
+            raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
         self._set_up_learning()
         self.set_random_seed(self.seed)
         self.rng = exploration_generator(self.seed)
