@@ -196,14 +196,15 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     """What all copies published of their individuals; where their numbers of them differ, ``present`` (n, m) tells who
     is there."""
     told: list[Record] = [] if record_of(infos) is not None else [info.get("individual", {}) for info in infos]
-    sizes = [len(people["action"]) if np.ndim(people.get("action")) else -1 for people in told]
+    sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
     if len(set(sizes)) < 2 or -1 in sizes:
-        return stack(infos, "individual")  # type: ignore[no-any-return]
+        people: Record = stack(infos, "individual")
+        return people
     most = max(sizes)
     donor = told[sizes.index(most)]
     padded = [
-        {key: _padded(value, donor[key], size, most) for key, value in people.items()}
-        for people, size in zip(told, sizes, strict=True)
+        {key: _padded(value, donor[key], size, most) for key, value in those.items()}
+        for those, size in zip(told, sizes, strict=True)
     ]
     return {**stacked(padded), "present": np.arange(most) < np.array(sizes)[:, None]}
 
