@@ -77,13 +77,13 @@ class FairnessRecorder:
         assert self.tracker is not None
         if self.in_info and "individual" in infos[0]:
             published: People = stack_people(infos)
-            if self.spec.group is not None and self.spec.finds_group_in(published):
-                person = self.spec.individual(None, None, {"individual": published})
-                return published, {**published, **person._asdict()}
             if self.spec.group is None:
                 if not self.tracker.needs_features or "features" not in published:
                     return published, published
                 return published, {**published, "features": self.spec.select(published["features"])}
+            if self.spec.finds_group_in(published):
+                person = self.spec.individual(None, None, {"individual": published})
+                return published, {**published, **person._asdict()}
         seen = zip(obs, actions, infos, strict=True)
         told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [

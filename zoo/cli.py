@@ -407,6 +407,6 @@ def _run(path: Path | None, pretrained: str | None = None) -> Any:
         run = RunFolder.open(str(path))
     except FileNotFoundError as error:
         raise InputError(str(error)) from error
-    if not len(run.front):
+    if not run.finished:
         raise InputError(f"run must be finished: go on with `sb3-fair train --resume {path}`")
     return run

@@ -262,7 +262,7 @@ class FairPPO(PPO):
         if is_new:
             self.rng = np.random.default_rng(self.seed)
         self.penalty_critic: PenaltyCritic | None = None
-        if self._has_critic or (is_new and self._changes_advantages):
+        if self._has_critic or (is_new and self._needs_critic):
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not _has_trunk(self.policy):
             warnings.warn(
@@ -330,7 +330,7 @@ class FairPPO(PPO):
         return self.alpha > 0 or self.beta > 0
 
     @property
-    def _changes_advantages(self) -> bool:
+    def _needs_critic(self) -> bool:
         """Whether penalties come with a critic of their own."""
         pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
         return pays and self.stream == "advantage"

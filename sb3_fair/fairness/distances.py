@@ -21,6 +21,7 @@ Features in [0, 1] give normalised distances in [0, 1].
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -120,7 +121,7 @@ class Metric:
         """These distances are normalised for numerical features in [0, 1]."""
         numerical = features
         if self._nominal:
-            numerical = features.take([c for c in range(features.shape[1]) if c not in self._nominal], axis=1)
+            numerical = features.take(other_columns(self._nominal, features.shape[1]), axis=1)
         low, high = (extreme.reduce(numerical, axis=None, initial=0.5) for extreme in (np.minimum, np.maximum))
         if low < -SLACK or high > 1 + SLACK:
             raise ValueError(
@@ -199,6 +200,12 @@ def _braycurtis(newcomers: Array, people: Array) -> Array:
     together = np.add.reduce(people + newcomers[:, :, None], axis=1)
     distances: Array = apart / (together + (together == 0))
     return distances
+
+
+@cache
+def other_columns(these: tuple[int, ...], width: int) -> NDArray[np.intp]:
+    """The columns of so many that are not among ``these``."""
+    return np.array([column for column in range(width) if column not in these], dtype=np.intp)
 
 
 def _slice_if_possible(numbers: tuple[int, ...]) -> Any:

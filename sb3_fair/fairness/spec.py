@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.distances import SLACK
+from sb3_fair.fairness.distances import SLACK, other_columns
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
@@ -229,7 +229,7 @@ def _kept(sensitive: tuple[int, ...], width: int) -> NDArray[np.intp]:
     missing = [column for column in sensitive if column >= width]
     if missing:
         raise ValueError(f"sensitive has column {missing[0]}, but features have {width} columns")
-    return np.array([column for column in range(width) if column not in sensitive], dtype=np.intp)
+    return other_columns(sensitive, width)
 
 
 def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:

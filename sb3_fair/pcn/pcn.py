@@ -43,8 +43,10 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
-SETTLED = {"gamma", "objectives", "held", "buffer_size", "crowding_threshold", "crowding_penalty"}
-SETTLED |= {"max_return", "ref_point", "scaling_factor", "scaling_floor"}
+SETTLED = {
+    *("gamma", "objectives", "held", "max_return", "ref_point", "scaling_factor", "scaling_floor"),
+    *("buffer_size", "crowding_threshold", "crowding_penalty"),
+}
 """Arguments that are used up when a model is made."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
@@ -367,7 +369,8 @@ class PCN(BaseAlgorithm):
             return False
         for episode in episodes:
             self.buffer.add(episode)
-            self.buffer.rank()
+            if len(self.buffer) == self.buffer_size:  # there may not be room for all
+                self.buffer.rank()
         returns = np.array([episode.rewards.sum(axis=0) for episode in episodes])[:, self._chosen.columns]
         if self.ref_point is None:
             self.ref_point = reference_point(returns)

@@ -107,7 +107,7 @@ def test_objectives_without_names_are_numbered():
     assert model.optimised == ("R1",)
 
 
-def test_pictures_may_have_their_channels_last_in_a_single_env(trained):
+def test_pictures_may_have_their_channels_last_in_a_single_env():
     """As Gymnasium's have them; in training they are channels first."""
     model = model_on(Pictures()).learn(60)
     model.set_command(Command(np.ones(2), 3.0))
