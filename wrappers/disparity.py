@@ -1,6 +1,6 @@
 """How does an environment that publishes no measures of its own come to publish short- and long-term disparity?"""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from sb3_fair.fairness.parity import DemographicParity, rate_gap
 from sb3_fair.fairness.partition import Columns, Partition, ProductPartition
 from sb3_fair.fairness.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first
-from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stacked
+from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute
 
 
@@ -113,7 +113,7 @@ class VecDisparity(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         figures = stack(infos, "fairness") if "fairness" in infos[0] else {}
-        publish(infos, "fairness", {**figures, **self._decide(self._actions)})
+        publish(infos, "fairness", {**figures, **self._decide(_executed(infos, self._actions))})
         known = coming(self.venv, infos, dones)
         if dones.any():
             self._forget(dones)
@@ -187,6 +187,12 @@ class VecDisparity(VecLayer):
 
     def _label(self, obs: Any, known: Mapping[str, Any]) -> Any:
         return self._labels_of.individual(obs, None, {**known, "individual": known}).group
+
+
+def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray[Any]:
+    """The actions (n,) that were carried out, where infos tell that of one individual per copy, else those chosen."""
+    told: NDArray[Any] = stack_people(infos).get("action", actions) if "individual" in infos[0] else actions
+    return told if np.shape(told) == actions.shape else actions
 
 
 def _checked_spec(spec: FairnessSpec | None) -> FairnessSpec:

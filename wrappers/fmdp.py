@@ -59,7 +59,7 @@ class FairnessRecorder:
         """Records the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos.
 
         :param obs: the observation of each copy on which its action was chosen
-        :param actions: (n,), executed
+        :param actions: (n,)
         :param rows: (n, n_actions) probabilities of the policy, or None
         """
         figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
@@ -96,23 +96,22 @@ class FairnessRecorder:
     def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
 
-        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``; several people per
-            copy bring their own ``action``
-        :param actions: (n,), executed
+        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``, and the executed
+            ``action`` if it is told, which it has to be of several people per copy
+        :param actions: (n,), executed if nothing else is told
         :param probabilities: (n, n_actions) of the policy, or None
         :return: ids, -1 where nobody is present
         """
         assert self.tracker is not None
-        own = people.get("action")
-        if own is None or np.ndim(own) < 2:
+        own = np.asarray(people.get("action", actions))
+        if own.ndim < 2:
             return self.tracker.add(
                 people.get("group"),
-                actions,
+                own,
                 features=people.get("features"),
                 feedback=people.get("feedback"),
-                **self._distributions(actions, probabilities),
+                **self._distributions(own, probabilities),
             )
-        own = np.asarray(own)
         present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
         ids = np.full(own.shape, -1)
         for place in range(own.shape[1]):

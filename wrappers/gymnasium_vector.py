@@ -17,7 +17,8 @@ class GymnasiumVector(VectorEnv):
     """A VecEnv with light infos as a Gymnasium vector environment that restarts a finished copy in the same step.
 
     Infos are arrays with Gymnasium's masks (``infos["individual"]["group"]`` and ``infos["individual"]["_group"]``);
-    what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``.
+    what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``. The ``options`` of
+    a reset hold for all copies.
 
     :param venv: a stack of VecEnv wrappers on a ``WorldVecEnv``
     """
@@ -51,6 +52,10 @@ class GymnasiumVector(VectorEnv):
             if len(seed) != self.num_envs:
                 raise ValueError(f"seed must be one number, or one per copy ({self.num_envs}), got {seed!r}")
             seed_copies(self.venv, seed)
+        if options:
+            if "reset_mask" in options:
+                raise ValueError("options must not have a 'reset_mask': copies restart by themselves, in the same step")
+            self.venv.set_options(options)
         return self.venv.reset(), _masked(self._restarted(0), np.ones(self.num_envs, dtype=bool))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:

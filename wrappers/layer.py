@@ -50,6 +50,12 @@ def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
         ) from error
 
 
+def different(venv: VecEnv, name: str) -> list[Any]:
+    """What the copies have under ``name`` now; once if they share it."""
+    found = venv.get_attr(name)
+    return found[:1] if all(each is found[0] for each in found) else found
+
+
 def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
     venv.seed(seeds[0])

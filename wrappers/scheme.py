@@ -44,12 +44,14 @@ def as_reward(scheme: SchemeLike) -> Scheme:
 def memory_enough(scheme: Scheme, inside: str | None, clock: bool) -> str:
     """The name of the memory with which the reward of ``scheme`` is Markov.
 
-    :param inside: the memory that the environment asks for
+    :param inside: the memory that the environment asks for; one that restarts is of no use to a scheme that does not
     :param clock: whether its observations show the time
     """
     if scheme.restart:
         return f"rounds({scheme.period})"
-    enough = inside if inside and needs_differences_only(scheme) else "full"
+    enough = "full"
+    if inside and not inside.startswith("rounds") and needs_differences_only(scheme):
+        enough = inside
     if clock or not scheme.time_based:
         return enough
     return f"{enough}+counter({scheme.period})" if scheme.period else f"{enough}+clock"
@@ -58,6 +60,7 @@ def memory_enough(scheme: Scheme, inside: str | None, clock: bool) -> str:
 class Assessment:
     """The arithmetic that both wrappers share, for n copies of an environment.
 
+    :param masked: whether the mask of the environment's events holds for this scheme too
     :raises ValueError: if the scheme cannot be a reward or does not fit the actions
     """
 
@@ -69,8 +72,9 @@ class Assessment:
         stakeholders: Sequence[int] | None,
         reward_dim: int | None,
         event: EventOf | None,
+        masked: bool,
     ) -> None:
-        self.n, self.event = n, event
+        self.n, self.event, self.masked = n, event, masked
         self.scheme = as_reward(scheme)
         self.tracker: SchemeTracker | None = None
         if self.scheme.status == "counts":
@@ -99,6 +103,7 @@ class Assessment:
         """
         if self.event is None:
             granted, base, mask = events_of(infos)
+            mask = mask if self.masked else np.ones_like(mask)
         else:
             told = [self.event(*seen) for seen in zip(observations, actions, infos, strict=True)]
             granted, base, mask = (np.array(column) for column in zip(*told, strict=True))
@@ -166,7 +171,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         super().__init__(env)
         self.stakeholders = attribute_of(env, "stakeholders") if stakeholders is None else tuple(stakeholders)
         dim = attribute_of(env, "reward_dim")
-        self._assessment = Assessment(1, scheme, env.action_space, self.stakeholders, dim, event)
+        masked = not attribute_of(env, "masked_by_scheme", False)
+        self._assessment = Assessment(1, scheme, env.action_space, self.stakeholders, dim, event, masked)
         self.scheme = self._assessment.scheme
         self.default_memory = memory_enough(
             self.scheme, attribute_of(env, "default_memory"), attribute_of(env, "clock", False)
@@ -211,7 +217,8 @@ class VecFairnessScheme(VecLayer):
         super().__init__(venv)
         self.stakeholders = attribute(venv, "stakeholders") if stakeholders is None else tuple(stakeholders)
         dim = attribute(venv, "reward_dim")
-        self._assessment = Assessment(venv.num_envs, scheme, venv.action_space, self.stakeholders, dim, event)
+        masked = not attribute(venv, "masked_by_scheme", False)
+        self._assessment = Assessment(venv.num_envs, scheme, venv.action_space, self.stakeholders, dim, event, masked)
         self.scheme = self._assessment.scheme
         self.default_memory = memory_enough(
             self.scheme, attribute(venv, "default_memory"), attribute(venv, "clock", False)

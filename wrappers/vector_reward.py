@@ -56,7 +56,7 @@ class RewardVector:
             raise ValueError(f"undefined must be a finite number, got {undefined!r}")
         self.emit = emit
         self.undefined = float(undefined)
-        self.forget = forget
+        self._kept = np.array([not forget and not name.startswith(DISPARITY) for name in self.names], dtype=np.float64)
         self.is_fair = np.array([name != PERFORMANCE for name in self.names])
         self.needs_fairness = bool(self.is_fair.any())
         self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
@@ -78,14 +78,14 @@ class RewardVector:
         return min(low, self.undefined), max(high, self.undefined)
 
     def restart(self, which: Any) -> None:
-        """New episodes begin in the copies ``which``: an empty history counts as exactly fair."""
+        """New episodes begin in the copies ``which``: an empty history counts as exactly fair. Disparities always begin
+        anew."""
         if self._never:
             self._episodes += int(self._has_stepped[which].sum())
             self._has_stepped[which] = False
             if self._episodes > PATIENCE + len(self.previous):
                 self._warn()
-        if self.forget:
-            self.previous[which] = 0.0
+        self.previous[which] *= self._kept
 
     def begin_anew(self) -> None:
         """All histories are empty, also those that were carried over."""

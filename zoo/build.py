@@ -17,6 +17,7 @@ from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
 from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
+from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 
 
@@ -62,8 +63,13 @@ class Measurement:
     def __post_init__(self) -> None:
         if self.window is not None and self.history is not None:
             raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
-        if self.objectives is None and (self.scalarise is not None or self.vector):
-            raise ValueError("scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
+        for name in ("vector", "reset_on_episode", "flatten"):
+            require_one_of(name, getattr(self, name), (False, True))
+        rewards = self.scalarise is not None or (self.emit, self.undefined, self.vector) != ("level", 0.0, False)
+        if self.objectives is None and rewards:
+            raise ValueError("emit, undefined, scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
+        if self.memory is None and (self.encoder, self.flatten) != ("log", False):
+            raise ValueError("encoder and flatten need a memory, e.g. memory='full'")
         if self.scalarise is not None and self.vector:
             raise ValueError("scalarise and vector exclude each other: the reward is one number or the vector")
 

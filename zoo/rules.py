@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.layer import attribute, different
 from sb3_fair.zoo.envs.world import World
 
 
@@ -28,11 +29,10 @@ class RuleAgent:
 
     def bind(self, venv: VecEnv) -> "RuleAgent":
         """Act in these environments from now on; returns the agent."""
-        worlds: list[World] = venv.get_attr("world")
-        self.worlds = [worlds[0]] if all(world is worlds[0] for world in worlds) else worlds
-        rules = worlds[0].rules
+        rules = attribute(venv, "world").rules
         if self.rule not in rules:
             raise ValueError(f"rule must be one of {tuple(rules)}, got {self.rule!r}{did_you_mean(self.rule, rules)}")
+        self.venv = venv
         return self
 
     def predict(
@@ -44,7 +44,8 @@ class RuleAgent:
 
     def rows(self) -> NDArray[np.float64]:
         """Probabilities of the actions (n, n_actions)."""
-        return np.concatenate([world.rules[self.rule](world) for world in self.worlds])
+        worlds: list[World] = different(self.venv, "world")
+        return np.concatenate([world.rules[self.rule](world) for world in worlds])
 
 
 class RulePanel:

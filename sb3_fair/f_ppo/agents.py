@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.f_ppo.equal_opportunity import equal_opportunity
 from sb3_fair.fairness.validation import one_of
 from sb3_fair.wrappers.choices import Choices
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, different
 
 Array = NDArray[np.float64]
 
@@ -158,7 +158,7 @@ class EqualOpportunityAgent(_Bank):
             return _histograms(observations, *self.repays.shape)
         if self.vec_env is None:
             raise ValueError("source 'exact' must be bound to the environments: agent.bind(vec_env)")
-        distributions: Array = np.concatenate(_live(self.vec_env, "distributions"))
+        distributions: Array = np.concatenate(different(self.vec_env, "distributions"))
         if len(distributions) != len(observations):
             raise ValueError(
                 f"observation must have one row per environment the agent is bound to ({len(distributions)}), "
@@ -267,7 +267,9 @@ class RandomAgent(Agent):
             raise ValueError("RandomAgent must know the actions: agent.bind(vec_env)")
         space, n = self.vec_env.action_space, len(observations)
         if self._ruled:
-            return self._drawn(np.concatenate([world.rules["random"](world) for world in _live(self.vec_env, "world")]))
+            return self._drawn(
+                np.concatenate([world.rules["random"](world) for world in different(self.vec_env, "world")])
+            )
         if isinstance(space, spaces.Discrete):
             return space.start + self.rng.integers(space.n, size=n)
         if isinstance(space, spaces.MultiDiscrete):
@@ -277,11 +279,7 @@ class RandomAgent(Agent):
             return self.rng.uniform(space.low, space.high, (n, *space.shape)).astype(space.dtype)
         locations = space.shape[0]
         units = self.rng.multinomial(self._units, np.full(locations, 1 / locations), size=n)
-        # The softmax is then units / n_units, so that every unit goes where it belongs.
-        return np.where(units > 0, np.log(np.maximum(units, 1)), space.low).astype(space.dtype)
-
-
-def _live(vec_env: VecEnv, name: str) -> list[Any]:
-    """What the copies have under ``name`` now; once if they share it."""
-    found = vec_env.get_attr(name)
-    return found[:1] if all(each is found[0] for each in found) else found
+        # The softmax is then units / n_units, so that every unit goes where it belongs, as far as the bounds allow.
+        logits = np.where(units > 0, np.log(np.maximum(units, 1)), space.low)
+        excess = np.maximum((logits - space.high).max(axis=1, keepdims=True), 0)
+        return np.maximum(logits - excess, space.low).astype(space.dtype)

@@ -164,7 +164,7 @@ class _Record:
     def __init__(self, keys: Mapping[str, str], n_steps: int, n: int, legacy: bool) -> None:
         self.keys = dict(keys)
         self.n_steps = n_steps
-        self.figures = {figure: np.full((n_steps, n), np.nan, dtype=np.float32) for figure in self.keys}
+        self.figures = {figure: np.full((n_steps, n), np.nan) for figure in self.keys}
         self.lengths = np.zeros(n, dtype=np.int64)
         self.looked_at = set((steps_of(n_steps) - 1).tolist()) if legacy else set()
         self.groups: list[NDArray[np.float64]] = []

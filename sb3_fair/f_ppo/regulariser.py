@@ -74,7 +74,8 @@ def regularise_advantages(
     worsening = np.where(columns.d_s > omega, np.minimum(0.0, columns.d_s_prev - columns.d_s), 0.0)
     terms = [(beta1, excess), (beta2, worsening)]
     if reg_lambda and scaling == "minmax":
-        terms += zip(minmax_weights or (reg_lambda, reg_lambda), (penalty, bonus), strict=True)
+        weights = (reg_lambda, reg_lambda) if minmax_weights is None else minmax_weights
+        terms += zip(weights, (penalty, bonus), strict=True)
     else:
         terms += [(reg_lambda, penalty + bonus if credit is None else credit)]
     terms = [(weight, term) for weight, term in terms if weight]

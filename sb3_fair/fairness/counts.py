@@ -37,8 +37,13 @@ class GroupCounts:
         counts = np.zeros((self._n, columns, CELLS))
         counts[:, : self.counts.shape[1]] = self.counts
         self.counts = counts
-        self._flat = counts.reshape(-1)
         self._copies = np.arange(self._n) * (columns * CELLS)
+
+    @property
+    def _flat(self) -> NDArray[np.float64]:
+        """The counts end to end; a view of its own each time, since copies and pickles would turn a kept one into other
+        numbers."""
+        return self.counts.reshape(-1)
 
     @property
     def compared(self) -> NDArray[np.float64]:

@@ -39,11 +39,17 @@ def among(values: NDArray[Any], favourable: Sequence[int]) -> NDArray[np.bool_]:
 
 
 def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: Sequence[int]) -> NDArray[np.uint8]:
-    """The cell of each decision (n,): one bit per question; feedback NaN, or None for all: unknown."""
+    """The cell of each decision (n,): one bit per question; feedback NaN, or None for all: unknown.
+
+    :raises ValueError: if feedback is neither unknown nor a whole number
+    """
     accepted = among(actions, favourable)
     if feedback is None:
         return accepted.view(np.uint8)
-    bits = np.array((accepted, feedback == feedback, feedback == actions, among(feedback, favourable)))
+    known = feedback == feedback
+    if np.count_nonzero(np.rint(feedback) == feedback) < np.count_nonzero(known):
+        raise ValueError(f"feedback must be the right actions, whole numbers or NaN, got {feedback.tolist()}")
+    bits = np.array((accepted, known, feedback == actions, among(feedback, favourable)))
     cells: NDArray[np.uint8] = np.packbits(bits, axis=0, bitorder="little")[0]
     return cells
 

@@ -7,12 +7,12 @@ from sb3_fair.fairness.history import History
 
 
 class Reservoir:
-    """Vitter's algorithm R, one stream of random numbers per copy, so that copies do not depend on each other."""
+    """Vitter's algorithm R. Each copy has a stream of random numbers of its own, the same as if it were alone."""
 
     def __init__(self, n: int, history: History) -> None:
         seed: int = getattr(history, "seed", 0)
         self._size = history.people
-        self._generators = [np.random.default_rng((seed, copy)) for copy in range(n)]
+        self._generators = [np.random.default_rng(seed) for _ in range(n)]
 
     def choose(self, copies: NDArray[np.intp], seen: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Which of the newcomers are kept, and in which slot: indices and slots, both (number kept,).

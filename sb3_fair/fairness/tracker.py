@@ -224,7 +224,7 @@ class Tracker:
         """Late feedback: the right action for individual ``id`` of a copy.
 
         :return: False if the individual is no longer (or not yet) in the history; then nothing has changed
-        :raises ValueError: if ``value`` is no number
+        :raises ValueError: if ``value`` is no action
         """
         value = number("value", value)
         seen = self._next - self._first

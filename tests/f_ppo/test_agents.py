@@ -217,6 +217,12 @@ def test_random_attention_sends_every_unit_anywhere(name):
     np.testing.assert_allclose(units.var(axis=0), 6 / 5 * 4 / 5, atol=0.1)
 
 
+def test_random_units_stay_inside_narrow_bounds():
+    venv = make_vec("sb3_fair/AttentionAllocation-v0", n_envs=50, seed=0, logit_bound=1.0)
+    agent = RandomAgent(seed=1).bind(venv)
+    assert all(map(venv.action_space.contains, agent.predict(venv.reset())[0]))
+
+
 def test_random_vaccines_are_not_wasted():
     venv = make_vec("sb3_fair/EpidemicControl-v0", n_envs=300, seed=0)
     agent, obs, given = RandomAgent(seed=1).bind(venv), venv.reset(), set()

@@ -73,7 +73,7 @@ def test_figures_are_those_of_single_environments_under_the_same_actions(env_id)
             _, reward, _, truncated, info = env.step(action if np.ndim(action) else int(action))
             told = {**info["fairness"], "reward": reward}
             for figure, key in found.keys.items():
-                assert found.figures[figure][copy, step] == np.float32(told[key])
+                assert found.figures[figure][copy, step] == told[key]
         assert truncated
     assert found.lengths.tolist() == [12] * 3
 

@@ -48,8 +48,9 @@ def test_minmax_adds_up_stretched_parts_before_it_standardises():
     assert_allclose(regularise_advantages(A, STEPS, reg_lambda=1, scaling="minmax"), expected, atol=1e-5)
     weighted = np.array([0.75, 0.4, 1, 0.5, 0, 0.65]) + 2 * np.array([1, 0, 1, 1, 1, 1]) + 3 * np.eye(6)[0]
     expected = (weighted - weighted.mean()) / weighted.std(ddof=1)
-    found = regularise_advantages(A, STEPS, reg_lambda=1, scaling="minmax", minmax_weights=(2, 3))
-    assert_allclose(found, expected, atol=1e-5)
+    for weights in ((2, 3), np.array([2, 3])):
+        found = regularise_advantages(A, STEPS, reg_lambda=1, scaling="minmax", minmax_weights=weights)
+        assert_allclose(found, expected, atol=1e-5)
 
 
 def test_minmax_of_one_step_is_a_number():

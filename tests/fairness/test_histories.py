@@ -1,9 +1,12 @@
 """Do the histories keep what they promise, and no more?"""
 
+import pickle
 import warnings
+from copy import deepcopy
 
 import numpy as np
 import pytest
+from numpy.testing import assert_equal
 
 from sb3_fair.fairness import (
     DiscountedHistory,
@@ -98,7 +101,7 @@ def test_the_full_history_counts_everyone_and_samples_people():
         history = (data["action"][:, copy], data["feedback"][:, copy], data["group"][:, copy])
         for notion in ("SP", "EO", "OAE", "PP", "PE"):
             assert values[notion][copy] == pytest.approx(group_notion(notion, *history))
-        rng = np.random.default_rng((7, copy))
+        rng = np.random.default_rng(7)  # as if the copy were alone
         kept = list(range(reservoir))  # Vitter's algorithm R
         for t in range(reservoir, steps):
             slot = rng.integers(t + 1)
@@ -293,3 +296,14 @@ def test_groups_that_a_discounted_history_has_lost_are_undefined_also_after_a_re
         for group, action in (("m", 1), ("m", 1), ("f", 0), ("f", 0), ("f", 0)):
             tracker.add(Interaction(group=group, action=action, feedback=1))
         assert all(np.isnan(value) for value in tracker.values().values())
+
+
+@pytest.mark.parametrize("history", [SlidingWindow(7), FullHistory(reservoir=7), DiscountedHistory(0.8, threshold=-1)])
+@pytest.mark.parametrize("duplicate", [deepcopy, lambda tracker: pickle.loads(pickle.dumps(tracker))])
+def test_a_copy_goes_on_like_its_original(history, duplicate):
+    tracker = Tracker(2, notions=ALL, history=history, k=3)
+    feed([tracker], 20, n=2)
+    twin = duplicate(tracker)
+    feed([tracker, twin], 20, n=2)
+    assert tracker.update_feedback(1, 39, 0.0) and twin.update_feedback(1, 39, 0.0)
+    assert_equal(twin.values(), tracker.values())

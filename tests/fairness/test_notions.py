@@ -181,3 +181,9 @@ def test_empty_and_tiny_histories():
     assert lipschitz_violation(np.zeros((2, 1)), [[1, 0], [0, 1]]) == -1
     assert consistency(np.zeros((1, 1)), [1]) == 0
     assert individual_fairness(np.zeros((0, 1)), np.zeros((0, 2))) == 0
+
+
+@pytest.mark.parametrize("feedback", [0.7, -0.5])
+def test_feedback_is_an_action_or_unknown(feedback):
+    with pytest.raises(ValueError, match="feedback must be the right actions, whole numbers or NaN"):
+        group_notion("EO", [1, 0, 1], [1, np.nan, feedback], [0, 1, 1])

@@ -362,3 +362,19 @@ def test_a_group_that_is_not_known_before_the_decision_is_an_error_at_reset(grou
     with pytest.raises(ValueError, match="group of the coming individual must be known before the decision") as caught:
         venv.reset()
     assert message in str(caught.value)
+
+
+def test_what_was_carried_out_counts_not_what_was_asked_for():
+    """The team is full after the first two, and hires nobody any more."""
+    settings = {"team_size": 2, "episode_length": 40, "end_when_full": False, "leaving": False, "window": 1000}
+    venv = measured(make_vec("sb3_fair/JobHiring-Small-v0", n_envs=1, seed=0, **settings))
+    venv.reset()
+    favoured, told = np.zeros(2), np.zeros(2)
+    for _ in range(40):
+        infos = venv.step([1])[3]
+        person = infos[0]["individual"]
+        favoured[person["group"]] += person["action"]
+        told[person["group"]] += 1
+    rates = favoured / told
+    assert favoured.sum() == 2 and infos[0]["fairness"]["d_l_next"] == pytest.approx(abs(rates[0] - rates[1]))
+    assert infos[0]["fairness"]["SP"] == pytest.approx(-abs(rates[0] - rates[1]))

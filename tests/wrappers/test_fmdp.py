@@ -354,3 +354,23 @@ def test_copies_may_decide_on_different_numbers_of_people():
             assert info["fairness"] == alone["fairness"]
             assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
             assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
+
+
+class Full(Crowd):
+    """Grants the first request and refuses all others; everybody asks for it."""
+
+    def step(self, action):
+        self.t += 1
+        person = {"group": self.t % 2, "action": int(action and self.t == 1)}
+        return np.zeros(1, np.float32), 0.0, False, False, {"individual": person}
+
+
+@pytest.mark.parametrize("vec", [False, True])
+@pytest.mark.parametrize("group", [None, lambda obs, info: info["individual"]["group"]])
+def test_what_was_carried_out_counts_not_what_was_asked_for(vec, group):
+    spec = FairnessSpec(notions=("SP",), group=group)
+    env = VecFairMDP(DummyVecEnv([Full]), spec) if vec else FairMDP(Full(), spec)
+    env.reset()
+    for expected in (None, -1.0, -0.5, -0.5):
+        told = env.step([1])[3][0] if vec else env.step(1)[4]
+        assert told["fairness"]["SP"] == expected

@@ -258,3 +258,15 @@ def test_an_objective_that_is_never_defined_is_told_once(vec):
 def test_what_is_no_fairness_mdp_has_no_notions():
     with pytest.raises(ValueError, match=r"objectives must be among \('R',\), got 'SP': make env a fairness MDP"):
         VectorReward(gym.make("CartPole-v1"), ("R", "SP"))
+
+
+@pytest.mark.parametrize("carried_over", [False, True])
+def test_differences_of_disparities_begin_anew_with_each_episode(carried_over):
+    settings = {"objectives": ("R", "d_s"), "emit": "difference", "episode_length": 3}
+    env = gym.make("sb3_fair/EpidemicControl-v0", reset_on_episode=not carried_over, **settings)
+    env.reset(seed=0)
+    for _ in range(4):
+        env.reset()
+        steps = [env.step(index)[4] for index in range(3)]
+        total = sum(info["vector_reward"][1] for info in steps)
+        assert total == pytest.approx(-steps[-1]["fairness"]["d_s"])

@@ -252,7 +252,7 @@ def test_copy_i_of_a_batch_is_the_single_environment_seeded_s_plus_i(config, mon
         monkeypatch.setattr("sb3_fair.zoo.envs.fraud_customers._RESERVE_HOURS", 2)
     ends, capacities = 0, set()
     actions = np.random.default_rng(0).integers(2, size=(300, 3))
-    for dones, banks in side_by_side(FraudWorld, 3, 3, actions, detail=True, **config):
+    for dones, banks in side_by_side(FraudWorld, 3, 4, actions, detail=True, **config):
         ends += dones.sum()
         capacities.add(len({bank.world.customers.capacity for bank in banks}))
     assert (max(capacities) > 1) == (config is BUSY), "a bank's path does not depend on the room that others need"

@@ -217,6 +217,23 @@ def test_those_who_buy_in_an_hour_come_in_random_order():
     assert np.mean(first < second) == pytest.approx(0.5, abs=4 * 0.5 / len(pairs) ** 0.5) and len(pairs) > 200
 
 
+def test_fraudsters_who_would_buy_several_times_an_hour_are_not_the_last_to_buy():
+    customers, _ = made(300, num_customers=40, n_hours=24, start="2016-06-01")
+    everyone, first, last = np.arange(300), [], []
+    for hour in range(24):
+        numbers = customers.begin_hour(everyone, np.full(300, hour))
+        for world in np.flatnonzero(numbers >= 2):
+            queue = [customers.buyers(np.array([world]))[0] for _ in range(numbers[world])]
+            fraud = customers.fraud[world, queue]
+            if fraud.any() and not fraud.all():
+                share = 1 - fraud.mean()
+                first.append(~fraud[0] - share)
+                last.append(~fraud[-1] - share)
+    assert len(first) > 300
+    for luck in (first, last):
+        assert np.mean(luck) == pytest.approx(0, abs=4 * np.std(luck) / len(luck) ** 0.5)
+
+
 def test_merchants_follow_from_currency_and_class_and_authentication_from_patience():
     customers, calendar = made(1, num_customers=1, num_fraudsters=1)
     shop = Shops(customers, calendar)

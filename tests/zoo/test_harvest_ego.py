@@ -231,6 +231,8 @@ def test_a_layout_is_installed_through_the_options_of_a_reset():
     obs, _ = env.reset(seed=0, options={"layout": LAYOUT})
     assert_array_equal(obs, [2, 2, 1, 0, 1, 1, 0, 1, 11, 5])
     assert [env.step(5)[1] for _ in range(4)] == [0, 3, 0, 5]
+    batch = gym.make_vec(HARVEST, 2, others="stay", width=6, height=5, n_agents=2, n_bushes=1, growth_interval=None)
+    assert_array_equal(batch.reset(seed=0, options={"layout": LAYOUT})[0], [obs, obs])
     with pytest.raises(ValueError, match="options must not have 'layout' for a HiringWorld"):
         gym.make("sb3_fair/JobHiring-Small-v0").reset(options={"layout": LAYOUT})
 

@@ -105,7 +105,7 @@ class Oracle:
             if action == 0:
                 return 0
             if action in MOVES:
-                if self.valid(agent, action):
+                if self.valid(agent, action) and not (agent.slow and agent.turns % 2 == 1):
                     return action
                 action = other(2 * attempt)
             if action in (5, 6, 7):
@@ -219,11 +219,12 @@ SETTINGS = [
     {"slow": "moves_only", "obs_extra": True, "obs_scale": True},
     {"scan": "all", "auto_ripen": 3, "obstruct_turns": 2},
     {"invalid": "substitute", "auto_ripen": 1},
+    {"invalid": "substitute", "slow": "moves_only"},
     {"movement": "off", "invalid": "substitute", "scan": "all", "obstruct_turns": math.inf},
     {"growth_interval": None, "bush_life": None},
     {"order": "simultaneous", "obs_extra": True},
     {"order": "simultaneous", "scan": "all", "auto_ripen": 3, "slow": "moves_only"},
-    {"order": "simultaneous", "invalid": "substitute", "obstruct_turns": 3},
+    {"order": "simultaneous", "invalid": "substitute", "obstruct_turns": 3, "slow": "moves_only"},
 ]
 
 

@@ -74,6 +74,13 @@ def test_masks_and_particulars_are_told():
     assert "detail" not in parallel_env().reset(seed=0)[1]["red_0"]
 
 
+def test_nobody_is_there_after_the_end():
+    env = parallel_env({"n_agents": 2, "horizon": 1})
+    env.reset(seed=0)
+    env.step({"red_0": 0, "blue_1": 0})
+    assert env.agents == [] and env.step({}) == ({},) * 5
+
+
 def test_a_layout_with_other_agents_is_refused():
     agents = [{**agent, "preference": "blue"} for agent in LAYOUT["agents"]]
     env = parallel_env(HarvestConfig().fitting(LAYOUT))

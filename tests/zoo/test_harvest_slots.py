@@ -170,6 +170,14 @@ def test_a_layout_is_installed_through_the_options_of_a_reset():
     assert not (venv.reset()[:, :2] == obs[:, :2]).all()
 
 
+def test_an_agent_may_be_alone():
+    lone = {**LAYOUT, "agents": LAYOUT["agents"][:1]}
+    venv = HarvestVecEnv(2, HarvestConfig(growth_interval=None).fitting(lone), seed=0)
+    venv.set_options({"layout": lone})
+    venv.reset()
+    assert_array_equal([venv.step(np.array([5, 0]))[1] for _ in range(4)], [[0, 0], [3, 0], [0, 0], [5, 0]])
+
+
 def test_detail_tells_what_was_carried_out():
     venv = HarvestVecEnv(1, seed=0, detail=True)
     venv.reset()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.envs.harvest.twins import MODES, CounterfactualHarvest
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
@@ -64,6 +65,16 @@ def test_a_swap_makes_those_slow_who_were_not(share, counts):
     assert_array_equal(world.group[::2], 1 - world.group[1::2])
     for colour in (world.group[:, :20], world.group[:, 20:]):
         assert_array_equal(colour.sum(axis=1), counts * 2)
+
+
+@pytest.mark.parametrize(("mode", "slow"), [("none_vs_all", [0, 0, 1, 1]), ("swap", [1, 0, 0, 1])])
+def test_twins_on_a_given_field_differ_in_who_is_slow(mode, slow):
+    agents = [{"x": 1, "y": 1, "preference": "red", "sensitive": 1}, {"x": 2, "y": 1, "preference": "blue"}]
+    layout = {"width": 3, "height": 3, "agents": agents, "bushes": []}
+    venv = HarvestVecEnv(2, HarvestConfig().fitting(layout), seed=0, counterfactual=mode)
+    venv.set_options({"layout": layout})
+    assert_array_equal(venv.reset()[:, SLOW], slow)
+    assert_array_equal(venv.slot_group, slow)
 
 
 def test_the_factual_world_is_an_ordinary_one():

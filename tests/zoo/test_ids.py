@@ -1,5 +1,6 @@
 """Is every registered ID a proper environment, and the same one in each of its forms?"""
 
+import copy
 import pickle
 from itertools import pairwise
 
@@ -7,13 +8,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_allclose, assert_equal
 from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
-from sb3_fair.fairness import FairnessSpec, SlidingWindow, group_notion
+from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion
 from sb3_fair.wrappers import FairMDP
+from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.registration import WORLDS
 
 SMALL = "sb3_fair:sb3_fair/JobHiring-Small-v0"
@@ -169,6 +172,11 @@ def test_another_spec_replaces_the_scenarios_own():
         ({"objectives": ("SP",), "scalarise": None, "window": 0}, "window"),
         ({"window": 10, "history": SlidingWindow(10)}, "exclude each other"),
         ({"scalarise": (1,)}, "need objectives"),
+        ({"emit": "terminal"}, "need objectives"),
+        ({"undefined": -1.0}, "need objectives"),
+        ({"encoder": "binary"}, "need a memory"),
+        ({"flatten": True}, "need a memory"),
+        ({"reset_on_episode": "no"}, "reset_on_episode"),
         ({"objectives": ("R",), "scalarise": (1, 2)}, "weights"),
         ({"objectives": ("R", "SP"), "scalarise": (1, 1), "vector": True}, "exclude each other"),
         ({"group": "height"}, "height"),
@@ -227,3 +235,44 @@ def test_a_vector_reward_is_the_reward_on_request():
 def test_the_window_of_a_scenario_that_has_one_is_set_through_its_id(env_id):
     assert gym.make(f"sb3_fair/{env_id}", window=7).unwrapped.world.config.window == 7
     assert sb3_fair.make_vec(f"sb3_fair/{env_id}", 2, window=7).get_attr("config")[0].window == 7
+
+
+@pytest.mark.parametrize("env_id", [env_id for env_id in WORLDS if not env_id.startswith(PLACES)])
+def test_a_copy_in_the_middle_of_an_episode_goes_on_like_its_original(env_id):
+    env = gym.make(env_id, audit=("SP", "EO", "CSC"), disable_env_checker=True)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    actions = rng.integers(env.action_space.n, size=60)
+    for action in actions[:8]:
+        env.step(action)
+    twin = copy.deepcopy(env)
+    for action in actions[8:]:
+        ours, theirs = env.step(action), twin.step(action)
+        assert_equal([*theirs[:4], theirs[4]["fairness"]], [*ours[:4], ours[4]["fairness"]])
+        if ours[2] or ours[3]:
+            break
+
+
+def test_a_sample_of_the_past_is_that_of_the_single_environment():
+    settings = {"objectives": ("IF",), "history": FullHistory(reservoir=8), "end_when_full": False}
+    venv = sb3_fair.make_vec(SMALL, 3, seed=0, **settings)
+    venv.reset()
+    single = [gym.make(SMALL, **settings) for _ in range(3)]
+    for index, env in enumerate(single):
+        env.reset(seed=index)
+    for step in range(60):
+        figures = stack(venv.step([step % 2] * 3)[3], "fairness")["IF"]
+        assert_allclose(figures, [env.step(step % 2)[4]["fairness"]["IF"] for env in single])
+
+
+def test_a_setting_of_the_scenario_is_set_through_its_id_though_ours_has_the_same_name():
+    assert gym.make("sb3_fair/EpidemicControl-v0", distance="w1").unwrapped.world.config.distance == "w1"
+
+
+def test_gymnasium_s_batch_does_not_swallow_the_options_of_a_reset():
+    envs = gym.make_vec(SMALL, num_envs=2)
+    with pytest.raises(ValueError, match="options must not have 'layout'"):
+        envs.reset(options={"layout": {}})
+    envs.reset()
+    with pytest.raises(ValueError, match="reset_mask"):
+        envs.reset(options={"reset_mask": np.array([True, False])})

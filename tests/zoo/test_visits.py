@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 import sb3_fair
-from sb3_fair.fairness import count_status
+from sb3_fair.fairness import Scheme, count_status
+from sb3_fair.wrappers import MemoryAugmentation
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.regularity import find_counterexample
 from sb3_fair.zoo.envs.visits import HomeVisitsWorld, VisitsConfig
@@ -172,3 +173,23 @@ def test_a_picture_shows_the_visits_of_today_and_who_is_at_home():
     pictures.append(env.render())
     assert all(picture.shape == (360, 720, 3) and picture.dtype == np.uint8 for picture in pictures)
     assert all((one != other).any() for one, other in pairwise(pictures))
+
+
+def test_another_scheme_is_assessed_when_it_says():
+    settings = {"at_home": (1.0, 1.0), "slots": 4, "days": 2}
+    for when, expected in (("every", [0, 1, 1, 2, 2, 3, 3, 4]), (("period", 3), [0, 0, 1, 0, 0, 3, 0, 0])):
+        scheme = Scheme(welfare="rawls", when=when)
+        env = gym.make(HOME_VISITS, scheme=scheme, disable_env_checker=True, **settings)
+        env.reset(seed=0)
+        assert [env.step(step % 2)[1] for step in range(8)] == expected
+        venv = sb3_fair.make_vec(HOME_VISITS, 2, seed=0, scheme=scheme, **settings)
+        venv.reset()
+        assert [venv.step([step % 2] * 2)[1].tolist() for step in range(8)] == [[value] * 2 for value in expected]
+
+
+@pytest.mark.parametrize("when", ["every", "end", ("period", 2)])
+def test_the_memory_that_another_scheme_names_is_enough(when):
+    settings = {"at_home": (1.0, 1.0), "slots": 2, "days": 3, "disable_env_checker": True}
+    env = gym.make(HOME_VISITS, scheme=Scheme(welfare="relaxed_parity", when=when), **settings)
+    memory = env.get_wrapper_attr("default_memory")
+    assert memory.startswith("full") and find_counterexample(MemoryAugmentation(env, memory)) is None

@@ -77,6 +77,8 @@ class AllocationWorld(World):
 
     scheme: Scheme
     stakeholders: tuple[int, ...]
+    masked_by_scheme = False
+    """Whether the mask of events only says when ``scheme`` is assessed, so that it does not hold for another one."""
 
     def __init__(
         self,

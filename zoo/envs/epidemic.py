@@ -185,7 +185,7 @@ class EpidemicWorld(World):
     :param config: fields of :class:`EpidemicConfig`
     """
 
-    own_settings = ("window",)
+    own_settings = ("window", "distance")
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,

@@ -134,7 +134,7 @@ class Customers(People):
                 stream.random(out=luck[place, : self._rows[world]], dtype=np.float32)
                 self._doors[world] = stream.random((DAY, 2))
             rates = self.rates(banks[:, None], np.arange(self.capacity), days[first : first + at_once, None])
-            self.reluctance[banks] = _quotient(luck, rates).swapaxes(1, 2)
+            self.reluctance[banks] = _reluctance(luck, rates, self.fraud[banks]).swapaxes(1, 2)
 
     def buyers(self, worlds: Worlds) -> Rows:
         """Who buys next in each of these banks (m,), where some are left."""
@@ -222,7 +222,9 @@ class Customers(People):
             self.trade[worlds, rows] = len(CURRENCIES) + self.trade[worlds, victims]
             luck = [self.streams[world].random((1, DAY), dtype=np.float32) for world in worlds.tolist()]
             rates = self.rates(worlds[:, None], rows[:, None], days[:, None])
-            self.reluctance[worlds, :, rows] = _quotient(np.stack(luck), rates)[:, 0]
+            self.reluctance[worlds, :, rows] = _reluctance(np.stack(luck), rates, self.fraud[worlds, rows][:, None])[
+                :, 0
+            ]
 
     def corrupt(self, worlds: Worlds, cards: NDArray[np.int64]) -> None:
         """A fraud went through in each of the banks (m,) with these cards: their genuine owners will find out."""
@@ -273,10 +275,13 @@ def expected_arrivals(config: FraudConfig, calendar: Calendar) -> NDArray[np.flo
     return arrivals
 
 
-def _quotient(luck: NDArray[np.float32], rates: NDArray[np.float32]) -> NDArray[np.float32]:
+def _reluctance(luck: NDArray[np.float32], rates: NDArray[np.float32], fraud: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Chance over rate (m, k, 24) of people (m, k). Fraudsters, always as eager as can be, buy for sure at a rate of 1;
+    a larger one would only make them the last to buy."""
+    np.minimum(rates, 1, out=rates, where=fraud[..., None])
     with np.errstate(divide="ignore", invalid="ignore"):
-        quotient: NDArray[np.float32] = luck / rates
-    return quotient
+        reluctance: NDArray[np.float32] = luck / rates
+    return reluctance
 
 
 def grained(satisfaction: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -77,6 +77,7 @@ class HomeVisitsWorld(AllocationWorld):
     """
 
     source = "this package"
+    masked_by_scheme = True
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "random-all": random_all,

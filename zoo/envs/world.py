@@ -238,18 +238,19 @@ class WorldVecEnv(VecEnv):
 
     def reset(self) -> Array:
         rngs = _generators(self._seeds[: self.world.n_worlds])
-        obs = self.world.reset(self._all, rngs)
-        for index, options in enumerate(self._options[:: self._agents]):
-            if "layout" in options:
-                obs[index] = self.world.install(options["layout"], np.array([index]))[0]
+        given = self._options[:: self._agents]
         self._reset_seeds()
         self._reset_options()
+        obs = self.world.reset(self._all, rngs)
+        for index, options in enumerate(given):
+            if "layout" in options:
+                obs[index] = self.world.install(options["layout"], np.array([index]))[0]
         self._note_restart(self._all)
         slots: Array = self._slots(obs)
         return slots
 
     def step_async(self, actions: Any) -> None:
-        self._actions = self._check(np.reshape(actions, self._check.shape) if self._agents > 1 else actions)
+        self._actions = self._check(actions if self.world.n_agents is None else np.reshape(actions, self._check.shape))
 
     def step_wait(self) -> tuple[Array, Array, Array, list[dict[str, Any]]]:
         obs, reward, terminated, truncated, record = self.world.step(self._actions)

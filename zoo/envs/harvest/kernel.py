@@ -36,6 +36,7 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
         turns.colours,
         turns.actions,
         _NO_LUCK if turns.luck is None else turns.luck,
+        turns.able,
         turns.time,
         obstruct_turns,
         *played,
@@ -70,6 +71,7 @@ def _play(
     colours: Any,
     actions: Any,
     luck: Any,
+    able: Any,
     time: Any,
     obstruct_turns: float,
     rewards: Any,
@@ -91,7 +93,7 @@ def _play(
             for direction in range(4):
                 seen |= grid[here + steps[direction]] << (4 * direction)
             if luck.size:
-                action = _substituted(action, valid[seen], luck[turn, world])
+                action = _substituted(action, valid[seen] & able[turn, world], luck[turn, world])
             outcome = outcomes[((2 * action + colour - RED) << 16) + seen]
             rewards[turn, world] = outcome >> _REWARD & 7
             executed[turn, world] = action if outcome >> _VALID else STAY

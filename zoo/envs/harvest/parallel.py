@@ -110,6 +110,8 @@ class HarvestParallelEnv(ParallelEnv):
 
         :raises ValueError: if an agent has none, or one outside its space
         """
+        if not self.agents and not actions:  # the episode is over
+            return {}, {}, {}, {}, {}
         if actions.keys() != set(self.agents):
             odd = sorted(actions.keys() ^ set(self.agents))
             raise ValueError(f"actions must be one for each of {self.agents}, got missing or unknown {odd}")

@@ -33,6 +33,7 @@ class Turns(NamedTuple):
     :param colours: which they prefer (N, B)
     :param actions: which they chose (N, B), -1: the turn is void
     :param luck: uniforms (N, B, 6) for substitutes of invalid actions; None: there are none
+    :param able: which actions may be substitutes (N, B), one bit each
     :param time: of each world (B,)
     """
 
@@ -40,6 +41,7 @@ class Turns(NamedTuple):
     colours: NDArray[np.int8]
     actions: NDArray[np.int64]
     luck: NDArray[np.float64] | None
+    able: NDArray[np.uint8]
     time: NDArray[np.int64]
 
 
@@ -69,7 +71,8 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
         held[here] = np.maximum(waiting - 1, 0)
         np.equal(waiting, 0, out=free[turn])
         if turns.luck is not None:
-            actions[turn] = substituted(actions[turn] * free[turn], rules.valid.take(seen), turns.luck[turn])
+            valid = rules.valid.take(seen) & turns.able[turn]
+            actions[turn] = substituted(actions[turn] * free[turn], valid, turns.luck[turn])
             cases[turn] = case(actions[turn], turns.colours[turn])
         outcome = outcomes[turn] = rules.outcomes.take(cases[turn] * free[turn] + seen)
         after = neighbours(outcome)
@@ -103,7 +106,7 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     actions *= free
     if turns.luck is not None:
         luck = turns.luck.reshape(len(agents), -1)
-        actions = substituted(actions, rules.valid.take(seen), luck)
+        actions = substituted(actions, rules.valid.take(seen) & turns.able.reshape(-1), luck)
     outcomes = rules.outcomes.take(case(actions, colours) + seen)
     after = neighbours(outcomes)
 

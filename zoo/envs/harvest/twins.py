@@ -5,7 +5,6 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import integer, one_of
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
@@ -24,7 +23,7 @@ class CounterfactualHarvest(HarvestWorld):
 
     :param n_pairs: half the number of copies
     :param mode: ``"none_vs_all"``: nobody is slow in the factual world and everybody in its twin, whatever
-        ``sensitive_share`` is; ``"swap"``: those are slow in the twin who are not in the factual world
+        ``sensitive_share`` or a layout says; ``"swap"``: those are slow in the twin who are not in the factual world
     :param config: the rules; None: the default ones
     :param detail: see :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
     :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
@@ -62,10 +61,9 @@ class CounterfactualHarvest(HarvestWorld):
         super().seed([(2 * pair + twin, np.random.default_rng(seed)) for pair, seed in seeds for twin in (0, 1)])
         return super().restart(which)
 
-    def draw_sensitive(self, which: Array) -> NDArray[np.bool_]:
-        factual = super().draw_sensitive(which)
+    def _begin(self, which: Array, lf: Array, group: Array) -> Array:
         twins = (which % 2 == 1)[:, None]
-        return factual ^ twins if self.mode == "swap" else np.broadcast_to(twins, factual.shape).copy()
+        return super()._begin(which, lf, np.asarray(group, dtype=np.bool_) ^ twins if self.mode == "swap" else twins)
 
     def state_dict(self) -> dict[str, Any]:
         return super().state_dict() | {"_pair_streams": deepcopy(self._pair_streams)}

@@ -27,6 +27,10 @@ from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World
 
+_ALL = np.uint8((1 << N_ACTIONS) - 1)
+_STANDING = np.uint8(_ALL - sum(1 << move for move in range(UP, RIGHT + 1)))
+"""Sets of actions, a bit each: all, and all but moves."""
+
 GROUP_NAMES = ("non-sensitive", "sensitive")
 
 
@@ -190,6 +194,7 @@ class HarvestWorld(World):
             self.lf.reshape(-1).take(agents),
             np.where(self._idle(actions), VOID, actions).reshape(-1).take(agents),
             luck.swapaxes(0, 1) if luck.size else None,
+            np.where(self._odd(), _STANDING, _ALL).reshape(-1).take(agents),
             self.time,
         )
         table = rules(self.config.movement, self.config.scan)
