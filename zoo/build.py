@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.history import History
+from sb3_fair.fairness.validation import number
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.memories import MemoryLike
@@ -65,9 +66,10 @@ class Measurement:
             raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
         for name in ("vector", "reset_on_episode", "flatten"):
             require_one_of(name, getattr(self, name), (False, True))
-        rewards = self.scalarise is not None or (self.emit, self.undefined, self.vector) != ("level", 0.0, False)
-        if self.objectives is None and rewards:
-            raise ValueError("emit, undefined, scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
+        require_one_of("emit", self.emit, get_args(Emit))
+        number("undefined", self.undefined)
+        if self.objectives is None and (self.scalarise is not None or self.vector):
+            raise ValueError("scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
         if self.memory is None and (self.encoder, self.flatten) != ("log", False):
             raise ValueError("encoder and flatten need a memory, e.g. memory='full'")
         if self.scalarise is not None and self.vector:

@@ -71,7 +71,7 @@ def test_a_wrapped_environment_is_trained_evaluated_and_filmed(quick_plan, tmp_p
 
 
 def test_what_is_left_out_is_not_written_down():
-    config = make_plan("ppo", SMALL).config
+    config = make_plan("dqn", SMALL).config
     assert not config.keys() & {"normalize", "env_wrapper", "vec_env_wrapper"}
     assert make_plan("ppo", SMALL, hyperparams={"normalize": False}).normalize is None
 

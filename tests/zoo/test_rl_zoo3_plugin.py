@@ -15,7 +15,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo import rl_zoo3_plugin
 from sb3_fair.zoo.algorithms import ALGORITHMS
 from sb3_fair.zoo.pairs import obstacles
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.plan import AROUND, make_plan
 from sb3_fair.zoo.registration import WORLDS
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +47,7 @@ def test_settings_are_what_rl_zoo3_hands_to_the_environment_and_the_algorithm(al
         assert entry.pop("policy", None) == algorithm.policy or env == "sb3_fair/AllelopathicHarvest-v0"
         given = entry.pop("env_kwargs")
         assert algorithm.vector or len(given["scalarise"]) == len(given["objectives"])
-        assert entry.keys() <= algorithm.settings.keys()
+        assert entry.keys() <= {*algorithm.settings, *AROUND}
 
 
 def test_what_is_given_goes_before_what_the_zoo_has():
