@@ -164,7 +164,9 @@ def plain(value: Any) -> Any:
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    path.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True))
+    fresh = path.with_name(f"{path.name}.new")
+    fresh.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True))
+    fresh.replace(path)
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

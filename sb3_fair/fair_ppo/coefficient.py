@@ -48,6 +48,11 @@ class Coefficient:
         """lambda."""
         self._average: float | None = None
 
+    def go_on(self, before: "Coefficient") -> None:
+        """Takes lambda over from the coefficient before, if it is found in the same way."""
+        if isinstance(self.lam, str) and self.lam == before.lam:
+            self.value, self._average = min(before.value, self.lam_max), before._average
+
     @property
     def retrospective(self) -> float:
         """k = lambda alpha."""

@@ -19,6 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
@@ -38,7 +39,7 @@ COSINE_STEPS = 4096
 """Transitions that one looks at, about."""
 
 
-class FairPPO(PPO):
+class FairPPO(OwnGenerator, PPO):
     """PPO whose agents also pay for the disparity of their world: what groups earned so far, and what they may expect.
 
     ::
@@ -242,10 +243,11 @@ class FairPPO(PPO):
         self.labels: Labels | None = None
         self.penalised_rollouts = 0
         self._settings: dict[str, Any] = {}
-        self._has_critic = False
+        self._has_critic: bool | None = None
         self._compared = False
         self._last_loss: float | None = None
         self._populations: list[Population] = []
+        self._make_generator(seed)
         if _init_setup_model:
             self._setup_model()
 
@@ -256,13 +258,13 @@ class FairPPO(PPO):
         if self.rollout_buffer_class is None:
             keyed = isinstance(self.observation_space, spaces.Dict)
             self.rollout_buffer_class = PenaltyDictRolloutBuffer if keyed else PenaltyRolloutBuffer
-        super()._setup_model()
+        with self._generator_goes_on():
+            super()._setup_model()
         self.rollout_buffer.settle = self._settle
-        is_new = getattr(self, "rng", None) is None  # a loaded one goes on
-        if is_new:
-            self.rng = np.random.default_rng(self.seed)
         self.penalty_critic: PenaltyCritic | None = None
-        if self._has_critic or (is_new and self._needs_critic):
+        if self._has_critic is None:  # a loaded one knows
+            self._has_critic = self._needs_critic
+        if self._has_critic:
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not _has_trunk(self.policy):
             warnings.warn(
@@ -283,8 +285,12 @@ class FairPPO(PPO):
         self.coefficient: Coefficient
         self.disparity = disparity
         for name, (kind, *settings) in kinds.items():
-            if self._settings.get(name) != settings:
-                setattr(self, name, kind(*settings))
+            before = self._settings.get(name)
+            if before != settings:
+                made = kind(*settings)
+                if before and isinstance(made, Coefficient):
+                    made.go_on(self.coefficient)
+                setattr(self, name, made)
                 self._settings[name] = settings
 
     def _check_arguments(self) -> None:
@@ -293,6 +299,8 @@ class FairPPO(PPO):
                 raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
         one_of("prosp", self.prosp, ("state_cost", "advantage_clip", "critic_loss"))
         one_of("stream", self.stream, ("advantage", "reward"))
+        if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
+            raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
         if self.mode is not None:
             one_of("mode", self.mode, ("population", "streaming"), "None")
         if self.penalty_gamma is not None and not 0 <= number("penalty_gamma", self.penalty_gamma) <= 1:
@@ -420,7 +428,7 @@ class FairPPO(PPO):
         except ValueError as error:
             self._do_without(error)
             return
-        self._require_groups(streaming)
+        self._require_groups(streaming, dones)
         past = self.retrospective.past
         self.coefficient.update(past.normalised, float(worth.normalised.mean()), self._last_loss)
         self.logger.record("fair/D_retro", past.disparity)
@@ -463,20 +471,24 @@ class FairPPO(PPO):
         critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
         buffer.penalties = credit.advantages
 
-    def _require_groups(self, streaming: bool) -> None:
+    def _require_groups(self, streaming: bool, dones: NDArray[np.bool_]) -> None:
         """Nothing.
 
-        :raises ValueError: if the first rollout compared nobody, so that nothing will ever be paid
+        :raises ValueError: if nobody was compared by the time that an episode has ended, so that nothing will ever be
+            paid
         """
-        if self._compared or streaming or not self.acts:
+        if self._compared or not self.acts:
             return
-        groups = {group for population in self._populations for group in population.groups.tolist()}
-        if len(groups) < 2:
+        groups = np.array([population.group for population in self._populations])  # (T, n_envs)
+        streams = groups.T if streaming else [groups]
+        known = [set(np.unique(stream[stream >= 0]).tolist()) for stream in streams]
+        self._compared = any(len(labels) > 1 for labels in known)
+        if not self._compared and (dones.any() or self.mode == "population"):
+            where = "in the course of any slot's episodes" if streaming else "among the slots"
             raise ValueError(
-                f"group must have at least two labels among the slots, got {sorted(groups)} only in the first rollout; "
-                "mode='streaming' compares individuals that come one after the other"
+                f"group must have at least two labels {where}, got {sorted(set().union(*known))} only in the first "
+                "rollouts; mode='streaming' compares individuals that come one after the other, 'population' slots"
             )
-        self._compared = True
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""

@@ -57,7 +57,7 @@ class Labels:
 
     def begin(self) -> None:
         """The VecEnv was reset: its arrays are read anew."""
-        self._goes_on = np.zeros(self.n_slots, dtype=bool)
+        self._last_known = np.full(self.n_slots, -1)  # in the running episode
         self._coming = of_arrays(self._source)
 
     def at(self, infos: Sequence[Mapping[str, Any]], obs: Any, dones: NDArray[Any]) -> Population:
@@ -73,12 +73,16 @@ class Labels:
         else:  # what the VecEnv shows now is of the next transition
             found, self._coming = self._coming, of_arrays(self._source)
         if self._population is None or not same(found, self._found):
-            before, self._found, self._population = self._population, found, Population(**found)
-            if before is not None:
-                changed = before.group != self._population.group
-                self._has_changed |= bool((changed & self._goes_on).any())
-        self._goes_on = ~np.asarray(dones, dtype=bool)
+            self._found, self._population = found, Population(**found)
+        if not self._has_changed:
+            self._watch(self._population.group, np.asarray(dones, dtype=bool))
         return self._population
+
+    def _watch(self, group: NDArray[Any], dones: NDArray[np.bool_]) -> None:
+        """Does a slot have two known labels in one episode?"""
+        known = np.where(group >= 0, group, self._last_known)
+        self._has_changed = bool(((known != self._last_known) & (self._last_known >= 0)).any())
+        self._last_known = np.where(dones, -1, known)
 
     def _of_function(self, obs: Any, infos: Sequence[Mapping[str, Any]]) -> Found:
         if self.group_fn is None:

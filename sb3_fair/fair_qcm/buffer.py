@@ -18,17 +18,16 @@ from stable_baselines3.common.type_aliases import DictReplayBufferSamples, Repla
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.fair_qcm.environment import check_raw
+from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import integer, number, one_of
-from sb3_fair.wrappers.events import FairEvent, told_events
+from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.memories import Memory, make_memory
 from sb3_fair.wrappers.memory import MEMORY
 from sb3_fair.wrappers.recompute import Recompute
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = Literal["virtual", "rows"]
-TOLERANCE = 1e-3
-"""Rewards and memories are stored as float32, so what is recomputed differs from them a little."""
 
 
 def each(change: Callable[[Any], Any], observations: Any) -> Any:
@@ -131,6 +130,26 @@ class _Counterfactual(ReplayBuffer):
                 f"{observation_space}: wrap the environment in MemoryAugmentation"
             )
 
+    def serve(self, settings: "_Counterfactual") -> None:
+        """Goes on with the settings of another buffer, for which its transitions must be good.
+
+        :raises TypeError: if that is a buffer of another kind
+        :raises ValueError: if what is stored here was made for other settings
+        """
+        if type(self) is not type(settings):
+            raise TypeError(f"path must hold a {type(settings).__name__}, got a {type(self).__name__}")
+        stored = ("shaping", "gamma", "reward_scale") if self.stores_rows else ()
+        wrong = [name for name in ("stores_rows", *stored) if getattr(self, name) != getattr(settings, name)]
+        if wrong or (settings.relabels and not self.relabels):
+            raise ValueError(
+                "path must hold a buffer that was filled with the same storage (and shaping, gamma and reward_scale if "
+                f"that is 'rows'), and with events if they are needed, got another {', '.join(wrong) or 'one'}"
+            )
+        for name in ("n_counterfactual", "relabels", "shaping", "gamma", "reward_scale"):
+            setattr(self, name, getattr(settings, name))
+        if self.relabels:
+            self.memory, self.recompute = settings.memory, settings.recompute
+
     def _memory_of(self, observations: Any) -> Array:
         """The memories (..., dim) in observations, to read or write."""
         found: Array = observations[MEMORY] if isinstance(observations, dict) else observations[..., -self.memory.dim :]
@@ -148,7 +167,7 @@ class _Counterfactual(ReplayBuffer):
         if not self.relabels:
             super().add(obs, next_obs, action, reward, done, infos)
             return
-        event = _events(infos)
+        event = events_of_all(infos)
         if self.stores_rows:
             self._add_rows(obs, next_obs, np.asarray(action), reward, done, infos, event)
             return
@@ -174,8 +193,8 @@ class _Counterfactual(ReplayBuffer):
         timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
         timeouts &= self.handle_timeout_termination
         ended = (done & ~timeouts)[copy]
-        following, rewards = self._relabelled(memories, action.reshape(-1)[copy], event.array[copy])
-        self._check_real(following[place == 0], rewards[place == 0], self._memory_of(next_obs), reward)
+        following, rewards = relabelled(self.recompute, memories, action.reshape(-1)[copy], event.array[copy])
+        check_real(self.memory, following[place == 0], rewards[place == 0], self._memory_of(next_obs), reward)
         rewards = self._shaped(rewards, memories, following, ended)
 
         slots = (self.pos + np.arange(len(copy))) % self.buffer_size
@@ -225,9 +244,9 @@ class _Counterfactual(ReplayBuffer):
         memory, next_memory = self._memory_of(observations), self._memory_of(next_observations)
         if n_virtual:
             memory[:n_virtual] = self.memory.sample_counterfactuals(memory[:n_virtual], self.rng)
-        following, rewards = self._relabelled(memory, actions[:, 0], event)
+        following, rewards = relabelled(self.recompute, memory, actions[:, 0], event)
         real = slice(n_virtual, None)
-        self._check_real(following[real], rewards[real], next_memory[real], paid[real])
+        check_real(self.memory, following[real], rewards[real], next_memory[real], paid[real])
         next_memory[...] = following
         rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
         return self.samples_type(
@@ -242,34 +261,6 @@ class _Counterfactual(ReplayBuffer):
         return self.to_torch(array, copy=False)  # batches are new arrays already
 
     # ---------------------------------------------------------------- arithmetic
-
-    def _relabelled(self, memory: Array, action: Array, event: Array) -> tuple[Array, Array]:
-        """Next memories (m, dim) and rewards (m,) of transitions that begin with the memories (m, dim).
-
-        :raises ValueError: if the memory misbehaves
-        """
-        following, rewards = self.recompute(memory, action, event)
-        name, low, high = self.memory.name, self.memory.low, self.memory.high
-        if following.shape != memory.shape or rewards.shape != memory.shape[:1]:
-            raise ValueError(f"update of the memory {name!r} must return {memory.shape}, got {following.shape}")
-        for numbers in (memory, following):
-            if not ((numbers >= low) & (numbers <= high)).all():
-                raise ValueError(f"memory {name!r} must stay between low {low} and high {high}, got {numbers.tolist()}")
-        if not np.isfinite(rewards).all():
-            raise ValueError(f"welfare must be finite for every memory from {low} to {high}, got {rewards.tolist()}")
-        return following, rewards
-
-    def _check_real(self, following: Array, rewards: Array, next_memory: Array, paid: Array) -> None:
-        """:raises ValueError: if real transitions are not what the memory and the scheme say"""
-        for name, computed, real in (("next memories", following, next_memory), ("rewards", rewards, paid)):
-            wrong = np.abs(computed - real) > TOLERANCE + TOLERANCE * np.abs(real)
-            if wrong.any():
-                row = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))[0]
-                raise ValueError(
-                    f"memory {self.memory.name!r} and scheme must be the environment's, whose reward is base + mask * "
-                    f"B * W(U) of info['fair_event']: {name} such as {real[row].tolist()} are recomputed as "
-                    f"{computed[row].tolist()}"
-                )
 
     def _shaped(self, rewards: Array, memory: Array, following: Array, ended: Array) -> Array:
         """Rewards (m,) for training: with the potential W(U)/(1 - gamma), 0 after an end, and scaled."""
@@ -299,24 +290,6 @@ def _with_window(memory: Memory, window: int) -> Memory:
     if not any(hasattr(part, "window") for part in parts):
         raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
     return make_memory(parts, (), None, window=window)
-
-
-def _events(infos: list[dict[str, Any]]) -> FairEvent:
-    """The events of all copies, arrays (n,).
-
-    :raises ValueError: if there are none, or flags are neither 0 nor 1
-    """
-    try:
-        event = told_events(infos)
-    except KeyError as error:
-        raise ValueError(
-            "infos must tell the 'fair_event' of every step: wrap the environment in FairnessScheme(env, scheme)"
-        ) from error
-    for name in ("granted", "mask"):
-        flags = np.asarray(getattr(event, name))
-        if not ((flags == 0) | (flags == 1)).all():
-            raise ValueError(f"{name} of the fair_event must be 0 or 1, got {flags.tolist()}")
-    return event
 
 
 class CounterfactualReplayBuffer(_Counterfactual, DictReplayBuffer):

@@ -14,7 +14,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
 
 from sb3_fair.fair_qcm.buffer import (
@@ -24,7 +24,7 @@ from sb3_fair.fair_qcm.buffer import (
     is_counterfactual,
 )
 from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, remembering
-from sb3_fair.fair_qcm.exploration import epsilon_greedy, exploration_generator
+from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
 from sb3_fair.fairness.schemes import Scheme
@@ -189,7 +189,7 @@ class FairQCM(ValueLearner):
         self.reward_scale = reward_scale
         self.exploration_decay = exploration_decay
         self.per_env_exploration = per_env_exploration
-        self.rng = exploration_generator(seed)
+        self._make_generator(seed)
         twice = sorted(self._buffer_arguments().keys() & self.replay_buffer_kwargs.keys())
         if twice:
             raise ValueError(f"replay_buffer_kwargs must leave out what FairQCM fills in itself, got {twice}")
@@ -199,12 +199,10 @@ class FairQCM(ValueLearner):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
-        check_raw(self._vec_normalize_env)
-        relabels = bool(self.n_counterfactual or self.shaping)
-        if relabels and self.scheme is None:
+        if (self.n_counterfactual or self.shaping) and self.scheme is None:
             raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
-        if relabels and self.env is not None and self.memory is not None and self.scheme is not None:
-            check_time(self.env, self.memory, self.scheme)
+        if self.env is not None:
+            self._check_env(self.env)
         if self.replay_buffer_class is None:
             keyed = isinstance(self.observation_space, spaces.Dict)
             self.replay_buffer_class = CounterfactualReplayBuffer if keyed else CounterfactualBoxReplayBuffer
@@ -216,6 +214,11 @@ class FairQCM(ValueLearner):
                 "features_extractor_kwargs": {"memory": self.memory},
             }
         super()._setup_model()
+
+    def _check_env(self, venv: VecEnv) -> None:
+        check_raw(unwrap_vec_normalize(venv))
+        if (self.n_counterfactual or self.shaping) and self.memory is not None and self.scheme is not None:
+            check_time(venv, self.memory, self.scheme)
 
     def _buffer_arguments(self) -> dict[str, Any]:
         return {
@@ -231,7 +234,9 @@ class FairQCM(ValueLearner):
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on, the model's memory added to it if it has none."""
-        super().set_env(self.follow(env), force_reset)
+        venv = self.follow(env)
+        self._check_env(venv)
+        super().set_env(venv, force_reset)
 
     def follow(self, env: GymEnv) -> VecEnv:
         """``env`` with the model's memory in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
@@ -257,6 +262,19 @@ class FairQCM(ValueLearner):
             data, _, _ = load_from_zip_file(path, device=device, custom_objects=custom_objects)
             env = remembering(cls._wrap_env(env), (data or {})["memory"])
         return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
+
+    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
+        """A saved buffer, which goes on with this model's settings.
+
+        :raises TypeError: if it is of another class
+        :raises ValueError: if its transitions were stored for other settings
+        """
+        own = self.replay_buffer
+        super().load_replay_buffer(path, truncate_last_traj)
+        if own is not None and is_counterfactual(type(own)):
+            if not is_counterfactual(type(self.replay_buffer)):
+                raise TypeError(f"path must hold a {type(own).__name__}, got a {type(self.replay_buffer).__name__}")
+            self.replay_buffer.serve(own)  # type: ignore[union-attr]
 
     # ---------------------------------------------------------------- acting
 

@@ -13,7 +13,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 
-from sb3_fair.fair_qcm.exploration import epsilon_greedy, exploration_generator
+from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.recurrent_buffer import DictWindowReplayBuffer, WindowReplayBuffer
 from sb3_fair.fair_qcm.recurrent_policies import RecurrentDQNPolicy, RecurrentQNetwork, State
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
@@ -155,7 +155,7 @@ class RecurrentDQN(ValueLearner):
         self.reward_scale = reward_scale
         self.exploration_decay = exploration_decay
         self.updates_follow_steps = train_freq is None and gradient_steps is None
-        self.rng = exploration_generator(seed)
+        self._make_generator(seed)
         self._last_state: State | None = None
         if _init_setup_model:
             self._setup_model()

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.base_class import BaseAlgorithm, maybe_make_env
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
@@ -18,14 +18,15 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
 from sb3_fair.fair_qcm.exploration import exploration_generator
+from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.windows import Window, WindowLike
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.choices import Choices
-from sb3_fair.wrappers.events import events_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.recompute import Recompute
@@ -37,7 +38,7 @@ TIE = 1e-5
 """Actions whose Q-values differ by less are equally good."""
 
 
-class TabularFairQCM(BaseAlgorithm):
+class TabularFairQCM(OwnGenerator):
     """Tabular Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
 
     After every step the entry of the real memory is updated, and so are those of other memories, whose next memory and
@@ -129,6 +130,7 @@ class TabularFairQCM(BaseAlgorithm):
         self.final_epsilon = final_epsilon
         self.epsilon_decay = epsilon_decay
         self.epsilon_on = epsilon_on
+        self._make_generator(seed)
         if _init_setup_model:
             self._setup_model()
 
@@ -143,13 +145,11 @@ class TabularFairQCM(BaseAlgorithm):
         assert self.env is not None and self.memory is not None
         if not isinstance(self.action_space, spaces.Discrete) or self.action_space.start != 0:
             raise ValueError(f"env must have a Discrete action space that starts at 0, got {self.action_space!r}")
-        if unwrap_vec_normalize(self.env) is not None:
-            raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
+        self._check_env(self.env)
         if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:  # 0 in models loaded to act only
             raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
         self._set_up_learning()
         self.set_random_seed(self.seed)
-        self.rng = exploration_generator(self.seed)
         self.memory_code = MemoryCode(self.memory)
         self.states = StateNumbers(self.observation_space, self.memory.dim)
         if self.initial_value is None:
@@ -167,10 +167,17 @@ class TabularFairQCM(BaseAlgorithm):
             if self.scheme is None:
                 raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
             self.recompute = Recompute(self.memory, self.scheme)
-            if self.env is not None:
-                check_time(self.env, self.memory, self.scheme)
         self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self._setup_lr_schedule()
+
+    def _generator_of(self, seed: int | None) -> np.random.Generator:
+        return exploration_generator(seed)
+
+    def _check_env(self, venv: VecEnv) -> None:
+        if unwrap_vec_normalize(venv) is not None:
+            raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
+        if self.n_counterfactual and self.memory is not None and self.scheme is not None:
+            check_time(venv, self.memory, self.scheme)
 
     # ---------------------------------------------------------------- learning
 
@@ -192,6 +199,8 @@ class TabularFairQCM(BaseAlgorithm):
         :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
         :param progress_bar: whether to show a progress bar
         """
+        if self.env is None:
+            raise ValueError("env must be given before learning: call set_env")
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
@@ -229,23 +238,28 @@ class TabularFairQCM(BaseAlgorithm):
             return False
 
         ended = np.flatnonzero(dones).tolist()
-        following_states = new_states = self.states(self.states.split(new_obs)[0])
+        shown, next_memories = self.states.split(new_obs)
+        following_states = new_states = self.states(shown)
         goes_on = np.ones(self.n_envs)
         if ended:
-            following_states = new_states.copy()
-            last = [infos[index]["terminal_observation"] for index in ended]
-            following_states[ended] = self.states(self.states.split(_stacked(last))[0])
+            following_states, next_memories = new_states.copy(), next_memories.copy()
+            last, next_memories[ended] = self.states.split(
+                _stacked([infos[index]["terminal_observation"] for index in ended])
+            )
+            following_states[ended] = self.states(last)
             goes_on[ended] = [infos[index].get("TimeLimit.truncated", False) for index in ended]
             self._update_info_buffer([infos[index] for index in ended], dones[ended])
             self.figures.add(infos, dones)
             self._episode_num += len(ended)
 
-        taken, event = np.asarray(actions)[copies], events_of(infos).array[copies]
+        taken = np.asarray(actions)[copies]
         if self.recompute is None:
-            following, paid = self.memory.update(memories, taken, event), np.asarray(rewards, dtype=np.float64)
+            following, paid = next_memories, np.asarray(rewards, dtype=np.float64)
         else:
-            following, paid = self.recompute(memories, taken, event)
-            paid[: self.n_envs] = rewards
+            following, paid = relabelled(self.recompute, memories, taken, events_of_all(infos).array[copies])
+            real = slice(self.n_envs)
+            check_real(self.memory, following[real], paid[real], next_memories, rewards)
+            paid[real] = rewards
         best = self.table.best(self._places(following_states[copies], following))
         self.table.learn(
             self._places(self._last_states[copies], memories, add=True),
@@ -339,6 +353,7 @@ class TabularFairQCM(BaseAlgorithm):
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on, of any number of copies; the model's memory is added if it has none."""
         venv = self.follow(env)
+        self._check_env(venv)
         check_for_correct_spaces(venv, self.observation_space, self.action_space)
         if venv.num_envs != self.n_envs or force_reset:
             self._last_obs = None
@@ -358,13 +373,18 @@ class TabularFairQCM(BaseAlgorithm):
         """A model from a file, with its table and random state; see SB3's ``load``.
 
         :param device: of no importance
+        :raises ValueError: if ``kwargs`` have what the table was made with
         """
+        if "initial_value" in kwargs:
+            raise ValueError("initial_value cannot be changed in a model that has its table: make a new one")
         data, _, _ = load_from_zip_file(path, custom_objects=custom_objects, print_system_info=print_system_info)
         model = cls(None, _init_setup_model=False)
         model.__dict__.update({**(data or {}), **kwargs})
         if env is not None:
             model.set_env(env, force_reset)
         model._set_up_learning()
+        if model._rng_seed != model.seed:
+            model.set_random_seed(model.seed)
         return model
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

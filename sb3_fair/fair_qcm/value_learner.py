@@ -11,13 +11,15 @@ from stable_baselines3.dqn.dqn import DQN
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.fair_qcm.exploration import exploration_generator
 
 SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
 STEPS_PER_UPDATE = 4
 """Real steps, of all environments together, per gradient step by default."""
 
 
-class ValueLearner(DQN):
+class ValueLearner(OwnGenerator, DQN):
     """DQN with exploration that may fall from episode to episode, as many updates per real step however many
     environments there are, and fairness figures in the logs.
 
@@ -38,7 +40,11 @@ class ValueLearner(DQN):
         if self.updates_follow_steps:
             common = gcd(self.n_envs, STEPS_PER_UPDATE)
             self.train_freq, self.gradient_steps = STEPS_PER_UPDATE // common, self.n_envs // common
-        super()._setup_model()
+        with self._generator_goes_on():
+            super()._setup_model()
+
+    def _generator_of(self, seed: int | None) -> np.random.Generator:
+        return exploration_generator(seed)
 
     @classmethod
     def load(cls: type[SelfValueLearner], *args: Any, **kwargs: Any) -> SelfValueLearner:

@@ -21,6 +21,7 @@ from torch.nn import functional
 
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
+from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.common.pareto import (
     crowding_distance,
     epsilon_metric,
@@ -45,14 +46,14 @@ from sb3_fair.wrappers.vector_reward import Emit
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
 SETTLED = {
     *("gamma", "objectives", "held", "max_return", "ref_point", "scaling_factor", "scaling_floor"),
-    *("buffer_size", "crowding_threshold", "crowding_penalty"),
+    *("buffer_size", "crowding_threshold", "crowding_penalty", "standardise", "emit"),
 }
 """Arguments that are used up when a model is made."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
 
 
-class PCN(BaseAlgorithm):
+class PCN(OwnGenerator):
     """Pareto Conditioned Networks: one network, trained by classification on the best episodes seen, tells which action
     was taken in episodes that reached a given vector return within a given number of steps.
 
@@ -208,6 +209,7 @@ class PCN(BaseAlgorithm):
         self._underway: Command | None = None
         self._evaluate_at: NDArray[np.float64] = np.zeros(0)
         self._check_arguments()
+        self._make_generator(seed)
         if _init_setup_model:
             self._setup_model()
 
@@ -241,7 +243,8 @@ class PCN(BaseAlgorithm):
             name = f"{self.policy_class.__module__}.{self.policy_class.__name__}"
             raise TypeError(f"policy must be a PCNPolicy, got {name}: a file of that policy's algorithm is not PCN's")
         self._setup_lr_schedule()
-        self.set_random_seed(self.seed)
+        with self._generator_goes_on():
+            self.set_random_seed(self.seed)
         if not hasattr(self, "_chosen"):  # a loaded model brings all this
             self._setup_objectives()
         policy = self.policy_class(self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs)  # type: ignore[arg-type]
@@ -275,7 +278,6 @@ class PCN(BaseAlgorithm):
             )
         self.max_steps = max_steps_of(venv)
         self.emit = attribute(venv, "emit")
-        self.rng = np.random.default_rng(self.seed)
         self.buffer = EpisodeBuffer(
             self.buffer_size,
             chosen.columns,
@@ -581,9 +583,7 @@ class PCN(BaseAlgorithm):
     def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
         if eval_env is not None:
             venv = self._wrap_env(eval_env)
-            emit = attribute(venv, "emit")
-            if None not in (emit, self.emit) and emit != self.emit:
-                raise ValueError(f"eval_env must have emit={self.emit!r}, as in training, got {emit!r}")
+            self._check_emit("eval_env", venv)
             return self._commanded(venv)
         if self.env is None:
             raise ValueError("eval_env must be given because the model has no environment")
@@ -595,6 +595,11 @@ class PCN(BaseAlgorithm):
             ) from error
         assert isinstance(copied, VecDesiredReturn)
         return copied
+
+    def _check_emit(self, name: str, venv: VecEnv) -> None:
+        emit = attribute(venv, "emit")
+        if None not in (emit, self.emit) and emit != self.emit:
+            raise ValueError(f"{name} must have emit={self.emit!r}, as in training, got {emit!r}")
 
     def _evaluation_times(self, total_timesteps: int) -> NDArray[np.float64]:
         """At which numbers of steps to evaluate."""
@@ -632,7 +637,8 @@ class PCN(BaseAlgorithm):
     # ---------------------------------------------------------------- using what was learned
 
     def set_command(self, command: EvaluatedPolicy | Command) -> None:
-        """Chooses the trade-off that environments made by :meth:`follow` will ask for.
+        """Chooses the trade-off that environments made by :meth:`follow` will ask for, and the model's own one until it
+        learns.
 
         :param command: an evaluated policy of :meth:`coverage_set`, or any command
         """
@@ -640,6 +646,8 @@ class PCN(BaseAlgorithm):
         if not isinstance(chosen, Command):
             raise TypeError(f"command must be a Command, or an EvaluatedPolicy that has one, got {command!r}")
         self.command = chosen
+        if isinstance(self.env, VecDesiredReturn):
+            self.env.set_command(chosen.desired_return, chosen.desired_horizon)
 
     def follow(self, env: GymEnv) -> DesiredReturn | VecDesiredReturn:
         """``env`` with the chosen command in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
@@ -650,7 +658,7 @@ class PCN(BaseAlgorithm):
         if self.command is None:
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
         if isinstance(env, VecEnv):
-            return self._commanded(env, self.command)
+            return self._commanded(env.venv if isinstance(env, VecDesiredReturn) else env, self.command)
         return DesiredReturn(
             with_scalar_reward(env), self.command.desired_return, self.command.desired_horizon, **self._pursuit()
         )
@@ -679,6 +687,7 @@ class PCN(BaseAlgorithm):
             raise ValueError(
                 f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead"
             )
+        self._check_emit("env", venv)
         commanded = self._commanded(venv)
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:
@@ -704,6 +713,7 @@ class PCN(BaseAlgorithm):
         if settled:
             raise ValueError(f"{settled} cannot be changed in a model that has its episodes: make a new one")
         model = super().load(path, None, device, custom_objects, print_system_info, force_reset, **kwargs)
+        model._check_arguments()
         if env is not None:
             venv = cls._wrap_env(env)
             model.n_envs = venv.num_envs

@@ -54,3 +54,14 @@ def test_dual_goes_on_after_saving():
 def test_settings_that_are_not_allowed(argument, words):
     with pytest.raises(ValueError, match=words):
         Coefficient(**argument)
+
+
+def test_it_goes_on_where_other_settings_change():
+    coefficient = Coefficient(alpha=1.0, lam="dual")
+    coefficient.update(0.9, 0.0)
+    heavier = Coefficient(alpha=2.0, lam="dual")
+    heavier.go_on(coefficient)
+    assert heavier.value == coefficient.value and heavier.update(0.1, 0.0) == coefficient.update(0.1, 0.0)
+    number = Coefficient(alpha=2.0, lam=3.0)
+    number.go_on(coefficient)
+    assert number.value == 3.0

@@ -519,6 +519,7 @@ def test_what_is_not_allowed_is_named():
         (partial(earners, tells=False), {"alpha": 1.0}, "slot_group.*individual.*group_fn"),
         (partial(earners, tells=False), {"beta": 1.0}, "slot_group.*individual.*group_fn"),
         (partial(earners, 1), {"alpha": 1.0}, r"at least two labels among the slots.*\[0\] only.*streaming"),
+        (partial(earners), {"alpha": 1.0, "mode": "streaming"}, r"at least two labels in the course of any slot's"),
         (partial(earners), {"alpha": 1.0, "fairness": "cf"}, "pair must be given for fairness='cf'"),
         (partial(earners), {"beta": 1.0, "fairness": "csp"}, "lf must be given for fairness='csp'"),
     ],
@@ -526,3 +527,11 @@ def test_what_is_not_allowed_is_named():
 def test_labels_that_are_missing_are_named(venv, settings, words):
     with pytest.raises(ValueError, match=f"(?s){words}"):
         model_of(venv(), **settings).learn(64)
+
+
+def test_a_stream_may_begin_with_one_group_alone():
+    """In rollouts of one step, the first of which is about one individual."""
+    model = model_of(earners(1, stream=True, length=50), alpha=1.0, n_steps=2, batch_size=2).learn(40)
+    assert model.labels.streaming
+    with pytest.raises(ValueError, match="gamma must be below 1"):
+        model_of(earners(), beta=1.0, gamma=1.0)

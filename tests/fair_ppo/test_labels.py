@@ -171,3 +171,15 @@ def test_settings_that_are_not_allowed():
     labels = find_labels(venv, group_fn=lambda obs, infos: {"gruop": [0]})
     with pytest.raises(ValueError, match=r"group_fn must return labels, or a dict of .* with 'group', got"):
         walk(venv, labels, 1)
+
+
+def test_a_label_that_is_unknown_now_and_then_is_no_other_label():
+    nobody = {"individual": {"group": None}}["individual"]
+    venv = DummyVecEnv([lambda: Told({"group": 0}, nobody, {"group": 0}), lambda: Told({"group": 1})])
+    labels = find_labels(venv)
+    assert [population.group.tolist() for population in walk(venv, labels, 3)] == [[0, 1], [-1, 1], [0, 1]]
+    assert not labels.streaming
+    stream = DummyVecEnv([lambda: Told({"group": 0}, nobody, {"group": 1})])
+    labels = find_labels(stream)
+    walk(stream, labels, 3)
+    assert labels.streaming

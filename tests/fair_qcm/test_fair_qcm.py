@@ -401,3 +401,28 @@ def test_what_they_can_do_trains(env, arguments):
 def test_steps_without_an_event_say_what_to_wrap():
     with pytest.raises(ValueError, match="wrap the environment in FairnessScheme"):
         model_on(sharing(tells=False)).learn(10)
+
+
+def test_another_environment_is_checked_as_the_first_one_was():
+    model = FairQCM("MlpPolicy", make_vec("sb3_fair/Doughnut-Small-v0", 2), seed=0, **QUICK)
+    with pytest.raises(ValueError, match="end must be 'truncated'"):
+        model.set_env(make_vec("sb3_fair/Doughnut-Small-v0", 2, end="terminated"))
+
+
+def test_a_loaded_buffer_goes_on_with_the_settings_of_the_model(tmp_path):
+    model_on(sharing()).learn(60).save_replay_buffer(tmp_path / "buffer")
+    other = model_on(sharing(), n_counterfactual=1, reward_scale=0.1, window=1)
+    other.load_replay_buffer(tmp_path / "buffer")
+    assert other.replay_buffer.size() == 30 and other.replay_buffer.reward_scale == 0.1
+    other.learn(60)
+    assert other.replay_buffer.cf_share == 0.5 and other.replay_buffer.memory.window == 1
+    plain = model_on(sharing(), n_counterfactual=0)
+    plain.load_replay_buffer(tmp_path / "buffer")
+    assert plain.learn(20).replay_buffer.relabels is False
+    plain.save_replay_buffer(tmp_path / "plain")
+    for settings in ({"storage": "rows"}, {}):
+        with pytest.raises(ValueError, match="path must hold a buffer that was filled with"):
+            model_on(sharing(), **settings).load_replay_buffer(tmp_path / ("buffer" if settings else "plain"))
+    DQN("MultiInputPolicy", model_on(sharing()).get_env(), **QUICK).learn(40).save_replay_buffer(tmp_path / "dqn")
+    with pytest.raises(TypeError, match="path must hold a CounterfactualReplayBuffer, got a DictReplayBuffer"):
+        model_on(sharing()).load_replay_buffer(tmp_path / "dqn")

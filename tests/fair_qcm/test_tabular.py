@@ -19,6 +19,7 @@ from sb3_fair.fair_qcm.tabular import TabularFairQCM
 from sb3_fair.fair_qcm.windows import Window
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.memories import make_memory
+from sb3_fair.wrappers.memory import VecMemoryAugmentation
 from sb3_fair.wrappers.scheme import FairnessScheme
 from sb3_fair.zoo.envs.doughnut_exact import optimum, policy_value
 
@@ -448,3 +449,29 @@ def test_nearly_the_optimum_of_the_small_doughnut_scenario_after_100_000_steps(s
     assert greedy_value(model, n_people=3, episode_length=12) >= 36.88
     model.learn(500_000, reset_num_timesteps=False)
     assert greedy_value(model, n_people=3, episode_length=12) >= 37.5
+
+
+def test_rewards_must_be_those_of_the_scheme():
+    for env in (doughnuts(), VecMemoryAugmentation(doughnuts(), "full", high=1)):
+        other = {} if env.has_attr("memory") else {"scheme": Scheme(welfare="rawls")}
+        with pytest.raises(ValueError, match="recomputed as"):
+            TabularFairQCM(env, seed=0, **other).learn(500)
+    with pytest.raises(ValueError, match="must tell the 'fair_event'"):
+        TabularFairQCM(gym.make("FrozenLake-v1"), memory="full", scheme=Scheme(welfare="rawls"), seed=0).learn(50)
+    model = TabularFairQCM(doughnuts(), seed=0).learn(100)
+    model.set_env(doughnuts(scheme=Scheme(welfare="rawls")))
+    with pytest.raises(ValueError, match="recomputed as"):
+        model.learn(100)
+
+
+def test_another_environment_is_checked_as_the_first_one_was(tmp_path):
+    model = TabularFairQCM(doughnuts(), seed=0).learn(100)
+    with pytest.raises(ValueError, match="end must be 'truncated'"):
+        model.set_env(doughnuts(end="terminated"))
+    with pytest.raises(ValueError, match="must not be normalised"):
+        model.set_env(VecNormalize(doughnuts(memory="full")))
+    model.save(tmp_path / "table")
+    with pytest.raises(ValueError, match="initial_value cannot be changed"):
+        TabularFairQCM.load(tmp_path / "table", initial_value=0.0)
+    with pytest.raises(ValueError, match="call set_env"):
+        TabularFairQCM.load(tmp_path / "table").learn(10)

@@ -562,3 +562,40 @@ def test_optimistic_evaluation_asks_for_more_than_was_reached():
         for times in (1, 2):
             more = raised.pop(0).command.desired_return - plain[best[objective]].command.desired_return
             np.testing.assert_allclose(more, times * spread * np.eye(k)[objective])
+
+
+def hiring(emit="difference"):
+    return make_vec("sb3_fair/JobHiring-Small-v0", 2, seed=0, objectives=("R", "SP"), emit=emit)
+
+
+def test_another_environment_must_pay_as_the_first_one_did(tmp_path):
+    model = model_on(hiring(), n_fill_episodes=2, n_episodes=2).learn(1)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="env must have emit='difference', as in training, got 'level'"):
+        model.set_env(hiring("level"))
+    with pytest.raises(ValueError, match="env must have emit='difference'"):
+        PCN.load(tmp_path / "model", hiring("level"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"n_updates": -3}, "n_updates must be"),
+        ({"n_episodes": 10_000}, "buffer_size must be at least"),
+        ({"fill": "x"}, "fill must be one of"),
+        ({"standardise": True}, "standardise.* cannot be changed"),
+    ],
+)
+def test_settings_that_are_loaded_are_checked(trained, settings, message, tmp_path):
+    trained.save(tmp_path / "model")
+    with pytest.raises(ValueError, match=message):
+        PCN.load(tmp_path / "model", **settings)
+
+
+def test_the_model_s_own_environment_follows_the_chosen_command():
+    model = model_on(chains(2)).learn(60)
+    command = Command(np.array([1.0, -2.0]), 3.0)
+    model.set_command(command)
+    own, followed = model.get_env(), model.follow(model.get_env())
+    for venv in (own, followed):
+        np.testing.assert_array_equal(venv.reset()["desired_return"], [[1, -2]] * 2)

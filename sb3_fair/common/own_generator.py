@@ -1,0 +1,35 @@
+"""How does a learner's own random generator follow its seed, and go on in a loaded model?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+
+class OwnGenerator(BaseAlgorithm):
+    """An algorithm that draws from ``rng`` what SB3 does not draw; its ``__init__`` calls :meth:`_make_generator`."""
+
+    rng: np.random.Generator
+    _rng_seed: int | None
+
+    def _make_generator(self, seed: int | None) -> None:
+        self.rng, self._rng_seed = self._generator_of(seed), seed
+
+    def _generator_of(self, seed: int | None) -> np.random.Generator:
+        return np.random.default_rng(seed)
+
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Seeds everything random; None: nothing."""
+        super().set_random_seed(seed)
+        if seed is not None:
+            self._make_generator(seed)
+
+    @contextmanager
+    def _generator_goes_on(self) -> Iterator[None]:
+        """While a model is set up, which seeds everything: that of a loaded model stays, unless it is to have another
+        seed."""
+        kept = self.rng if self._rng_seed == self.seed else None
+        yield
+        if kept is not None:
+            self.rng = kept
