@@ -10,7 +10,7 @@ import typer
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.benchmark_commands import benchmark
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.options import (
     Cluster,
     ConfFile,
@@ -362,11 +362,15 @@ def demo(
 
 
 def main() -> None:
-    """The console script: wrong input is one line on stderr and exit code 2."""
+    """The console script: wrong input, and files that cannot be read or written, are one line on stderr and exit code
+    2."""
     try:
         code = app(standalone_mode=False)
-    except InputError as error:
+    except (InputError, OSError) as error:  # the latter as of a disk that is full, or a folder that is not there
         sys.exit(_complain(str(error)))
+    except WorkError as error:
+        _complain(str(error))
+        sys.exit(1)
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except Exception as error:

@@ -1,6 +1,5 @@
 """What does a trained policy look like at work?"""
 
-from collections.abc import Callable
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,18 @@ class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Takes a picture at the beginning of an episode, after every so many steps, and at the end.
 
     :param env: with ``render_mode="rgb_array"``
-    :param keep: is handed every picture
+    :param pictures: to which every picture is added
     :param every: steps from one picture to the next
+    :param most: when there are more pictures, every other one goes, and from then on :attr:`every` is twice as long;
+        None: all stay
     """
 
-    def __init__(self, env: gym.Env, keep: Callable[[Picture], None], every: int = 1) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, keep=keep, every=every)
+    def __init__(self, env: gym.Env, pictures: list[Picture], every: int = 1, most: int | None = None) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, pictures=pictures, every=every, most=most)
         super().__init__(env)
-        self.keep = keep
+        self.pictures = pictures
         self.every = every
+        self.most = most
         self._steps = 0
 
     def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -54,7 +56,10 @@ class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def _shoot(self) -> None:
         picture: Any = self.env.render()
-        self.keep(picture)
+        self.pictures.append(picture)
+        if self.most is not None and len(self.pictures) > self.most:
+            del self.pictures[1::2]
+            self.every *= 2
 
 
 def enjoy(
@@ -76,7 +81,8 @@ def enjoy(
     :param n_episodes: one after the other
     :param seed: of the environment and of sampled actions
     :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
-        episodes possible, and at least 1
+        episodes possible, and at least 1; where episodes have no limit, first 1, and twice as many whenever there are
+        more than 100 pictures, of which every other one goes
     :param fps: pictures per second
     :return: the policy with these episodes
     :raises InputError: if the run is not finished, or there is no such policy, or no such film can be written
@@ -94,12 +100,16 @@ def enjoy(
         film_format(film)
     except (ValueError, ImportError) as error:
         raise InputError(str(error)) from error
+    if not Path(film).parent.is_dir():
+        raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
     plan = Plan.from_config(run.config)
     model = load_model(plan, run.model, device)
     pictures: list[Picture] = []
     env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
-    every = every or max(1, ceil(env.get_wrapper_attr("max_steps") * n_episodes / LONGEST))
-    venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures.append, every)]))
+    limit = env.get_wrapper_attr("max_steps")
+    most = LONGEST if every is None and limit is None else None
+    every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))
+    venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))
     played = evaluate_again(plan, model, front[policy], venv, n_episodes, seed)
     save_film(pictures, film, fps)
     venv.close()

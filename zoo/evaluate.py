@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage
 
 from sb3_fair.common.chance import SUFFIX, VecChance
 from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
@@ -31,8 +32,14 @@ SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": l
 
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
-    """Environments with fairness histories of their own, which measure all audited notions and their chance levels."""
-    return VecChance(copies(plan, n_envs, monitor=False, audit=audited(plan)))
+    """Environments with fairness histories of their own, which measure all audited notions and their chance levels.
+
+    :raises InputError: if their episodes never end
+    """
+    venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
+    if attribute(venv, "endless", False):
+        raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
+    return VecChance(venv)
 
 
 def audited(plan: Plan) -> list[str]:
@@ -119,15 +126,16 @@ def evaluate_run(
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
 
 
-def load_model(plan: Plan, path: Path, device: str = "auto") -> Any:
+def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None) -> Any:
     """A trained model, to predict, with the scale of its observations if ``vecnormalize.pkl`` lies beside it.
 
     :param path: of the model, a ``.zip``
+    :param venv: what the scale is for; None: the plan's environment, which must be of this package
     """
     model = plan.algorithm.cls.load(path, device=device, custom_objects=SCHEDULES)
     scale = path.with_name(NORMALISER)
     if scale.is_file():
-        model._vec_normalize_env = VecNormalize.load(str(scale), copies(plan, 1))
+        model._vec_normalize_env = VecNormalize.load(str(scale), copies(plan, 1) if venv is None else venv)
     return model
 
 
@@ -166,9 +174,24 @@ def evaluate_model(
     following = with_chances(plan, venv)
     if isinstance(following, VecChoices):
         following.follow(model)
-    following = as_trained(model, following)
-    if hasattr(model, "follow"):
-        following = model.follow(following)
+    following = shown(model, as_trained(model, following))
     return with_chance(
         evaluate_vector(model, following, n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed)
     )
+
+
+def shown(model: Any, venv: VecEnv) -> VecEnv:
+    """``venv`` with what the model itself, or SB3 for it, adds to observations or changes in them."""
+    return model.follow(venv) if hasattr(model, "follow") else channels_first(venv, model.observation_space)
+
+
+def channels_first(venv: VecEnv, space: spaces.Space) -> VecEnv:
+    """``venv`` with the channels of its images first, as SB3 trains on them, unless its observations are of ``space``.
+
+    :raises AssertionError: if some images of a Dict have them first and others last
+    """
+    observed = venv.observation_space
+    parts = observed.spaces.values() if isinstance(observed, spaces.Dict) else (observed,)
+    images = [part for part in parts if isinstance(part, spaces.Box) and is_image_space(part)]
+    channels_last = not all(map(is_image_space_channels_first, images))
+    return VecTransposeImage(venv) if channels_last and observed != space else venv

@@ -18,13 +18,24 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
-from sb3_fair.zoo.evaluate import COPIES, SEED, evaluate_model, evaluate_rules, evaluation_env, load_model, policies_of
+from sb3_fair.zoo.evaluate import (
+    COPIES,
+    SEED,
+    evaluate_model,
+    evaluate_rules,
+    evaluation_env,
+    load_model,
+    policies_of,
+    shown,
+)
 from sb3_fair.zoo.names import PREFIX, InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.tuning.means import VecMeans
 
 DISPARITIES = ("d_s", "d_l")
 """Short- and long-term disparity: after the last step, and on average over all steps."""
+MISSING = (ImportError, gym.error.Error)
+"""Raised where an environment, its module or a package that it needs is not there."""
 
 
 def evaluate_file(
@@ -50,7 +61,8 @@ def evaluate_file(
     :param audit: notions to measure; None: all that the environment can have, if it is of this package
     :param seed: of the first copy of the environment
     :return: the policies of the model, several if it has learned a trade-off, and the rules
-    :raises InputError: if there is no such model, or its observations or actions are not those of the environment
+    :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
+        actions are not those of the environment
     """
     path = Path(path)
     if not zipfile.is_zipfile(path):
@@ -71,8 +83,9 @@ def evaluate_file(
     ours, size = plan.env.startswith(PREFIX), min(COPIES, n_eval_episodes)
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
+    foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
     try:
-        model = load_model(plan, path, device)
+        model = load_model(plan, path, device, foreign)
     except Exception as error:  # whatever it was that the file does not have
         raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}: {error}") from error
     with input_errors():
@@ -82,10 +95,10 @@ def evaluate_file(
                 settings.setdefault("emit", model.emit)
             return policies_of(plan, model), evaluate_rules(plan)
         rewards = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
-        venv = evaluation_env(plan, size) if ours else _foreign(plan.env, size, env_kwargs or {}, *rewards)
+        venv = evaluation_env(plan, size) if foreign is None else _rewarded(foreign, *rewards)
         if algorithm.vector:
             return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
-        check_for_correct_spaces(_shown(model, venv), model.observation_space, model.action_space)
+        check_for_correct_spaces(shown(model, venv), model.observation_space, model.action_space)
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
     return [policy], evaluate_rules(plan, around=averaged) if ours else []
@@ -98,25 +111,37 @@ def _known(env: str) -> str:
     """
     if env.removeprefix(PREFIX).startswith("sb3_fair/"):
         return names.environment(env)
-    module, _, name = env.rpartition(":")
+    module, separator, name = env.rpartition(":")
     try:
-        if module:
+        if separator:
             import_module(module)
         gym.spec(name)
-    except (ImportError, gym.error.Error) as error:
-        raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {error}") from error
+    except (*MISSING, ValueError, TypeError) as error:  # the last two: no name of a module
+        raise _unmakeable(env, error) from error
     return env
 
 
-def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any], objectives: Sequence[str], emit: Emit) -> VecEnv:
-    """Copies of somebody else's environment, with these objectives if it has none of its own."""
-    venv: VecEnv = DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
+def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
+    """Copies of somebody else's environment.
+
+    :raises InputError: if Gymnasium cannot make it
+    """
+    try:
+        with input_errors():
+            return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
+    except MISSING as error:
+        raise _unmakeable(env, error) from error
+
+
+def _unmakeable(env: str, error: Exception) -> InputError:
+    """Why Gymnasium cannot make an ID, in one line."""
+    why = " ".join(str(error).split())
+    return InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}")
+
+
+def _rewarded(venv: VecEnv, objectives: Sequence[str], emit: Emit) -> VecEnv:
+    """``venv`` with these objectives if it has none of its own."""
     return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives, emit=emit)
-
-
-def _shown(model: Any, venv: VecEnv) -> VecEnv:
-    """``venv`` with what the model itself adds to observations."""
-    return model.follow(venv) if hasattr(model, "memory") else venv
 
 
 def _disparities(venv: VecEnv) -> list[str]:

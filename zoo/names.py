@@ -13,6 +13,10 @@ class InputError(ValueError):
     """What a user got wrong, in one line."""
 
 
+class WorkError(RuntimeError):
+    """What was asked for makes sense, but could not be done."""
+
+
 def choose(what: str, name: str, allowed: Iterable[str]) -> str:
     """``name`` if it is one of ``allowed``.
 

@@ -14,14 +14,19 @@ def _device(name: str) -> str:
         return name
     import torch as th
 
+    available = {"cpu": True, "cuda": th.cuda.is_available(), "mps": th.backends.mps.is_available()}
     try:
-        th.device(name)
-    except RuntimeError as error:
-        raise InputError(f"device must be auto, cpu, mps, cuda or one such as cuda:1, got {name!r}") from error
+        fits = available.get(th.device(name).type)
+    except RuntimeError:
+        fits = None
+    if fits is None:
+        raise InputError(f"device must be auto, cpu, mps, cuda or one such as cuda:1, got {name!r}")
+    if not fits:
+        raise InputError(f"device must be one that this machine has, got {name!r}")
     return name
 
 
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
+Seed = Annotated[int, typer.Option(help="Of everything random.", min=0, max=4_000_000_000)]
 Device = Annotated[str, typer.Option(help="cpu, cuda or auto.", callback=_device)]
 Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]

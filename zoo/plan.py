@@ -1,6 +1,5 @@
 """What exactly is to be trained, once defaults and wishes are put together?"""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -13,6 +12,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
+from sb3_fair.zoo.kinds import of_its_kind
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.pairs import check_pair
 
@@ -108,16 +108,16 @@ def make_plan(
     algorithm = find_algorithm(algo)
     env = names.environment(env)
     defaults = default_settings(algorithm, env, preset, conf_file)
-    settings = {**defaults.pop("env_kwargs", {}), **(env_kwargs or {})}
+    usual = _by_name("env_kwargs", defaults.pop("env_kwargs", {}))
+    settings = {**usual, **(env_kwargs or {})}
+    if "scalarise" in settings:
+        raise InputError("scalarise must be left out of the environment's settings: the reward is made with weights")
     if objectives is not None:
         settings["objectives"] = list(objectives)
-    chosen = tuple(settings["objectives"])
+    chosen = _objectives(settings.get("objectives"))
     wishes = dict(hyperparams or {})
-    for name, value in wishes.items():
-        known = {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)}
-        default = known[names.choose("hyperparameter", name, known)]
-        if isinstance(value, str) and isinstance(default, int | float) and not re.fullmatch(r"lin_[\d.e-]+", value):
-            raise InputError(f"hyperparameter {name!r} must be a number, got {value!r}")
+    for name in wishes:
+        names.choose("hyperparameter", name, {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)})
     if not any(
         {**defaults, **wishes}.get(key) for key in ("env_wrapper", "vec_env_wrapper")
     ):  # which change what it is
@@ -131,14 +131,18 @@ def make_plan(
                 integer(name, ours[name], 1)
     if "normalize" in ours:
         ours["normalize"] = _normalisation(ours["normalize"])
+    if weights is not None and algorithm.vector:
+        raise InputError(f"weights must be left out for {algo}, which learns all trade-offs, got {list(weights)}")
+    default_weights = _default_weights(usual.get("objectives"), ours.pop("weights", None))
+    given = {**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes}
     return Plan(
         algo=algo,
         env=env,
         seed=seed,
-        weights=None if algorithm.vector else _weights(weights, ours.pop("weights", None), chosen),
+        weights=None if algorithm.vector else _weights(weights, default_weights, chosen),
         audit=tuple(AUDIT if audit is None else audit),
         env_kwargs=settings,
-        hyperparams={**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes},
+        hyperparams={key: of_its_kind(algorithm.cls, key, value) for key, value in given.items()},
         **{"policy": algorithm.policy, **ours},
     )
 
@@ -168,6 +172,9 @@ def default_settings(
         raise InputError(f"conf-file must have an entry for {bare}, got {', '.join(table)}")
     for key in entry:
         names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
+    if conf_file is not None:  # which may say as little as it likes
+        shipped = _table(algorithm.name, None)[DEFAULT]
+        entry = {**{key: value for key, value in shipped.items() if key in PLAN_KEYS}, **entry}
     return {key: value for key, value in entry.items() if key != MARK}
 
 
@@ -188,11 +195,33 @@ def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:
         return shipped
     try:
         table = yaml.safe_load(Path(conf_file).read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise InputError(f"conf-file must be a YAML file, got {str(conf_file)!r}: {error}") from error
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
         raise InputError(f"conf-file must have settings by environment ID, got {str(conf_file)!r}")
     return table
+
+
+def _by_name(name: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InputError(f"{name} must be settings by name, got {given!r}")
+    return given
+
+
+def _objectives(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"objectives must be a list of names, such as [R, SP], got {given!r}")
+    return tuple(given)
+
+
+def _default_weights(objectives: Any, given: Any) -> dict[str, float]:
+    """Those of an entry by the names of its objectives."""
+    if given is None:
+        return {}
+    names_ = _objectives(objectives)
+    if not isinstance(given, list | tuple) or len(given) != len(names_):
+        raise InputError(f"weights must be one number per objective {':'.join(names_)}, got {given!r}")
+    return dict(zip(names_, given, strict=True))
 
 
 def _normalisation(given: Any) -> dict[str, Any] | None:
@@ -211,12 +240,14 @@ def _about(objectives: tuple[str, ...], value: Any) -> Any:
 
 
 def _weights(
-    given: Sequence[float] | None, default: Sequence[float] | None, objectives: tuple[str, ...]
+    given: Sequence[float] | None, default: Mapping[str, float], objectives: tuple[str, ...]
 ) -> tuple[float, ...]:
-    """One weight per objective; by default performance alone counts."""
+    """One weight per objective; by default those by name, where they are all known, else performance alone counts."""
     if given is None:
-        fits = default is not None and len(default) == len(objectives)
-        given = default if fits and default is not None else [float(name == "R") for name in objectives]
+        known = default if set(objectives) <= default.keys() else {"R": 1.0}
+        given = [known.get(name, 0.0) for name in objectives]
+        if not any(given):
+            raise InputError(f"weights must be given for objectives without R, got {':'.join(objectives)} alone")
     if len(given) != len(objectives):
         raise InputError(f"weights must be one number per objective {':'.join(objectives)}, got {list(given)}")
     return tuple(float(weight) for weight in given)

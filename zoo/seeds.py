@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import yaml
 from rich.console import Console
 
 from sb3_fair.common.run_folder import RunFolder
@@ -52,7 +53,10 @@ def _runs(log_dir: str | Path, plans: Sequence[Plan]) -> Iterator[tuple[int, Run
     numbers = [(plan.config, number) for number, plan in enumerate(plans)]
     for path in sorted(Path(log_dir).glob("*/*/config.yml")):
         run = RunFolder(path.parent)
-        config = run.config
+        try:
+            config = run.config
+        except yaml.YAMLError:  # of somebody else's broken run
+            continue
         yield from ((number, run) for known, number in numbers if known == config)
 
 

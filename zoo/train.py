@@ -170,6 +170,8 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
     ``policy_kwargs`` is the name of a class in ``torch.nn``; anything else is what it is.
     """
     given = {key: _scheduled(value) for key, value in hyperparams.items()}
+    if isinstance(given.get("train_freq"), list):
+        given["train_freq"] = tuple(given["train_freq"])
     networks = given.get("policy_kwargs") or {}
     if not isinstance(networks, Mapping):
         raise InputError(f"policy_kwargs must be arguments of the policy by name, got {networks!r}")

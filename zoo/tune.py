@@ -8,7 +8,7 @@ from typing import Any
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names
-from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.names import InputError, WorkError, input_errors
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.tables import show
@@ -50,7 +50,8 @@ def tune(
     :param command: the command line, for the record
     :return: the study's folder
     :raises InputError: if an argument is not allowed, or the study is about something else
-    :raises RuntimeError: if no trial could be completed
+    :raises WorkError: if no trial could be completed
+    :raises RuntimeError: if a process ends before the study does
     """
     with input_errors():
         integer("n-trials", n_trials, 1)
@@ -70,7 +71,7 @@ def tune(
     if not any(trial.values for trial in trials):
         errors = [trial.user_attrs[ERROR] for trial in trials if ERROR in trial.user_attrs]
         first = f"; the first error: {errors[0]}" if errors else ": all were pruned"
-        raise RuntimeError(f"none of {len(trials)} trials was completed{first}")
+        raise WorkError(f"none of {len(trials)} trials was completed{first}")
     show(trial_table(study, tuning))
     if best(study):
         print(f"\n{place.folder / BEST}")

@@ -37,7 +37,7 @@ def each(change: Callable[[Any], Any], observations: Any) -> Any:
     return change(observations)
 
 
-class _Counterfactual(ReplayBuffer):
+class Counterfactual(ReplayBuffer):
     """What both buffers share; arguments: :class:`CounterfactualReplayBuffer`."""
 
     space_type: ClassVar[type[spaces.Space]]
@@ -130,7 +130,7 @@ class _Counterfactual(ReplayBuffer):
                 f"{observation_space}: wrap the environment in MemoryAugmentation"
             )
 
-    def serve(self, settings: "_Counterfactual") -> None:
+    def serve(self, settings: "Counterfactual") -> None:
         """Goes on with the settings of another buffer, for which its transitions must be good.
 
         :raises TypeError: if that is a buffer of another kind
@@ -292,7 +292,7 @@ def _with_window(memory: Memory, window: int) -> Memory:
     return make_memory(parts, (), None, window=window)
 
 
-class CounterfactualReplayBuffer(_Counterfactual, DictReplayBuffer):
+class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
     """A replay buffer that tells what each step would have meant with another memory; for Dict observations.
 
     FairQCM fills in its arguments. It serves DQN and QR-DQN just as well::
@@ -335,7 +335,7 @@ class CounterfactualReplayBuffer(_Counterfactual, DictReplayBuffer):
     samples_type = DictReplayBufferSamples
 
 
-class CounterfactualBoxReplayBuffer(_Counterfactual):
+class CounterfactualBoxReplayBuffer(Counterfactual):
     """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
 
     space_type = spaces.Box
@@ -344,4 +344,4 @@ class CounterfactualBoxReplayBuffer(_Counterfactual):
 
 def is_counterfactual(buffer_class: type[ReplayBuffer]) -> bool:
     """Whether it is one of these buffers or made of one."""
-    return isinstance(buffer_class, type) and issubclass(buffer_class, _Counterfactual)
+    return isinstance(buffer_class, type) and issubclass(buffer_class, Counterfactual)

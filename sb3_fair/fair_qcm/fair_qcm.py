@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
 
 from sb3_fair.fair_qcm.buffer import (
+    Counterfactual,
     CounterfactualBoxReplayBuffer,
     CounterfactualReplayBuffer,
     Storage,
@@ -271,10 +272,10 @@ class FairQCM(ValueLearner):
         """
         own = self.replay_buffer
         super().load_replay_buffer(path, truncate_last_traj)
-        if own is not None and is_counterfactual(type(own)):
-            if not is_counterfactual(type(self.replay_buffer)):
+        if isinstance(own, Counterfactual):
+            if not isinstance(self.replay_buffer, Counterfactual):
                 raise TypeError(f"path must hold a {type(own).__name__}, got a {type(self.replay_buffer).__name__}")
-            self.replay_buffer.serve(own)  # type: ignore[union-attr]
+            self.replay_buffer.serve(own)
 
     # ---------------------------------------------------------------- acting
 

@@ -1,8 +1,10 @@
 """Does a film show the episodes whose figures are told?"""
 
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,19 +13,22 @@ from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import cli
 from sb3_fair.zoo.algorithms import ALGORITHMS
-from sb3_fair.zoo.enjoy import enjoy, episode_table
+from sb3_fair.zoo.enjoy import LONGEST, Camera, enjoy, episode_table
+from sb3_fair.zoo.envs.fraud import FraudWorld
 from sb3_fair.zoo.evaluate import policies_of
 from sb3_fair.zoo.film import save_film
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.train import build_model, training_env
+
+ENDLESS = {"objectives": ("R", "SP"), "n_hours": 72, "max_transactions": None}
 
 
 @pytest.fixture
 def finished(quick_plan, tmp_path):
     """Makes a run that learned a little."""
 
-    def make(algo):
-        plan = quick_plan(algo, n_timesteps=128)
+    def make(algo, **where):
+        plan = replace(quick_plan(algo, n_timesteps=128), **where)
         run = RunFolder.create(tmp_path, plan.algo, plan.env)
         run.start(config=plan.config, args={}, command="")
         model = build_model(plan, training_env(plan), "cpu").learn(plan.n_timesteps)
@@ -41,6 +46,40 @@ def test_a_film_shows_beginning_and_end_of_every_episode_and_every_so_manieth_st
     played = enjoy(finished(algo), "film.gif", n_episodes=2, seed=5, every=5, device="cpu")
     assert len(filmed) == sum(1 + np.ceil(length / 5) for length in played.lengths)
     assert all(not np.array_equal(*pair) for pair in pairwise(filmed))
+
+
+def test_a_film_of_episodes_without_a_limit_is_thinned_out_as_it_grows(finished, monkeypatch):
+    filmed = []
+    monkeypatch.setattr("sb3_fair.zoo.enjoy.save_film", lambda pictures, *_: filmed.extend(pictures))
+    monkeypatch.setattr(FraudWorld, "render", lambda *_: np.zeros((2, 2, 3), np.uint8))
+    run = finished("ppo", env="sb3_fair:sb3_fair/FraudDetection-v0", env_kwargs=ENDLESS)
+    played = enjoy(run, "film.gif", device="cpu")
+    assert played.lengths[0] > LONGEST >= len(filmed) > LONGEST / 2
+
+
+def test_a_thinned_out_film_has_even_gaps():
+    """Each picture is the number of the step."""
+    pictures = []
+    env = Camera(Counter(), pictures, most=10)
+    env.reset()
+    for _ in range(33):
+        env.step(0)
+    assert pictures == list(range(0, 33, 4))
+
+
+class Counter(gym.Env):
+    """Counts steps."""
+
+    def reset(self, **_):
+        self.steps = 0
+        return 0, {}
+
+    def step(self, action):
+        self.steps += 1
+        return 0, 0.0, False, False, {}
+
+    def render(self):
+        return self.steps
 
 
 @pytest.mark.slow
@@ -86,9 +125,12 @@ def test_the_command_line_films_into_the_folder_of_the_run(finished, monkeypatch
         ({"every": 0}, "every must be a positive integer, got 0"),
         ({"fps": 90}, "fps must be positive and at most 50, got 90"),
         ({"film": "film.avi"}, "film must end in .gif or .mp4, got 'film.avi'"),
+        ({"film": "missing/film.gif"}, "film must be in a folder that exists, got 'missing/film.gif'"),
     ],
 )
-def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(settings, message, tmp_path, quick_plan):
+def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(
+    settings, message, tmp_path, quick_plan, monkeypatch
+):
     run = RunFolder.create(tmp_path, "ppo", "A-v0")
     plan = quick_plan("ppo")
     run.start(config=plan.config, args={}, command="")
@@ -96,6 +138,7 @@ def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(settings, m
         enjoy(run, "film.gif")
     model = build_model(plan, training_env(plan), "cpu")
     run.save_results(Front(tuple(policies_of(plan, model))))
+    monkeypatch.setattr("sb3_fair.zoo.enjoy.load_model", lambda *_: pytest.fail("something is played"))
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         enjoy(run, **{"film": "film.gif", **settings})
 

@@ -1,12 +1,16 @@
 """Does an evaluation measure what it says, whichever way the episodes are shared out?"""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.zoo.evaluate import SEED, evaluate_rules, evaluation_env, with_chance
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.rules import RuleAgent, RulePanel
+from sb3_fair.zoo.train import train
 
 SHORT = {
     "sb3_fair/JobHiring-Small-v0": {"team_size": 5, "episode_length": 20},
@@ -50,3 +54,10 @@ def test_an_evaluation_has_no_more_copies_than_episodes(monkeypatch):
     plan = make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"n_eval_episodes": 3})
     assert [len(rule.returns) for rule in evaluate_rules(plan)] == [3] * 6
     assert asked == [1, 18]
+
+
+def test_episodes_that_never_end_are_refused_before_the_training():
+    plan = make_plan("ppo", "sb3_fair/AttentionAllocation-Discrete-v0", env_kwargs={"episode_length": None})
+    with pytest.raises(InputError, match="episode_length must be a number of steps"):
+        train(plan, log_dir="nowhere")
+    assert not Path("nowhere").exists()

@@ -1,6 +1,7 @@
 """Is a model from anybody's file measured as it is, in the environment that was named?"""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +10,15 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import sb3_fair
 from sb3_fair import PCN, FairQCM
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VectorReward
+from sb3_fair.zoo.evaluate import channels_first
 from sb3_fair.zoo.model_file import evaluate_file
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.tables import figure_table
@@ -106,6 +109,90 @@ def test_an_environment_of_somebody_else_is_measured_by_what_it_publishes(tmp_pa
     both = {"objectives": ("R", "SP")}
     ((policy,), _) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, env_kwargs=both, n_eval_episodes=3)
     assert policy.objectives == ("R", "SP")
+
+
+def test_the_scale_beside_a_model_is_its_own_in_an_environment_of_somebody_else_too(tmp_path):
+    def two_carts():
+        return DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2)
+
+    venv = VecNormalize(two_carts())
+    model = PPO("MlpPolicy", venv, **ROLLOUTS).learn(256)
+    model.save(tmp_path / "cart.zip")
+    alone = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=2, seed=5)[0][0]
+    venv.save(str(tmp_path / "vecnormalize.pkl"))
+    scaled = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=2, seed=5)[0][0]
+    again = VecNormalize.load(str(tmp_path / "vecnormalize.pkl"), two_carts())
+    again.training = again.norm_reward = False
+    again.seed(5)
+    expected, _ = evaluate_policy(model, again, 2, return_episode_rewards=True, warn=False)
+    assert sorted(scaled.returns[:, 0]) == sorted(expected) != sorted(alone.returns[:, 0])
+
+
+class Pictures(gym.Env):
+    """Three steps, each of which shows a picture; those of a Dict stand beside a number."""
+
+    def __init__(self, named=False):
+        picture = gym.spaces.Box(0, 255, (40, 36, 3), np.uint8)
+        number = gym.spaces.Box(-1, 1, (1,))
+        self.observation_space = gym.spaces.Dict(picture=picture, number=number) if named else picture
+        self.action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.steps = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.steps += 1
+        return self.observation_space.sample(), 1.0, False, self.steps == 3, {}
+
+
+@pytest.fixture
+def picture_id():
+    gym.register("Pictures-v0", entry_point=Pictures)
+    yield "Pictures-v0"
+    del gym.registry["Pictures-v0"]
+
+
+@pytest.mark.parametrize(("policy", "named"), [("CnnPolicy", False), ("MultiInputPolicy", True)])
+@pytest.mark.parametrize("scaled", [False, True])
+def test_pictures_are_shown_as_sb3_shows_them_in_training(tmp_path, picture_id, policy, named, scaled):
+    venv = DummyVecEnv([lambda: gym.make(picture_id, named=named)])
+    if scaled:
+        venv = VecNormalize(venv, norm_obs=named, norm_obs_keys=["number"] if named else None)
+        venv.save(str(tmp_path / "vecnormalize.pkl"))
+    PPO(policy, venv, **ROLLOUTS).save(tmp_path / "eye.zip")
+    found = evaluate_file(tmp_path / "eye.zip", "ppo", picture_id, env_kwargs={"named": named}, n_eval_episodes=2)
+    np.testing.assert_array_equal(found[0][0].returns, [[3.0], [3.0]])
+
+
+def test_pictures_that_a_model_was_shown_as_they_are_stay_so():
+    venv = DummyVecEnv([Pictures])
+    assert channels_first(venv, venv.observation_space) is venv
+    assert channels_first(venv, gym.spaces.Box(0, 255, (3, 40, 36), np.uint8)).reset().shape == (1, 3, 40, 36)
+
+
+@pytest.fixture
+def lander_id():
+    """An environment that needs a package which is not there."""
+
+    def lander():
+        raise gym.error.DependencyNotInstalled("Box2D is not installed,\nyou can install it")
+
+    gym.register("Lander-v0", entry_point=lander)
+    yield "Lander-v0"
+    del gym.registry["Lander-v0"]
+
+
+def test_an_environment_that_cannot_be_made_is_one_line(tmp_path, lander_id):
+    PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).save(tmp_path / "cart.zip")
+    unmakeable = "env must be an ID that Gymnasium can make, got"
+    with pytest.raises(InputError, match=f"^{unmakeable} 'Lander-v0': Box2D is not installed, you can install it$"):
+        evaluate_file(tmp_path / "cart.zip", "ppo", lander_id)
+    for env in (":CartPole-v1", ".carts:CartPole-v1"):
+        with pytest.raises(InputError, match=f"^{unmakeable} '{re.escape(env)}': "):
+            evaluate_file(tmp_path / "cart.zip", "ppo", env)
 
 
 @pytest.mark.parametrize("env_kwargs", [{}, {"objectives": ("R", "SP")}])

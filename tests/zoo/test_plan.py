@@ -73,3 +73,38 @@ def test_a_learning_rate_may_fall_linearly():
     plan = make_plan("dqn", "sb3_fair/JobHiring-Small-v0", hyperparams={"learning_rate": "lin_0.01"})
     model = build_model(plan, training_env(plan), "cpu")
     assert model.lr_schedule(1.0) == 0.01 and model.lr_schedule(0.5) == pytest.approx(0.005)
+
+
+def test_weights_belong_to_objectives_by_name():
+    assert make_plan("ppo", SMALL, objectives=("SP", "R", "IF")).weights == (0, 1, 0)
+    assert make_plan("ppo", SMALL, objectives=("EO", "R")).weights == (0, 1)
+    with pytest.raises(InputError, match="weights must be given for objectives without R, got SP:IF alone"):
+        make_plan("ppo", SMALL, objectives=("SP", "IF"))
+    with pytest.raises(InputError, match="weights must be left out for pcn"):
+        make_plan("pcn", SMALL, weights=(1, 0, 0))
+    with pytest.raises(InputError, match="scalarise must be left out"):
+        make_plan("ppo", SMALL, env_kwargs={"scalarise": [0, 0, 1]})
+    with pytest.raises(InputError, match="objectives must be a list of names"):
+        make_plan("ppo", SMALL, env_kwargs={"objectives": None})
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("{gamma: 0.9}", {"n_envs": 8, "hyperparams": {"gamma": 0.9}}),
+        ("{env_kwargs: null}", "env_kwargs must be settings by name, got None"),
+        ("{weights: 1}", "weights must be one number per objective R:SP:IF, got 1"),
+        ("\xff", "conf-file must be a YAML file"),
+    ],
+)
+def test_a_file_of_settings_may_say_little_but_nothing_wrong(entry, found, tmp_path):
+    file = tmp_path / "settings.yml"
+    file.write_bytes(
+        f"{SMALL.removeprefix('sb3_fair/')}: {entry}\nsb3_fair/JobHiring-Small-v0: {entry}".encode("latin1")
+    )
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=found):
+            make_plan("ppo", SMALL, conf_file=file)
+    else:
+        plan = make_plan("ppo", SMALL, conf_file=file)
+        assert {name: getattr(plan, name) for name in found} == found

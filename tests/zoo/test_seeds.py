@@ -33,6 +33,9 @@ def plans(quick_plan):
 
 def test_every_plan_gets_its_run_and_finished_ones_are_taken_as_they_are(tmp_path, plans, monkeypatch):
     alone = train(plans[1], log_dir=tmp_path / "alone")
+    broken = tmp_path / "all" / "ppo" / "other_1" / "config.yml"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("a: [")
     first = train_all(plans[:2], log_dir=tmp_path / "all", n_jobs=1)
     assert [run.config for run in first] == [plan.config for plan in plans[:2]]
     assert front(first[1]) == front(alone)

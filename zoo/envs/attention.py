@@ -196,6 +196,7 @@ class AttentionWorld(World):
         self.detail = detail
         locations, units = settings.n_locations, settings.n_units
         self.max_steps = settings.episode_length  # type: ignore[assignment]  # None: episodes do not end
+        self.endless = settings.episode_length is None
         if settings.episode_length is not None:
             self.max_return = float(settings.discovered_weight * units * settings.episode_length)
         high = np.repeat([units, np.inf, units, 1], locations).astype(np.float32)

@@ -65,6 +65,8 @@ class World:
     """How an episode ends after :attr:`max_steps`: ``"truncated"`` or ``"terminated"``."""
     clock: bool = False
     """Whether observations show the time."""
+    endless: bool = False
+    """Whether an episode goes on for ever."""
     one_individual: ClassVar[bool] = False
     """Whether an episode is about one individual alone, whom nobody in it can be compared with."""
     source: ClassVar[str] = ""

@@ -54,8 +54,7 @@ class Values:
             )
         ((kind, given),) = form.items()
         if kind == "choice":
-            named = given if isinstance(given, Mapping) else {value: value for value in _scalars(setting, given)}
-            return cls(choices=dict(named))
+            return cls(choices=_choices(setting, given))
         numbers = [_number(number) for number in given] if isinstance(given, Sequence) else []
         if len(numbers) != 2 or None in numbers or not numbers[0] < numbers[1] or (kind == "log" and numbers[0] <= 0):
             above = " above 0" if kind == "log" else ""
@@ -195,11 +194,24 @@ def _number(value: Any) -> Any:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def _scalars(setting: str, given: Any) -> list[Any]:
+def _choices(setting: str, given: Any) -> dict[Any, Any]:
+    """Name -> value, of which those in a list are their own names.
+
+    :raises InputError: if there is none, or one in a list cannot be a name
+    """
+    named = isinstance(given, Mapping)
     plain = isinstance(given, list) and all(isinstance(value, bool | int | float | str) for value in given)
-    if not plain or not given:
+    if not given or not (named or plain):
         raise InputError(f"choices for {setting!r} must be numbers, words or named values, got {given!r}")
-    return list(given)
+    if named:
+        return {name: _choice(value) for name, value in given.items()}
+    return {value: value for value in map(_choice, given)}
+
+
+def _choice(value: Any) -> Any:
+    """``value``, as a number if it is one: see :func:`_number`."""
+    number = _number(value)
+    return value if number is None else number
 
 
 def _name(value: Any) -> Any:

@@ -5,6 +5,7 @@ lives, and names that file in its trials. The operating system gives a lock up w
 A database is for several machines: there, Optuna's heartbeat tells who is alive.
 """
 
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,12 +57,13 @@ class Place:
     def open(self) -> BaseStorage:
         """The storage.
 
-        :raises InputError: if it cannot be opened
+        :raises InputError: if it cannot be opened, or a file is no journal; that file stays as it is
         """
         if self.journal is None:
             return _database(str(self.storage))
         try:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
+            _check_journal(self.journal)
             return JournalStorage(JournalFileBackend(str(self.journal)))
         except OSError as error:
             raise InputError(f"storage must be a file that can be written, got {str(self.journal)!r}") from error
@@ -70,6 +72,24 @@ class Place:
     def claims(self) -> "Claims":
         """Who is at work on the study."""
         return Claims(None if self.journal is None else self.journal.with_suffix(".processes"))
+
+
+def _check_journal(path: Path) -> None:
+    """Looks whether trials may be added to a file: to one that is new, empty or a journal.
+
+    :raises InputError: if they may not
+    :raises OSError: if it cannot be read
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return
+    with path.open("rb") as file:
+        line = file.readline()
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        entry = None
+    if not isinstance(entry, dict) or "op_code" not in entry:
+        raise InputError(f"storage must be a new file or a journal of trials, got {str(path)!r}")
 
 
 def _database(url: str) -> BaseStorage:

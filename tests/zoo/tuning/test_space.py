@@ -66,6 +66,12 @@ def test_only_some_settings_are_tried_and_within_the_users_own_values():
     assert "max_grad_norm" in space_of(plan, ["R"], [], {"max_grad_norm": {"range": ["1e-1", 0.9]}}, None)
 
 
+@pytest.mark.parametrize("choices", [["1e-3", "1e-2", "2", True, "word"], {"a": "1e-3", "b": "1e-2", "c": [8]}])
+def test_numbers_that_yaml_takes_for_text_are_numbers_among_choices_too(choices):
+    values = list(Values.parse("ent_coef", {"choice": choices}).choices.values())
+    assert values[:2] == [0.001, 0.01] and values[2:] in ([2.0, True, "word"], [[8]])
+
+
 def test_weights_are_tried_of_the_fairness_that_is_judged_only():
     plan = make_plan("ppo", SMALL)
     assert {name for name in space_of(plan, ["R", "IF"], [], {}, None) if "." in name} == {
@@ -110,6 +116,7 @@ def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
         ({"gamma": {"range": [1, 0]}}, None, "two growing numbers"),
         ({"gamma": {"log": [0, 1]}}, None, "two growing numbers above 0"),
         ({"gamma": {"choice": []}}, None, "choices for 'gamma' must be"),
+        ({"gamma": {"choice": {}}}, None, "choices for 'gamma' must be"),
         ({"ent_coef": {"log": [0.01, 0.1]}}, None, "'ent_coef' must be a choice, as its value here is 0.0"),
         ({"target_kl": {"log": [0.01, 0.1]}}, None, "'target_kl' must have a value"),
     ],

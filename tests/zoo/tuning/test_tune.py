@@ -236,6 +236,37 @@ def test_a_trial_that_fails_says_why_and_counts_and_a_study_of_such_trials_is_an
     assert [trial.state.name for trial in study_of(tmp_path / "tune" / "a").trials] == ["FAIL", "FAIL"]
 
 
+def test_the_command_of_a_study_without_a_completed_trial_ends_with_one_line_and_exit_code_1(command, monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("weights\nare NaN")
+
+    monkeypatch.setattr(studies, "run_trial", fails)
+    code, out, err = command(f"{TUNE} --n-trials 1")
+    message = "none of 1 trials was completed; the first error: ValueError: weights are NaN"
+    assert code == 1 and out == "" and err.splitlines()[-1] == f"sb3-fair: {message}"
+
+
+@pytest.mark.parametrize(
+    "content", [b"gamma: 0.9\n", b"{}\n", b"[1]\n", b'"op_code"\n', b"\n", b"\xff\x00", b"[" * 9999]
+)
+def test_a_storage_that_is_another_file_is_an_error_and_stays_as_it_is(tmp_path, content):
+    file = tmp_path / "c1.yml"
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"storage must be a new file or a journal of trials, got '.*c1\.yml'"):
+        tune(tuning(), n_trials=1, study_name="a", storage=str(file), log_dir=tmp_path / "logs")
+    assert file.read_bytes() == content and {path.name for path in tmp_path.iterdir()} == {"c1.yml", "logs"}
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_storage_that_is_new_empty_or_a_journal_can_be_opened(tmp_path, exists):
+    file = tmp_path / "journal.log"
+    if exists:
+        file.touch()
+    place = Place("a", tmp_path, str(file))
+    optuna.create_study(study_name="a", storage=place.open())
+    assert optuna.load_study(study_name="a", storage=place.open()).trials == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
