@@ -56,7 +56,7 @@ class RewardVector:
             raise ValueError(f"undefined must be a finite number, got {undefined!r}")
         self.emit = emit
         self.undefined = float(undefined)
-        self._kept = np.array([not forget and not name.startswith(DISPARITY) for name in self.names], dtype=np.float64)
+        self._carried_over = np.array([not forget and not name.startswith(DISPARITY) for name in self.names])
         self.is_fair = np.array([name != PERFORMANCE for name in self.names])
         self.needs_fairness = bool(self.is_fair.any())
         self.signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in self.names])
@@ -85,7 +85,7 @@ class RewardVector:
             self._has_stepped[which] = False
             if self._episodes > PATIENCE + len(self.previous):
                 self._warn()
-        self.previous[which] *= self._kept
+        self.previous[which] = np.where(self._carried_over, self.previous[which], 0.0)
 
     def begin_anew(self) -> None:
         """All histories are empty, also those that were carried over."""
