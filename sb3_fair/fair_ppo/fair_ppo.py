@@ -363,12 +363,13 @@ class FairPPO(OwnGenerator, PPO):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
-        begins = reset_num_timesteps or self._last_obs is None or self.labels is None
+        restarts = reset_num_timesteps or self._last_obs is None
         prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-        if begins:
+        if restarts or self.labels is None:
             assert self.env is not None
             self.labels = find_labels(self.env, self.group_fn, self.mode)
             self.labels.begin()
+        if restarts:
             self.retrospective.restart()
         return prepared
 

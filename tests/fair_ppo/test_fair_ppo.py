@@ -535,3 +535,15 @@ def test_a_stream_may_begin_with_one_group_alone():
     assert model.labels.streaming
     with pytest.raises(ValueError, match="gamma must be below 1"):
         model_of(earners(), beta=1.0, gamma=1.0)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_what_was_earned_stays_where_the_environment_goes_on(again):
+    venv = Pairs(2, length=10, ends="truncated")
+    model = model_of(venv, alpha=1.0, n_steps=5, batch_size=20).learn(20)
+    halfway = model.retrospective.past.disparity
+    if again:
+        model.set_env(venv, force_reset=False)
+    model.learn(20, reset_num_timesteps=False)
+    whole = model_of(Pairs(2, length=10, ends="truncated"), alpha=1.0, n_steps=5, batch_size=20).learn(40)
+    assert model.retrospective.past.disparity == whole.retrospective.past.disparity > halfway
