@@ -174,6 +174,8 @@ def default_settings(
         names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
     if conf_file is not None:  # which may say as little as it likes
         shipped = _table(algorithm.name, None)[DEFAULT]
+        if "env_kwargs" in entry:  # and with it other objectives
+            shipped.pop("weights", None)
         entry = {**{key: value for key, value in shipped.items() if key in PLAN_KEYS}, **entry}
     return {key: value for key, value in entry.items() if key != MARK}
 

@@ -58,10 +58,9 @@ def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -
     :param env_kwargs: arguments of the environment in place of those of the file
     :raises InputError: if a name is unknown or the algorithm makes no sense there
     """
-    ours = dict(env_kwargs or {})
-    scalarise = {key: ours.pop(key) for key in ("scalarise",) if key in ours}
-    plan = make_plan(algo, env, env_kwargs=ours)
-    given, hyperparams = {**plan.env_kwargs, **scalarise}, dict(plan.hyperparams)
+    wished = dict(env_kwargs or {})
+    plan = make_plan(algo, env, env_kwargs={key: value for key, value in wished.items() if key != "scalarise"})
+    given, hyperparams = {**plan.env_kwargs, **wished}, dict(plan.hyperparams)
     if plan.weights is not None:
         given.setdefault("scalarise", list(plan.weights))
     if algo.endswith("fair_qcm"):

@@ -92,6 +92,7 @@ def test_weights_belong_to_objectives_by_name():
     ("entry", "found"),
     [
         ("{gamma: 0.9}", {"n_envs": 8, "hyperparams": {"gamma": 0.9}}),
+        ("{env_kwargs: {objectives: [R]}}", {"weights": (1.0,)}),
         ("{env_kwargs: null}", "env_kwargs must be settings by name, got None"),
         ("{weights: 1}", "weights must be one number per objective R:SP:IF, got 1"),
         ("\xff", "conf-file must be a YAML file"),

@@ -222,9 +222,8 @@ class Customers(People):
             self.trade[worlds, rows] = len(CURRENCIES) + self.trade[worlds, victims]
             luck = [self.streams[world].random((1, DAY), dtype=np.float32) for world in worlds.tolist()]
             rates = self.rates(worlds[:, None], rows[:, None], days[:, None])
-            self.reluctance[worlds, :, rows] = _reluctance(np.stack(luck), rates, self.fraud[worlds, rows][:, None])[
-                :, 0
-            ]
+            reluctance = _reluctance(np.stack(luck), rates, self.fraud[worlds, rows][:, None])
+            self.reluctance[worlds, :, rows] = reluctance[:, 0]
 
     def corrupt(self, worlds: Worlds, cards: NDArray[np.int64]) -> None:
         """A fraud went through in each of the banks (m,) with these cards: their genuine owners will find out."""
