@@ -109,3 +109,9 @@ def test_a_file_of_settings_may_say_little_but_nothing_wrong(entry, found, tmp_p
     else:
         plan = make_plan("ppo", SMALL, conf_file=file)
         assert {name: getattr(plan, name) for name in found} == found
+
+
+def test_training_may_follow_every_episode():
+    plan = make_plan("dqn", SMALL, hyperparams={"train_freq": [1, "episode"], "buffer_size": 100}, n_envs=1)
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.train_freq.unit.value == "episode" and model.train_freq.frequency == 1
