@@ -3,21 +3,20 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any
 
 import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.history import History
-from sb3_fair.fairness.validation import number
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.memories import MemoryLike
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
-from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
+from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward, check_emission
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 
@@ -66,8 +65,7 @@ class Measurement:
             raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
         for name in ("vector", "reset_on_episode", "flatten"):
             require_one_of(name, getattr(self, name), (False, True))
-        require_one_of("emit", self.emit, get_args(Emit))
-        number("undefined", self.undefined)
+        check_emission(self.emit, self.undefined)
         if self.objectives is None and (self.scalarise is not None or self.vector):
             raise ValueError("scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
         if self.memory is None and (self.encoder, self.flatten) != ("log", False):

@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.whole_file import whole
 
 NORMALISER = "vecnormalize.pkl"
 PACKAGES = ("stable-baselines3", "sb3-contrib", "gymnasium", "torch", "numpy")
@@ -139,9 +140,8 @@ class RunFolder:
     def save_results(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
         """Writes the evaluated policies and the rules beside them."""
         Front(tuple(baselines)).save(self.path / "baselines.json")
-        unfinished = self.path / "front.json.new"
-        front.save(unfinished)
-        unfinished.replace(self.path / "front.json")  # there whole or not at all
+        with whole(self.path / "front.json") as file:
+            front.save(file)
 
 
 def versions() -> dict[str, str]:
@@ -164,9 +164,8 @@ def plain(value: Any) -> Any:
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    fresh = path.with_name(f"{path.name}.new")
-    fresh.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True))
-    fresh.replace(path)
+    with whole(path) as file:
+        file.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True))
 
 
 def _read_yaml(path: Path) -> dict[str, Any]:

@@ -130,25 +130,25 @@ class Counterfactual(ReplayBuffer):
                 f"{observation_space}: wrap the environment in MemoryAugmentation"
             )
 
-    def serve(self, settings: "Counterfactual") -> None:
-        """Goes on with the settings of another buffer, for which its transitions must be good.
+    def pass_on(self, loaded: Any) -> None:
+        """Lets a loaded buffer go on with the settings of this one, for which its transitions must be good.
 
-        :raises TypeError: if that is a buffer of another kind
-        :raises ValueError: if what is stored here was made for other settings
+        :raises TypeError: if it is a buffer of another kind
+        :raises ValueError: if what it stores was made for other settings
         """
-        if type(self) is not type(settings):
-            raise TypeError(f"path must hold a {type(settings).__name__}, got a {type(self).__name__}")
-        stored = ("shaping", "gamma", "reward_scale") if self.stores_rows else ()
-        wrong = [name for name in ("stores_rows", *stored) if getattr(self, name) != getattr(settings, name)]
-        if wrong or (settings.relabels and not self.relabels):
+        if type(loaded) is not type(self):
+            raise TypeError(f"path must hold a {type(self).__name__}, got a {type(loaded).__name__}")
+        stored = ("shaping", "gamma", "reward_scale") if loaded.stores_rows else ()
+        wrong = [name for name in ("stores_rows", *stored) if getattr(loaded, name) != getattr(self, name)]
+        if wrong or (self.relabels and not loaded.relabels):
             raise ValueError(
                 "path must hold a buffer that was filled with the same storage (and shaping, gamma and reward_scale if "
                 f"that is 'rows'), and with events if they are needed, got another {', '.join(wrong) or 'one'}"
             )
         for name in ("n_counterfactual", "relabels", "shaping", "gamma", "reward_scale"):
-            setattr(self, name, getattr(settings, name))
+            setattr(loaded, name, getattr(self, name))
         if self.relabels:
-            self.memory, self.recompute = settings.memory, settings.recompute
+            loaded.memory, loaded.recompute = self.memory, self.recompute
 
     def _memory_of(self, observations: Any) -> Array:
         """The memories (..., dim) in observations, to read or write."""

@@ -273,9 +273,7 @@ class FairQCM(ValueLearner):
         own = self.replay_buffer
         super().load_replay_buffer(path, truncate_last_traj)
         if isinstance(own, Counterfactual):
-            if not isinstance(self.replay_buffer, Counterfactual):
-                raise TypeError(f"path must hold a {type(own).__name__}, got a {type(self.replay_buffer).__name__}")
-            self.replay_buffer.serve(own)
+            own.pass_on(self.replay_buffer)
 
     # ---------------------------------------------------------------- acting
 

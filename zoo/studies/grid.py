@@ -5,7 +5,6 @@ need not see the folder. A run whose file is there, made with the same arguments
 """
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from sb3_fair.common.run_folder import plain
+from sb3_fair.common.whole_file import whole
 from sb3_fair.zoo.parallel import in_parallel
 
 Result = dict[str, Any]
@@ -59,9 +59,8 @@ def _work(job: Job) -> tuple[str, Result]:
 
 def _store(job: Job, result: Result, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(f".{os.getpid()}.part")
-    part.write_text(json.dumps({"arguments": plain(job.arguments), "result": result}, indent=1), encoding="utf-8")
-    part.replace(path)  # whole or not at all
+    with whole(path) as file:
+        file.write_text(json.dumps({"arguments": plain(job.arguments), "result": result}, indent=1), encoding="utf-8")
 
 
 def _stored(job: Job, path: Path) -> Result | None:

@@ -1,6 +1,5 @@
 """What does a study leave behind?"""
 
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,6 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
+from sb3_fair.common.whole_file import whole
 from sb3_fair.zoo.names import PREFIX
 from sb3_fair.zoo.tuning.storage import ORIGIN
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
@@ -154,7 +154,5 @@ def _yaml(content: Mapping[str, Any]) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """A file that is whole or not there, also if several processes write it."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    with whole(path) as file:
+        file.write_text(text, encoding="utf-8")

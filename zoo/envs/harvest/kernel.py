@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.rules import BUSH, EMPTY, NOWHERE, RED, REWARD, STAY, TOWARDS, VALID, VICTIM, Rules
 from sb3_fair.zoo.envs.harvest.substitutes import DRAWS, KINDS, MEMBERS, SIZES
-from sb3_fair.zoo.envs.harvest.turns import VOID, Played, Turns
+from sb3_fair.zoo.envs.harvest.turns import VOID, Played, Substitution, Turns
 
 _KINDS = np.array(KINDS)
 _TOWARDS, _VICTIM, _REWARD, _VALID = (int(shift) for shift in (TOWARDS, VICTIM, REWARD, VALID))
-_NO_LUCK = np.empty((0, 0, 0))
+_NONE = Substitution(np.empty((0, 0, 0)), np.empty((0, 0), dtype=np.uint8))
 
 
 def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
@@ -35,8 +35,7 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
         turns.agents,
         turns.colours,
         turns.actions,
-        _NO_LUCK if turns.luck is None else turns.luck,
-        turns.able,
+        *(turns.substitution or _NONE),
         turns.time,
         obstruct_turns,
         *played,

@@ -26,22 +26,31 @@ from sb3_fair.zoo.envs.harvest.substitutes import substituted
 VOID = -1
 
 
+class Substitution(NamedTuple):
+    """What invalid actions are substituted with.
+
+    :param luck: uniforms (N, B, 6)
+    :param able: which actions may be substitutes (N, B), one bit each
+    """
+
+    luck: NDArray[np.float64]
+    able: NDArray[np.uint8]
+
+
 class Turns(NamedTuple):
     """Who does what in a step, in the order in which the agents act, or in which they come first.
 
     :param agents: numbers in all worlds (N, B)
     :param colours: which they prefer (N, B)
     :param actions: which they chose (N, B), -1: the turn is void
-    :param luck: uniforms (N, B, 6) for substitutes of invalid actions; None: there are none
-    :param able: which actions may be substitutes (N, B), one bit each
+    :param substitution: for the substitutes of invalid actions; None: there are none
     :param time: of each world (B,)
     """
 
     agents: NDArray[np.int64]
     colours: NDArray[np.int8]
     actions: NDArray[np.int64]
-    luck: NDArray[np.float64] | None
-    able: NDArray[np.uint8]
+    substitution: Substitution | None
     time: NDArray[np.int64]
 
 
@@ -70,9 +79,9 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
         waiting = held.take(here)
         held[here] = np.maximum(waiting - 1, 0)
         np.equal(waiting, 0, out=free[turn])
-        if turns.luck is not None:
-            valid = rules.valid.take(seen) & turns.able[turn]
-            actions[turn] = substituted(actions[turn] * free[turn], valid, turns.luck[turn])
+        if turns.substitution is not None:
+            valid = rules.valid.take(seen) & turns.substitution.able[turn]
+            actions[turn] = substituted(actions[turn] * free[turn], valid, turns.substitution.luck[turn])
             cases[turn] = case(actions[turn], turns.colours[turn])
         outcome = outcomes[turn] = rules.outcomes.take(cases[turn] * free[turn] + seen)
         after = neighbours(outcome)
@@ -104,9 +113,9 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     held[here] = np.maximum(waiting - 1, 0)
     free = waiting == 0
     actions *= free
-    if turns.luck is not None:
-        luck = turns.luck.reshape(len(agents), -1)
-        actions = substituted(actions, rules.valid.take(seen) & turns.able.reshape(-1), luck)
+    if turns.substitution is not None:
+        luck, able = turns.substitution.luck.reshape(len(agents), -1), turns.substitution.able.reshape(-1)
+        actions = substituted(actions, rules.valid.take(seen) & able, luck)
     outcomes = rules.outcomes.take(case(actions, colours) + seen)
     after = neighbours(outcomes)
 

@@ -22,7 +22,7 @@ from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, se
 from sb3_fair.zoo.envs.harvest.observation import Observer
 from sb3_fair.zoo.envs.harvest.rules import BUSH, N_ACTIONS, OBSTRUCT, RIGHT, STAY, UP, rules, surrounding
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.turns import VOID, Turns, at_once, in_turn
+from sb3_fair.zoo.envs.harvest.turns import VOID, Substitution, Turns, at_once, in_turn
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World
@@ -193,8 +193,7 @@ class HarvestWorld(World):
             agents,
             self.lf.reshape(-1).take(agents),
             np.where(self._idle(actions), VOID, actions).reshape(-1).take(agents),
-            luck.swapaxes(0, 1) if luck.size else None,
-            np.where(self._odd(), _STANDING, _ALL).reshape(-1).take(agents),
+            Substitution(luck.swapaxes(0, 1), self._able().reshape(-1).take(agents)) if luck.size else None,
             self.time,
         )
         table = rules(self.config.movement, self.config.scan)
@@ -216,6 +215,10 @@ class HarvestWorld(World):
     def _odd(self) -> NDArray[np.bool_]:
         """Who is slow and has an odd turn next (B, N)."""
         return (self.group == 1) & (self.time % 2 == 0)[:, None]
+
+    def _able(self) -> NDArray[np.uint8]:
+        """Which actions may be carried out in place of invalid ones (B, N), a bit each."""
+        return np.where(self._odd(), _STANDING, _ALL)
 
     def _idle(self, actions: Array) -> NDArray[np.bool_]:
         """Whose action is void because the agent is slow (B, N)."""
