@@ -2,7 +2,8 @@
 
 At the beginning of a rollout the local variables of SB3's loops, and of ours, hold nothing that matters: all of a
 training is in the model, with its environments, buffers and optimiser, and in the random states of the process. One
-pickle of all that, taken there, is a checkpoint. It replaces the one before in a single step of the file system.
+pickle of all that, taken there, is a checkpoint. It is read back before it replaces the one before, in a single step of
+the file system, and the one before is kept.
 """
 
 import inspect
@@ -10,6 +11,7 @@ import os
 import pickle
 import random
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,7 +54,7 @@ class Checkpoints(BaseCallback):
 
     Put it last: at the beginning of the training it puts the random states back that ``resumed`` holds.
 
-    :param path: of the file; only the last checkpoint is kept
+    :param path: of the file; the checkpoint before the last one is kept beside it, see :func:`before`
     :param minutes: between two checkpoints; 0: one at the beginning of every rollout
     :param beside: an object that the training also needs, frozen together with the model
     :param resumed: the checkpoint that the training goes on from
@@ -78,16 +80,27 @@ class Checkpoints(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         if self.model.num_timesteps and time.monotonic() - self._written >= 60 * self.minutes:
+            self._save()
+
+    def _save(self) -> None:
+        """Writes a checkpoint. Where that fails, the training goes on, and the last good checkpoint stays."""
+        try:
             freeze(self.path, self.model, self.beside)
             self.count += 1
-            self._written = time.monotonic()
+        except Exception as error:  # as of a disk that is full
+            warnings.warn(f"no checkpoint could be written: {type(error).__name__}: {error}", stacklevel=1)
+        self._written = time.monotonic()
 
     def _on_step(self) -> bool:
         return True
 
 
 def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
-    """Writes the training into ``path``, which is there whole or not at all, whenever the process is killed."""
+    """Writes the training into ``path``, which is there whole or not at all, whenever the process is killed; what was
+    there moves to :func:`before`.
+
+    :raises Exception: if it cannot be written, or what was written cannot be read back; nothing has changed then
+    """
     logger = model.logger
     csv = Path(logger.dir or "") / "progress.csv"
     frozen = Frozen(
@@ -98,26 +111,60 @@ def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
         rows=csv.read_text() if logger.dir and csv.is_file() else "",
     )
     unfinished = _unfinished(path)
-    with unfinished.open("wb") as file:
-        pickle.dump(versions(), file)
-        model._logger = None  # type: ignore[assignment]  # holds open files
-        try:
+    model._logger = None  # type: ignore[assignment]  # holds open files
+    try:
+        with unfinished.open("wb") as file:
+            pickle.dump(versions(), file)
             _Pickler(file).dump(frozen)
-        finally:
-            model._logger = logger
-        file.flush()
-        os.fsync(file.fileno())
+            file.flush()
+            os.fsync(file.fileno())
+        thaw(unfinished)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    finally:
+        model._logger = logger
+    if path.is_file():
+        path.replace(before(path))
     unfinished.replace(path)
 
 
+def before(path: Path) -> Path:
+    """Where the checkpoint is that was in ``path`` before the last one."""
+    return path.with_stem(f"{path.stem}-before")
+
+
 def forget(path: Path) -> None:
-    """Deletes the checkpoint, and what a kill left of one."""
-    for file in (path, _unfinished(path)):
+    """Deletes both checkpoints, and what a kill left of one."""
+    for file in (_unfinished(path), before(path), path):
         file.unlink(missing_ok=True)
 
 
 def _unfinished(path: Path) -> Path:
     return path.with_name(path.name + ".new")
+
+
+def latest(path: Path) -> Frozen | None:
+    """The training in ``path``, or with a warning the one before it where that cannot be read; None if there is none.
+
+    :raises InputError: if neither can be read, or they were written with other versions of the packages
+    """
+    files = [file for file in (path, before(path)) if file.is_file()]
+    broken = ""
+    for file in files:
+        try:
+            frozen = thaw(file)
+        except InputError:
+            raise
+        except Exception as error:  # a damaged pickle may raise anything
+            broken = broken or f"{file} cannot be read ({type(error).__name__}: {error})"
+            continue
+        if broken:
+            warnings.warn(f"{broken}: the checkpoint before it is taken", stacklevel=1)
+        return frozen
+    if broken:
+        raise InputError(f"{broken}, nor can one before it: delete it to begin the training anew")
+    return None
 
 
 def thaw(path: str | Path) -> Frozen:
@@ -165,17 +212,29 @@ class _Pickler(cloudpickle.Pickler):
         if isinstance(obj, VecEnvWrapper):
             state = {name: value for name, value in vars(obj).items() if name != "class_attributes"}
             return object.__new__, (type(obj),), state, None, None, _dress
-        if type(obj) is np.ndarray and type(obj.base) is np.ndarray and not obj.dtype.hasobject:
-            offset = obj.ctypes.data - obj.base.ctypes.data
-            return _view, (obj.base, obj.shape, obj.dtype, offset, obj.strides, obj.flags.writeable)
+        if type(obj) is np.ndarray and obj.nbytes:  # an empty one shares nothing, and may have any strides
+            owner = _owner(obj)
+            if owner is not obj and owner.flags.forc and not owner.dtype.hasobject:
+                offset = obj.ctypes.data - owner.ctypes.data
+                return _view, (owner, obj.shape, obj.dtype, offset, obj.strides, obj.flags.writeable)
         return super().reducer_override(obj)
 
 
+def _owner(array: NDArray[Any]) -> NDArray[Any]:
+    """The array behind a view, which must not be writeable if that is not."""
+    owner = array
+    while type(owner.base) is np.ndarray and owner.base.flags.writeable >= array.flags.writeable:
+        owner = owner.base
+    return owner
+
+
 def _view(
-    base: NDArray[Any], shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...], writeable: bool
+    owner: NDArray[Any], shape: tuple[int, ...], dtype: Any, offset: int, strides: tuple[int, ...], writeable: bool
 ) -> NDArray[Any]:
-    view: NDArray[Any] = np.ndarray(shape, dtype, base.ravel(order="K"), offset, strides)
-    view.flags.writeable = writeable
+    memory = owner.ravel(order="K").view(np.uint8)
+    view: NDArray[Any] = np.ndarray(shape, dtype, memory, offset, strides)
+    if not writeable:
+        view.flags.writeable = False
     return view
 
 

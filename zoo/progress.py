@@ -1,5 +1,7 @@
 """Where does a run's log go, and how does it go on after an interruption?"""
 
+from pathlib import Path
+
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, TensorBoardOutputFormat
 
 from sb3_fair.common.run_folder import RunFolder
@@ -15,6 +17,7 @@ class ContinuedCSV(CSVOutputFormat):
     def __init__(self, filename: str, rows: str = "") -> None:
         super().__init__(filename)
         self.file.write(rows)
+        self.file.flush()  # the next checkpoint reads it
         self.keys = rows.splitlines()[0].split(",") if rows else []
 
 
@@ -23,19 +26,20 @@ def run_logger(run: RunFolder, tensorboard: bool = False, rows: str = "", done: 
 
     :param tensorboard: whether TensorBoard follows
     :param rows: text of ``progress.csv`` up to the checkpoint that the run goes on from
-    :param done: steps at that checkpoint; TensorBoard forgets what came after it
+    :param done: steps at that checkpoint; TensorBoard forgets what earlier processes logged after it
     """
     outputs: list[KVWriter] = [ContinuedCSV(str(run.path / "progress.csv"), rows)]
     if tensorboard:
-        outputs.append(_tensorboard(str(run.path), done))
+        outputs.append(_tensorboard(run.path, done))
     return Logger(str(run.path), outputs)
 
 
-def _tensorboard(folder: str, done: int) -> TensorBoardOutputFormat:
-    output = TensorBoardOutputFormat(folder)
-    if done:
+def _tensorboard(folder: Path, done: int) -> TensorBoardOutputFormat:
+    resumed = any(folder.glob("events.out.*"))
+    output = TensorBoardOutputFormat(str(folder))
+    if resumed:
         from torch.utils.tensorboard import SummaryWriter  # slow to import
 
         output.writer.close()
-        output.writer = SummaryWriter(folder, purge_step=done + 1)
+        output.writer = SummaryWriter(str(folder), purge_step=done + 1)
     return output

@@ -16,7 +16,7 @@ from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, thaw
+from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, latest
 from sb3_fair.zoo.episode_log import EpisodeCallback
 from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
 from sb3_fair.zoo.layers import copies, normalising
@@ -86,8 +86,8 @@ def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
             raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
         plan = Plan.from_config(run.config)
         use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
-        if run.checkpoint.is_file():
-            frozen = thaw(run.checkpoint)
+        frozen = latest(run.checkpoint)
+        if frozen is not None:
             return _finish(run, plan, frozen.model, progress, frozen)
         return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
 

@@ -28,7 +28,8 @@ class RunFolder:
     ``versions.yml``     Python and packages, date and time of the start
     ``progress.csv``     numbers logged during training (SB3's CSV logger)
     ``events.out.*``     the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
-    ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished
+    ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished, and in
+                         ``checkpoint-before.pkl`` at the one before
     ``training.lock``    held by the process that trains
     ``model.zip``        the trained model
     ``vecnormalize.pkl`` the scale of its observations, if they were normalised; load only what you trust
@@ -87,7 +88,7 @@ class RunFolder:
     @property
     def finished(self) -> bool:
         """Whether it was trained to its end and evaluated."""
-        return (self.path / "front.json").is_file() and not self.checkpoint.is_file()
+        return (self.path / "front.json").is_file() and not any(self.path.glob("checkpoint*.pkl"))
 
     @property
     def report(self) -> Path:

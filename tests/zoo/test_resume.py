@@ -1,7 +1,9 @@
 """Does an interrupted training go on as if nothing had happened, even after a kill?"""
 
 import csv
+import io
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import RunFolder
@@ -196,3 +201,93 @@ def test_checkpoints_are_as_far_apart_as_asked_for(quick_plan, tmp_path, monkeyp
 
     model.learn(640, callback=[Clock(), checkpoints])
     assert checkpoints.count == 4 and model.num_timesteps == 640
+
+
+def pickled(value):
+    """The value, frozen and thawed."""
+    with io.BytesIO() as file:
+        checkpoint._Pickler(file).dump(value)
+        return pickle.loads(file.getvalue())
+
+
+@st.composite
+def views(draw):
+    """An array of any shape, zeros among its sizes, and a view of it with any strides."""
+    shape = draw(array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=4))
+    dtype = draw(st.sampled_from(["f8", "i4", "?", "M8[D]", "U2", [("a", "f4"), ("b", "i8")]]))
+    whole = np.zeros(shape, dtype, order=draw(st.sampled_from("CF")))
+    if draw(st.booleans()):
+        whole = pickle.loads(pickle.dumps(whole))  # memory of another owner, and strange strides where it is empty
+    index = tuple(draw(st.slices(size)) if size else slice(None) for size in shape)
+    view = np.transpose(whole[index], draw(st.permutations(range(len(shape)))))
+    if draw(st.booleans()):
+        view = np.broadcast_to(view, (draw(st.integers(0, 2)), *view.shape))
+    elif view.ndim > 1 and draw(st.booleans()):
+        view = view[draw(st.integers(0, len(view) - 1))] if len(view) else view[0:]
+    return whole, view
+
+
+@given(views())
+def test_arrays_and_their_views_are_thawed_as_they_were_however_often(arrays):
+    for _ in range(3):
+        whole, view = thawed = pickled(arrays)
+        for before, after in zip(arrays, thawed, strict=True):
+            np.testing.assert_array_equal(after, before)
+            assert after.shape == before.shape and after.dtype == before.dtype
+            if after.nbytes:
+                assert (after.strides, after.flags.writeable) == (before.strides, before.flags.writeable)
+        assert np.shares_memory(whole, view) == np.shares_memory(*arrays)
+        arrays = thawed
+
+
+def test_the_checkpoint_before_is_taken_where_the_last_one_is_damaged(quick_plan, tmp_path):
+    plan = quick_plan("ppo", n_timesteps=200)
+    model = build_model(plan, training_env(plan), "cpu")
+    model.set_logger(run_logger(RunFolder(tmp_path)))
+    path = tmp_path / "checkpoint.pkl"
+    model.learn(200, callback=Checkpoints(path, 0))
+    last = thaw(path).model.num_timesteps
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.warns(UserWarning, match="cannot be read .*: the checkpoint before it is taken"):
+        assert 0 < checkpoint.latest(path).model.num_timesteps < last
+    checkpoint.before(path).write_bytes(b"")
+    with pytest.raises(InputError, match="nor can one before it: delete it to begin the training anew"):
+        checkpoint.latest(path)
+
+
+@pytest.mark.parametrize("method", ["dump", "load"])
+def test_a_checkpoint_that_cannot_be_written_or_read_back_leaves_the_last_good_one(
+    method, quick_plan, tmp_path, monkeypatch
+):
+    def broken(*_):
+        raise OSError(28, "No space left on device")
+
+    plan = quick_plan("ppo", n_timesteps=300)
+    expected = learn(plan, tmp_path)
+    model = build_model(plan, training_env(plan), "cpu")
+    model.set_logger(run_logger(RunFolder(tmp_path)))
+    path = tmp_path / "checkpoint.pkl"
+    good = path.read_bytes()
+    monkeypatch.setattr(*{"dump": (checkpoint._Pickler, "dump"), "load": (pickle, "load")}[method], broken)
+    with pytest.warns(UserWarning, match="no checkpoint could be written: OSError"):
+        model.learn(300, callback=[EpisodeCallback(), Checkpoints(path, 0)])
+    assert path.read_bytes() == good and not list(tmp_path.glob("*.new"))
+    for name, numbers in learned(expected).items():
+        np.testing.assert_array_equal(learned(model)[name], numbers, err_msg=name)
+
+
+def test_rows_and_points_of_a_run_that_is_killed_several_times_are_each_there_once(tmp_path):
+    """First before any checkpoint, then after a checkpoint that no row follows."""
+    folder, csv_file = RunFolder(tmp_path), tmp_path / "progress.csv"
+    frozen = ""
+    for done in (0, 0, 3):
+        logger = run_logger(folder, True, frozen if done else "", done)
+        assert csv_file.read_text() == (frozen if done else "")  # a checkpoint may read it before a row follows
+        for step in range(done + 1, 6):
+            logger.record("x", step)
+            logger.dump(step)
+            if step == 3:
+                frozen = csv_file.read_text()
+        time.sleep(1)  # TensorBoard sorts its files by whole seconds
+    assert scalars(tmp_path, "x") == [1, 2, 3, 4, 5]
+    assert folder.curves["x"] == [1, 2, 3, 4, 5]
