@@ -14,6 +14,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.common.starts import check_discrete
+
 
 class Choice(int):
     """A discrete action and the probabilities (n_actions,) it was drawn from."""
@@ -76,9 +78,12 @@ class VecChoices(VecEnvWrapper):
     Actor-critics (PPO, A2C, TRPO, MaskablePPO, RecurrentPPO): the distribution of their last forward pass.
     Q-learners (DQN, QR-DQN): epsilon-greedy in training, greedy in evaluation. Steps that the model did not choose,
     and every step before :meth:`follow`, report the action that was executed.
+
+    :raises ValueError: if the actions are not Discrete, or do not start at 0
     """
 
     def __init__(self, venv: VecEnv) -> None:
+        check_discrete(venv.action_space, "VecChoices")
         super().__init__(venv)
         self.model: BaseAlgorithm | None = None
         self._used: Any = None

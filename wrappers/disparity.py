@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness import FairnessSpec, Measures
 from sb3_fair.fairness.measures import keys_of
 from sb3_fair.fairness.parity import DemographicParity, rate_gap
@@ -216,7 +217,6 @@ def _parity_of(spec: FairnessSpec, attribute_: Attribute) -> DemographicParity:
 
 
 def _check_actions(space: spaces.Space, measures: DemographicParity) -> None:
-    if not isinstance(space, spaces.Discrete) or space.start != 0:
-        raise ValueError(f"env must have Discrete actions 0, 1, ... for DemographicParity, got {space}")
-    if not set(measures.favourable) <= set(range(int(space.n))):
+    check_discrete(space, "DemographicParity")
+    if not all(map(space.contains, measures.favourable)):
         raise ValueError(f"favourable must be made of the actions of {space}, got {measures.favourable}")

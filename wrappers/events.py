@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.wrappers.infos import stack
@@ -57,7 +58,7 @@ def events_of(infos: Sequence[dict[str, Any]]) -> FairEvent:
 
 
 def checked_stakeholders(stakeholders: Sequence[int]) -> tuple[int, ...]:
-    """``stakeholders[a]`` is whom action a serves, -1 if nobody.
+    """``stakeholders[i]`` is whom the i-th action serves, -1 if nobody.
 
     :raises ValueError: unless they are integers that number the stakeholders 0, 1, ...
     """
@@ -77,7 +78,35 @@ def served_by(stakeholders: Sequence[int]) -> NDArray[np.float32]:
     return table
 
 
-def increments(served: NDArray[np.float32], actions: ArrayLike, granted: ArrayLike) -> NDArray[np.float32]:
-    """What each stakeholder gains, (..., n), from actions (...) that took effect where ``granted`` (...)."""
-    gains: NDArray[np.float32] = served[np.asarray(actions, dtype=np.intp)]
+def stakeholders_of(actions: spaces.Space, stakeholders: Sequence[int] | None) -> tuple[tuple[int, ...], int]:
+    """Whom each action serves, in the order of the actions, and the number of the first action.
+
+    :param actions: the action space
+    :param stakeholders: one per action, -1 if it serves nobody; None: each action serves a stakeholder of its own
+    :raises ValueError: unless the actions are Discrete and have one stakeholder each
+    """
+    if not isinstance(actions, spaces.Discrete):
+        raise ValueError(f"counting whom the actions serve needs Discrete actions, got {actions}")
+    numbers = checked_stakeholders(range(int(actions.n)) if stakeholders is None else stakeholders)
+    if len(numbers) != actions.n:
+        raise ValueError(f"stakeholders must have one entry per action of {actions}, got {stakeholders!r}")
+    return numbers, int(actions.start)
+
+
+def increments(
+    served: NDArray[np.float32], actions: ArrayLike, granted: ArrayLike, first_action: int = 0
+) -> NDArray[np.float32]:
+    """What each stakeholder gains, (..., n), from actions (...) that took effect where ``granted`` (...).
+
+    :param served: (n_actions, n), see :func:`served_by`
+    :param first_action: number of the action that the first row of ``served`` is about
+    :raises ValueError: if an action has no row
+    """
+    rows = np.asarray(actions, dtype=np.intp) - first_action
+    if rows.size and not 0 <= rows.min() <= rows.max() < len(served):
+        raise ValueError(
+            f"actions must be in {first_action}..{first_action + len(served) - 1}, "
+            f"got {rows.min() + first_action}..{rows.max() + first_action}"
+        )
+    gains: NDArray[np.float32] = served[rows]
     return gains * np.asarray(granted, dtype=np.float32)[..., None]

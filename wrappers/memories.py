@@ -6,7 +6,7 @@ A memory is a few numbers m that follow from the actions and from whether they t
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -96,12 +96,14 @@ class FullMemory(_Known):
     :param maximum: largest count, usually the number of steps of an episode
     :param encoder: how counts are shown to a network, see :data:`~sb3_fair.wrappers.encoders.ENCODERS`
     :param window: counterfactual counts differ from the real ones by at most this much
+    :param first_action: number of the action that serves the first of ``stakeholders``; the next ones follow
     """
 
     stakeholders: tuple[int, ...]
     maximum: int
     encoder: str = "log"
     window: int = 2
+    first_action: int = field(default=0, kw_only=True)
 
     name = "full"
 
@@ -124,13 +126,17 @@ class FullMemory(_Known):
     def high(self) -> Array:  # type: ignore[override]
         return np.full(self.dim, self.maximum, dtype=np.float32)
 
+    def gains(self, action: ArrayLike, event: Array) -> NDArray[np.float32]:
+        """What actions (...) with their events (..., 3) add to the counts, (..., n)."""
+        return increments(self.served, action, event[..., 0], self.first_action)
+
     @cached_property
     def _encode(self) -> Encoder:
         return ENCODERS[self.encoder]
 
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
         """Whoever is served counts one more."""
-        return self.canonical(memory + increments(self.served, action, event[..., 0]))
+        return self.canonical(memory + self.gains(action, event))
 
     def canonical(self, counts: Array) -> Array:
         """The memory of these counts (..., n)."""
@@ -216,7 +222,7 @@ class DifferenceMemory(FullMemory):
 
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
         """One more or one less."""
-        gains = increments(self.served, action, event[..., 0])
+        gains = self.gains(action, event)
         return self.canonical(memory + gains[..., :1] - gains[..., 1:])
 
     def canonical(self, counts: Array) -> Array:
@@ -344,7 +350,7 @@ class RoundsMemory(FullMemory):
         """Whoever is served counts one more, after a new beginning where a round was over; the clock ticks."""
         over = memory[..., -1:] >= self.period
         memory = np.where(over, np.float32(0), memory)
-        memory[..., :-1] += increments(self.served, action, event[..., 0])
+        memory[..., :-1] += self.gains(action, event)
         memory[..., -1] += 1
         return self.canonical(memory)
 
@@ -461,6 +467,7 @@ def make_memory(
     *,
     encoder: str = "log",
     window: int | None = None,
+    first_action: int = 0,
 ) -> Memory:
     """The memory behind a name; a memory is returned as it is.
 
@@ -470,6 +477,7 @@ def make_memory(
     :param maximum: largest count, usually the number of steps of an episode
     :param encoder: how counts are shown to a network
     :param window: how far counterfactual counts may be from the real ones; None: as far as usual
+    :param first_action: number of the action that serves the first of ``stakeholders``
     :raises ValueError: if the name is unknown
     :raises TypeError: if it is neither a name nor has the methods of a memory
     """
@@ -481,15 +489,22 @@ def make_memory(
         missing = [name for name in _PROTOCOL if not hasattr(parts, name)]
         raise TypeError(f"memory must be a name or have all a Memory has (missing: {missing}), got {memory!r}")
     made = [
-        _named(part, stakeholders, maximum, encoder, window)
+        _named(part, stakeholders, maximum, encoder, window, first_action)
         if isinstance(part, str)
-        else make_memory(part, stakeholders, maximum, encoder=encoder, window=window)
+        else make_memory(part, stakeholders, maximum, encoder=encoder, window=window, first_action=first_action)
         for part in parts
     ]
     return made[0] if len(made) == 1 else ProductMemory(tuple(made))
 
 
-def _named(name: str, stakeholders: Sequence[int], maximum: int | None, encoder: str, window: int | None) -> Memory:
+def _named(
+    name: str,
+    stakeholders: Sequence[int],
+    maximum: int | None,
+    encoder: str,
+    window: int | None,
+    first_action: int,
+) -> Memory:
     found = re.fullmatch(r"(counter|rounds)\((\d+)\)", name)
     if name not in COUNTING and name != "clock" and not found:
         raise ValueError(f"memory must be made of {_NAMES}, got {name!r}{did_you_mean(name, _NAMES)}")
@@ -501,7 +516,7 @@ def _named(name: str, stakeholders: Sequence[int], maximum: int | None, encoder:
         raise ValueError(f"high must be given for the memory {name!r}, since the environment has no limit of steps")
     if name == "clock":
         return ClockMemory(most)
-    more: dict[str, Any] = {} if window is None else {"window": window}
+    more: dict[str, Any] = {"first_action": first_action} | ({} if window is None else {"window": window})
     people = checked_stakeholders(stakeholders)
     if period:
         return RoundsMemory(people, most, encoder, period=period, **more)

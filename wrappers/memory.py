@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.wrappers.events import events_of
+from sb3_fair.wrappers.events import events_of, stakeholders_of
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of
 from sb3_fair.wrappers.memories import Memory, MemoryLike, make_memory
 
@@ -102,14 +102,10 @@ def memory_for(env: gym.Env | VecEnv, memory: MemoryLike, high: int | None, enco
 
     if isinstance(memory, Memory):
         return memory
-    stakeholders = told("stakeholders")
-    if stakeholders is None:
-        if not isinstance(env.action_space, spaces.Discrete):
-            raise ValueError(f"memory must be an object, since only Discrete actions can be counted, got {memory!r}")
-        stakeholders = tuple(range(int(env.action_space.n)))
+    stakeholders, first_action = stakeholders_of(env.action_space, told("stakeholders"))
     if high is None:
         high = told("max_steps") or getattr(told("spec"), "max_episode_steps", None)
-    return make_memory(memory, stakeholders, high, encoder=encoder)
+    return make_memory(memory, stakeholders, high, encoder=encoder, first_action=first_action)
 
 
 class MemoryAugmentation(gym.Wrapper, gym.utils.RecordConstructorArgs):

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.wrappers.events import EventOf, FairEvent, checked_stakeholders, events_of, increments, served_by
+from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of, kept
 from sb3_fair.wrappers.recompute import needs_differences_only
@@ -78,11 +78,8 @@ class Assessment:
         self.scheme = as_reward(scheme)
         self.tracker: SchemeTracker | None = None
         if self.scheme.status == "counts":
-            if stakeholders is None:
-                if not isinstance(action_space, spaces.Discrete):
-                    raise ValueError(f"status 'counts' needs Discrete actions to count, got {action_space}")
-                stakeholders = range(int(action_space.n))
-            self.served = served_by(checked_stakeholders(stakeholders))
+            numbers, self.first_action = stakeholders_of(action_space, stakeholders)
+            self.served = served_by(numbers)
             self.tracker = SchemeTracker(self.scheme, n, self.served.shape[1])
         elif self.scheme.status == "rewards":
             if reward_dim is None:
@@ -124,7 +121,7 @@ class Assessment:
         self, actions: NDArray[Any], infos: Sequence[dict[str, Any]], granted: NDArray[Any]
     ) -> NDArray[Any]:
         if self.scheme.status == "counts":
-            return increments(self.served, actions, granted)
+            return increments(self.served, actions, granted, self.first_action)
         if self.scheme.status == "rewards":
             return stack(infos, "vector_reward")
         gain: Any = self.scheme.status
@@ -143,7 +140,8 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     :param scheme: status, welfare, temporal aggregation and filter, or these by name in a dict; ``temporal="last"`` is
         paid at the end, ``"discounted"`` leaves discounting to the algorithm
-    :param stakeholders: whom each action serves, -1 if nobody; None: what the environment says, else one each
+    :param stakeholders: whom each action serves, in the order of the actions, -1 if nobody; None: what the environment
+        says, else one each
     :param event: (observation, action, info) -> (granted, base, mask), for environments that do not tell; the
         observation is that on which the action was chosen
     :raises ValueError: if the scheme is no sum over time, or does not fit the environment

@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.starts import check_starts
 from sb3_fair.fairness.validation import did_you_mean, number
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
@@ -188,6 +189,7 @@ class ConstrainedPPO(PPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
+        check_starts(self.action_space, self.observation_space)
         if self.env is not None:
             self._train_on(self._told(self.env))
         if self.rollout_buffer_class is None:

@@ -21,6 +21,7 @@ from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.starts import check_starts
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
@@ -252,6 +253,7 @@ class FPPO(PPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
+        check_starts(self.action_space, self.observation_space)
         self._check_arguments()
         if self.env is not None:
             self._train_on(self._measured(self.env))

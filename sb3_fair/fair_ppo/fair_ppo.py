@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.common.starts import check_starts
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
@@ -254,6 +255,7 @@ class FairPPO(OwnGenerator, PPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
+        check_starts(self.action_space, self.observation_space)
         self._set_up_penalties()
         if self.rollout_buffer_class is None:
             keyed = isinstance(self.observation_space, spaces.Dict)

@@ -6,7 +6,6 @@ import time
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.callbacks import BaseCallback
@@ -19,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.common.starts import check_discrete
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
 from sb3_fair.fair_qcm.exploration import exploration_generator
 from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
@@ -143,8 +143,7 @@ class TabularFairQCM(OwnGenerator):
 
     def _setup_model(self) -> None:
         assert self.env is not None and self.memory is not None
-        if not isinstance(self.action_space, spaces.Discrete) or self.action_space.start != 0:
-            raise ValueError(f"env must have a Discrete action space that starts at 0, got {self.action_space!r}")
+        check_discrete(self.action_space, "a table")
         self._check_env(self.env)
         if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:  # 0 in models loaded to act only
             raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
@@ -155,7 +154,7 @@ class TabularFairQCM(OwnGenerator):
         if self.initial_value is None:
             most = np.ravel(attribute(self.env, "max_return", 0.0))  # one per objective where there are several
             self.initial_value = float(most[0]) if len(most) == 1 and np.isfinite(most[0]) else 0.0
-        self.table = QTable(int(self.action_space.n), self.initial_value)
+        self.table = QTable(int(self.action_space.n), self.initial_value)  # type: ignore[attr-defined]
         self.figures = EpisodeFigures(self._stats_window_size)
 
     def _set_up_learning(self) -> None:

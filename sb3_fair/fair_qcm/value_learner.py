@@ -12,6 +12,7 @@ from stable_baselines3.dqn.dqn import DQN
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.common.starts import check_starts
 from sb3_fair.fair_qcm.exploration import exploration_generator
 
 SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
@@ -35,6 +36,7 @@ class ValueLearner(OwnGenerator, DQN):
     _just_ended: int = 0
 
     def _setup_model(self) -> None:
+        check_starts(self.action_space, self.observation_space)
         if self.exploration_decay is not None and not 0 < self.exploration_decay <= 1:
             raise ValueError(f"exploration_decay must be in (0, 1] or None, got {self.exploration_decay!r}")
         if self.updates_follow_steps:

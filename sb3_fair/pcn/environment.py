@@ -4,7 +4,6 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -13,12 +12,6 @@ from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.pcn.objectives import Array, Objectives, PerObjective
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.scalarise import Scalarise
-
-
-def check_actions(space: spaces.Space[Any]) -> None:
-    """:raises ValueError: if the actions are not 0, 1, ..., n - 1"""
-    if not isinstance(space, spaces.Discrete) or space.start != 0:
-        raise ValueError(f"env must have a Discrete action space that starts at 0, got {space!r}")
 
 
 def with_scalar_reward(env: Any) -> Any:

@@ -32,10 +32,11 @@ from sb3_fair.common.pareto import (
     sparsity,
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
+from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness.validation import integer
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
-from sb3_fair.pcn.environment import check_actions, max_steps_of, names_of, numbers_of, with_scalar_reward
+from sb3_fair.pcn.environment import max_steps_of, names_of, numbers_of, with_scalar_reward
 from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
@@ -232,7 +233,7 @@ class PCN(OwnGenerator):
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         """SB3's wrapping, with an array reward moved to ``info["vector_reward"]`` first and a VectorMonitor outside."""
-        check_actions(env.action_space)
+        check_discrete(env.action_space, "PCN")
         if isinstance(env, VecDesiredReturn):
             env = env.venv
         venv = BaseAlgorithm._wrap_env(with_scalar_reward(env), verbose, monitor_wrapper)

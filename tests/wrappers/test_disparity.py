@@ -336,7 +336,7 @@ def test_environments_that_cannot_be_measured_are_refused(venv, measures, error,
 
 def test_other_actions_than_discrete_ones_are_refused():
     env = FairMDP(gym.make("Pendulum-v1"), FairnessSpec(group=in_front, notions=()))
-    with pytest.raises(ValueError, match=r"env must have Discrete actions 0, 1, \.\.\. for DemographicParity, got Box"):
+    with pytest.raises(ValueError, match=r"env must have a Discrete action space .* for DemographicParity, got Box"):
         measured(DummyVecEnv([lambda: env]))
 
 

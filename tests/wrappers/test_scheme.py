@@ -8,9 +8,17 @@ from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_fair.fairness import FairnessSpec, Scheme, count_status
-from sb3_fair.wrappers import FairEvent, FairMDP, FairnessScheme, VecFairnessScheme
+from sb3_fair.wrappers import (
+    FairEvent,
+    FairMDP,
+    FairnessScheme,
+    MemoryAugmentation,
+    VecFairnessScheme,
+    VecMemoryAugmentation,
+    make_memory,
+)
 from sb3_fair.wrappers.events import events_of, told_events
-from tests.wrappers.town import LENGTH, Town
+from tests.wrappers.town import LENGTH, FirstActionOf, Town
 
 
 def words(scheme):
@@ -69,6 +77,37 @@ def test_a_masked_step_pays_its_base_alone(scheme):
     _, granted, rewards = play(FairnessScheme(Town(), scheme), 3)
     generous = play(FairnessScheme(Generous(), scheme), 3)[2]
     np.testing.assert_array_equal(rewards, np.where(granted, generous, 0.0))
+
+
+@pytest.mark.parametrize("start", [-2, 1, 7])
+def test_actions_may_start_at_any_number(start):
+    """Rewards and memories are those of the same town with actions from 0 on."""
+    rng = np.random.default_rng(0)
+    plain, moved = Generous(), FirstActionOf(Generous(), start)
+    plain, moved = (MemoryAugmentation(FairnessScheme(env, Scheme()), "full+rounds(3)") for env in (plain, moved))
+    vec = VecFairnessScheme(DummyVecEnv([lambda: FirstActionOf(Generous(), start)]), Scheme())
+    vec = VecMemoryAugmentation(vec, "full+rounds(3)")
+    vec.seed(5)
+    vec.reset(), plain.reset(seed=5), moved.reset(seed=5)
+    for action in rng.integers(3, size=LENGTH - 1):
+        obs, reward, *_ = plain.step(action)
+        others, rewards, *_ = vec.step([action + start])
+        moved_obs, moved_reward, *_ = moved.step(action + start)
+        assert reward == moved_reward == rewards[0]
+        np.testing.assert_array_equal(obs["memory"], moved_obs["memory"])
+        np.testing.assert_array_equal(obs["memory"], others["memory"][0])
+    assert reward > 0
+
+
+def test_an_action_outside_the_space_serves_nobody_by_mistake():
+    with pytest.raises(ValueError, match=r"actions must be in 1\.\.3, got 0\.\.0"):
+        make_memory("full", (0, 1, 2), 8, first_action=1).update(np.zeros((1, 3)), np.array([0]), np.ones((1, 3)))
+
+
+@pytest.mark.parametrize("stakeholders", [(0, 1), (0, 1, 2, 3)])
+def test_every_action_has_one_stakeholder(stakeholders):
+    with pytest.raises(ValueError, match="stakeholders must have one entry per action"):
+        FairnessScheme(Town(), Scheme(), stakeholders=stakeholders)
 
 
 def three_way(obs, action, info):

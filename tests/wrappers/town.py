@@ -36,3 +36,15 @@ ACTIONS = np.array([0, 1, 2, 0, 2, 1, 0, 2])
 GRANTED = np.array([1, 1, 0, 1, 1, 1, 0, 1])
 EVENTS = np.stack([GRANTED, np.zeros(8), GRANTED], axis=1)
 COUNTS = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 0], [2, 1, 0], [2, 1, 1], [2, 2, 1], [2, 2, 1], [2, 2, 2]])
+
+
+class FirstActionOf(gym.ActionWrapper):
+    """The same environment, with actions numbered from ``start`` on."""
+
+    def __init__(self, env, start):
+        super().__init__(env)
+        self.action_space = spaces.Discrete(env.action_space.n, start=start)
+        self.start = start
+
+    def action(self, action):
+        return action - self.start
