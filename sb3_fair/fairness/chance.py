@@ -2,22 +2,21 @@
 
 import math
 from collections.abc import Hashable, Iterable
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.notions import CELLS, GapTable
-from sb3_fair.fairness.validation import integer
 from sb3_fair.fairness.whole import coded, find_group_notion
 
 
+@checked
 def chance_level(
     notion: str,
-    actions: ArrayLike,
-    groups: Any,
+    actions: Numbers,
+    groups: Iterable[Hashable],
     *,
-    feedback: ArrayLike | None = None,
+    feedback: MaybeNumbers | None = None,
     window: int | None = None,
     favourable: Iterable[int] = (1,),
     compared: Iterable[Hashable] | None = None,
@@ -43,14 +42,14 @@ def chance_level(
     """
     table = GapTable([find_group_notion(notion)])
     cells, columns, size = coded(actions, feedback, groups, favourable, compared)
-    length = len(cells) if window is None else min(integer("window", window, low=1), len(cells))
+    length = len(cells) if window is None else min(window, len(cells))
     if not length:
         return math.nan
     windows = len(cells) // length
     used = windows * length
     offsets = np.repeat(np.arange(windows), length) * (size * CELLS) + cells[:used]
-    rng = np.random.default_rng(integer("seed", seed, low=0))
-    values = np.empty((integer("n_permutations", n_permutations, low=1), windows))
+    rng = np.random.default_rng(seed)
+    values = np.empty((n_permutations, windows))
     for permutation in values:
         codes = offsets + rng.permutation(columns)[:used] * CELLS
         counts = np.bincount(codes, minlength=windows * size * CELLS).reshape(windows, size, CELLS)

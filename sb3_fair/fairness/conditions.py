@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import Positive, checked
 from sb3_fair.fairness.statuses import Array
-from sb3_fair.fairness.validation import number
 
 
+@checked
 @dataclass(frozen=True)
 class NewMultiple:
     """True where the total of the status reaches a new multiple of ``k`` in a step: "after a dozen doughnuts".
@@ -23,11 +24,7 @@ class NewMultiple:
     :raises ValueError: if it is not
     """
 
-    k: float
-
-    def __post_init__(self) -> None:
-        if number("k", self.k) <= 0:
-            raise ValueError(f"k must be above 0, got {self.k!r}")
+    k: Positive
 
     def __call__(self, status: Array, previous: Array) -> NDArray[np.bool_]:
         """(...), from the status (..., n) after the step and that before it."""

@@ -1,10 +1,13 @@
 """How far apart are groups?"""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 
 
-def wasserstein_gap(first: ArrayLike, second: ArrayLike, values: ArrayLike | None = None) -> NDArray[np.float64]:
+@checked
+def wasserstein_gap(first: MaybeNumbers, second: MaybeNumbers, values: Numbers | None = None) -> NDArray[np.float64]:
     """1-Wasserstein distance between distributions on a line, over the leading axes.
 
     Equals ``scipy.stats.wasserstein_distance`` row by row.
@@ -18,6 +21,8 @@ def wasserstein_gap(first: ArrayLike, second: ArrayLike, values: ArrayLike | Non
     a, b = (np.asarray(masses, dtype=np.float64) for masses in (first, second))
     if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
         raise ValueError(f"first and second must have the same number of values, got shapes {a.shape} and {b.shape}")
+    if a.shape[-1] < 1:
+        raise ValueError(f"first and second must have masses, got shape {a.shape}")
     steps = np.ones(a.shape[-1] - 1) if values is None else np.diff(np.asarray(values, dtype=np.float64))
     if steps.shape != (a.shape[-1] - 1,) or (steps <= 0).any():
         raise ValueError(f"values must be {a.shape[-1]} rising numbers, got {values!r}")

@@ -22,13 +22,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import Numbers, Positive, checked
 from sb3_fair.fairness.notions import nearest_names
-from sb3_fair.fairness.validation import columns, number
+from sb3_fair.fairness.validation import columns
 
 Array: TypeAlias = NDArray[np.float64]
 DISTANCES = ("heom", "hmom", "braycurtis")
@@ -36,6 +37,7 @@ SLACK = 1e-9  # rounding errors of a feature at the end of its range
 _CHUNK = 4_000_000  # numbers in the largest temporary array
 
 
+@checked
 @dataclass(frozen=True)
 class Distance:
     """A distance between people, for IF, LIP and CSC.
@@ -54,25 +56,21 @@ class Distance:
 
     name: str | Callable[..., Any] = "hmom"
     normalise: bool = True
-    kernel: str | None = None
-    lam: float = 0.1
+    kernel: Literal["exp"] | None = None
+    lam: Positive = 0.1
     root: bool | None = None
-    scale: float | None = None
+    scale: Positive | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.name) and self.name not in DISTANCES:
             raise ValueError(
-                f"distance must be a callable or one of {list(DISTANCES)}, got {self.name!r}: "
+                f"distance name must be a callable or one of {list(DISTANCES)}, got {self.name!r}: "
                 f"{nearest_names(self.name, DISTANCES)}"
             )
-        if self.kernel not in (None, "exp"):
-            raise ValueError(f"kernel must be None or 'exp', got {self.kernel!r}")
-        if number("lam", self.lam) <= 0:
-            raise ValueError(f"lam must be positive, got {self.lam!r}")
         if self.root is not None and self.name != "heom":
             raise ValueError(f"root is only for distance 'heom', got root={self.root!r} with {self.name!r}")
-        if self.scale is not None and (not callable(self.name) or number("scale", self.scale) <= 0):
-            raise ValueError(f"scale must be a positive number, for a callable only, got {self.scale!r}")
+        if self.scale is not None and not callable(self.name):
+            raise ValueError(f"scale is only for a callable, got {self.scale!r}")
 
     @property
     def label(self) -> str:
@@ -81,7 +79,10 @@ class Distance:
         return name if self.kernel is None else f"{name}-{self.kernel}"
 
 
-def as_distance(distance: Any) -> Distance:
+DistanceLike: TypeAlias = str | Callable[..., Any] | Distance
+
+
+def as_distance(distance: DistanceLike) -> Distance:
     """A name, a callable or a :class:`Distance` as :class:`Distance`."""
     return distance if isinstance(distance, Distance) else Distance(distance)
 
@@ -236,14 +237,15 @@ def feature_array(features: ArrayLike) -> Array:
     return array
 
 
+@checked
 def distance_matrix(
-    features: ArrayLike,
+    features: Numbers,
     *,
-    distance: Any = "hmom",
+    distance: DistanceLike = "hmom",
     nominal: Sequence[int] = (),
     normalise: bool | None = None,
-    kernel: str | None = None,
-    lam: float = 0.1,
+    kernel: Literal["exp"] | None = None,
+    lam: Positive = 0.1,
     root: bool | None = None,
 ) -> Array:
     """All distances between people as IF uses them, shape (n, n).

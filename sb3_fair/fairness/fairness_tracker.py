@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sb3_fair.fairness.arguments import Undefined, checked
+from sb3_fair.fairness.distances import DistanceLike
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.requests import Attribute
@@ -13,6 +15,7 @@ from sb3_fair.fairness.tracker import Tracker
 from sb3_fair.fairness.validation import number
 
 
+@checked
 class FairnessTracker:
     """The incremental form of the fairness notions, for one history::
 
@@ -30,7 +33,8 @@ class FairnessTracker:
     :param undefined: value instead of NaN where a notion is undefined
     :param attributes: the attributes, if ``group`` is a dict attribute -> label; a tuple is their product partition.
         Empty: those of the first interaction
-    :param n_actions: length of the probabilities; None: that of the first ones
+    :param n_actions: actions are 0, ..., n_actions - 1, so many as there are probabilities; None: any, and as many
+        probabilities as come first
     :raises ValueError: if an argument is not allowed
     """
 
@@ -39,16 +43,17 @@ class FairnessTracker:
         *,
         notions: Iterable[str] = ("SP",),
         history: Any = DEFAULT_HISTORY,
-        distance: Any = "hmom",
+        distance: DistanceLike | Sequence[DistanceLike] = "hmom",
         nominal: Sequence[int] = (),
         groups: Any = None,
         favourable: Iterable[int] = (1,),
         k: int = 5,
-        undefined: float = math.nan,
+        undefined: Undefined = math.nan,
         attributes: Sequence[Attribute] = (),
         n_actions: int | None = None,
     ) -> None:
-        self._undefined = float(undefined)
+        self._undefined = undefined
+        self._n_actions = n_actions
         self._settings: dict[str, Any] = {
             "notions": notions if isinstance(notions, str) else tuple(notions),
             "history": history,
@@ -79,6 +84,10 @@ class FairnessTracker:
         return ids[0] if single else ids
 
     def _add(self, interaction: Interaction) -> int:
+        for name in ("action", "feedback") if self._n_actions is not None else ():
+            value = getattr(interaction, name)
+            if value is not None and not 0 <= value < self._n_actions:
+                raise ValueError(f"{name} must be one of the {self._n_actions} actions 0, 1, ..., got {value!r}")
         group: Any = interaction.group
         if isinstance(group, Mapping):
             if self._open and len(group) > 1:

@@ -6,12 +6,13 @@ Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.statuses import Array, status_array, within
 
 
-def unfairness(status: ArrayLike) -> Array:
+@checked
+def unfairness(status: MaybeNumbers) -> Array:
     """U_i - mean(U) after each step, (..., T, n): negative is unfair to i, positive in favour of i.
 
     :param status: (..., T, n)
@@ -20,7 +21,8 @@ def unfairness(status: ArrayLike) -> Array:
     return array - array.mean(axis=-1, keepdims=True)
 
 
-def overall_unfairness(status: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+@checked
+def overall_unfairness(status: MaybeNumbers, lengths: int | Numbers | None = None) -> Array:
     """Unfairness, summed over the steps of each episode: (..., n).
 
     :param status: (..., T, n)
@@ -30,7 +32,8 @@ def overall_unfairness(status: ArrayLike, lengths: ArrayLike | None = None) -> A
     return np.where(within(lengths, each.shape[:-1])[..., None], each, 0.0).sum(axis=-2)
 
 
-def balance(status: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+@checked
+def balance(status: MaybeNumbers, lengths: int | Numbers | None = None) -> Array:
     """Minus the sum of the squares of the overall unfairness: (...), 0 is fair, negative is unfair.
 
     Arguments as for :func:`overall_unfairness`.

@@ -1,15 +1,17 @@
 """How often does each group take each action?"""
 
 from collections.abc import Hashable, Sequence
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import Numbers, Range, checked
 
 
+@checked
 def action_counts(
-    actions: ArrayLike, groups: ArrayLike, n_actions: int, *, compared: Sequence[Hashable] = (0, 1)
+    actions: Numbers, groups: ArrayLike, n_actions: int, *, compared: Sequence[Hashable] = (0, 1)
 ) -> NDArray[np.int64]:
     """How many agents of each group take each action: (..., groups, n_actions).
 
@@ -20,7 +22,6 @@ def action_counts(
     :raises ValueError: if shapes do not fit, or an action is too large
     """
     array, given = np.asarray(actions), np.asarray(groups)
-    integer("n_actions", n_actions, 1)
     if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
         raise ValueError(
             f"groups must have one label per agent, (agents,) or the shape of actions {array.shape}, "
@@ -28,6 +29,8 @@ def action_counts(
         )
     if array.dtype.kind not in "iu" or (array.size and array.max() >= n_actions):
         raise ValueError(f"actions must be integers below n_actions ({n_actions}), got {array!r}")
+    if not len(compared):
+        raise ValueError("compared must hold the labels of the groups, got none")
     rows = np.arange(array[..., 0].size).reshape(array.shape[:-1])[..., None]
     counts = []
     for label in compared:
@@ -37,7 +40,8 @@ def action_counts(
     return np.stack(counts, axis=-2)
 
 
-def action_frequencies(counts: ArrayLike) -> NDArray[np.float64]:
+@checked
+def action_frequencies(counts: Annotated[ArrayLike, Range("[0, inf)")]) -> NDArray[np.float64]:
     """Shares of the counts (..., groups, n_actions) that each group's actions have; NaN for a group that took none."""
     array = np.asarray(counts, dtype=np.float64)
     with np.errstate(invalid="ignore"):

@@ -4,9 +4,9 @@ A history is a frozen recipe: many environments can share one, each tracker keep
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.arguments import FINITE, Share, checked
 
 
 class History:
@@ -29,6 +29,7 @@ class History:
         return False
 
 
+@checked
 @dataclass(frozen=True)
 class SlidingWindow(History):
     """The ``window`` most recent interactions, equal weights.
@@ -37,9 +38,6 @@ class SlidingWindow(History):
     """
 
     window: int = 500
-
-    def __post_init__(self) -> None:
-        integer("window", self.window, low=1)
 
     @property
     def people(self) -> int:  # type: ignore[override]
@@ -50,6 +48,7 @@ class SlidingWindow(History):
         return self.window
 
 
+@checked
 @dataclass(frozen=True)
 class FullHistory(History):
     """All interactions, equal weights.
@@ -70,11 +69,6 @@ class FullHistory(History):
     forgets = False
     samples = True
 
-    def __post_init__(self) -> None:
-        integer("reservoir", self.reservoir, low=1)
-        integer("seed", self.seed, low=0)
-        integer("late", self.late, low=1)
-
     @property
     def people(self) -> int:  # type: ignore[override]
         return self.reservoir
@@ -84,6 +78,7 @@ class FullHistory(History):
         return self.late
 
 
+@checked
 @dataclass(frozen=True)
 class DiscountedHistory(History):
     """Weight ``factor ** age``; what no longer moves individual fairness is dropped (Cimpean et al., FAReL, section 5).
@@ -98,19 +93,13 @@ class DiscountedHistory(History):
     :raises ValueError: if an argument is out of range; ``min_window`` must exceed ``delay`` + 1
     """
 
-    factor: float = 1.0
-    threshold: float = 1e-4
+    factor: Share = 1.0
+    threshold: Annotated[float, FINITE] = 1e-4
     delay: int = 5
     min_window: int = 100
     max_size: int = 10_000
 
     def __post_init__(self) -> None:
-        if not 0 < number("factor", self.factor) <= 1:
-            raise ValueError(f"factor must be in (0, 1], got {self.factor!r}")
-        number("threshold", self.threshold)
-        integer("delay", self.delay, low=1)
-        integer("min_window", self.min_window, low=1)
-        integer("max_size", self.max_size, low=1)
         if self.min_window <= self.delay + 1:
             raise ValueError(f"min_window must exceed delay + 1 = {self.delay + 1}, got {self.min_window}")
         if self.max_size < self.min_window:

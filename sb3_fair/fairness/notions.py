@@ -174,7 +174,9 @@ def find_notion(name: str) -> Notion:
     try:
         return NOTIONS[name]
     except (KeyError, TypeError):
-        raise ValueError(f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}") from None
+        raise ValueError(
+            f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}; notions are asked for by name"
+        ) from None
 
 
 class GapTable:

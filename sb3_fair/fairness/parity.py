@@ -8,15 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.measures import Candidates, by_probability
 from sb3_fair.fairness.notions import among
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import integer, number
 
 _REPORTED: Mapping[str, str] = MappingProxyType({"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"})
 
 
+@checked
 @dataclass(frozen=True)
 class DemographicParity:
     """Measures for any fairness MDP with Discrete actions whose individuals have a group.
@@ -53,12 +54,9 @@ class DemographicParity:
     reported = _REPORTED
 
     def __post_init__(self) -> None:
-        integer("window", self.window, 1)
         object.__setattr__(self, "favourable", action_numbers("favourable", self.favourable))
         if self.groups is not None:
             object.__setattr__(self, "groups", check_groups(self.groups))
-        if not 0 <= number("massage_threshold", self.massage_threshold) <= 1:
-            raise ValueError(f"massage_threshold must be in [0, 1], got {self.massage_threshold!r}")
 
     def threshold(self, iteration: int) -> float:
         """``massage_threshold``, in every rollout."""

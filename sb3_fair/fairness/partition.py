@@ -68,7 +68,7 @@ class Partition:
         if column is not None:
             return column
         if label is None or label != label:
-            raise ValueError(f"group must be a label, got {label!r}: every individual needs one")
+            raise ValueError(f"group must be a label, got {label!r}: every individual is in one of the groups")
         return self._meet(label) if self._open else NOWHERE
 
     def _meet(self, label: Any) -> int:
@@ -106,16 +106,16 @@ class ProductPartition(Partition):
         return found
 
 
-def check_groups(groups: Iterable[Hashable]) -> tuple[Hashable, ...]:
+def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hashable, ...]:
     """The labels to compare.
 
     :raises ValueError: if they are fewer than two or repeat
     """
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
-        raise ValueError(f"groups must hold the labels to compare, got {groups!r}")
+        raise ValueError(f"{name} must hold the labels to compare, got {groups!r}")
     labels = tuple(tuple(label) if isinstance(label, list) else label for label in groups)
     if len(labels) < 2 or len(set(labels)) < len(labels):
-        raise ValueError(f"groups must hold at least two different labels, got {groups!r}")
+        raise ValueError(f"{name} must hold at least two different labels, got {groups!r}")
     return labels
 
 

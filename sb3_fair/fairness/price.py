@@ -3,9 +3,9 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import Numbers, checked
 
 
 class Price(NamedTuple):
@@ -16,7 +16,8 @@ class Price(NamedTuple):
     high: NDArray[np.float64]
 
 
-def price_of_fairness(fair: ArrayLike, classic: ArrayLike, *, n_resamples: int = 10_000, seed: int = 0) -> Price:
+@checked
+def price_of_fairness(fair: Numbers, classic: Numbers, *, n_resamples: int = 10_000, seed: int = 0) -> Price:
     """100 (mean R fair - mean R classic) / mean R classic, in %: negative is a loss.
 
     Returns of the same training seed are a pair; the interval is the percentile bootstrap over seeds, which draws both
@@ -35,7 +36,6 @@ def price_of_fairness(fair: ArrayLike, classic: ArrayLike, *, n_resamples: int =
     Source: La Malfa et al. (arXiv 2502.03953), section 6.2 and table 1.
     """
     ours, theirs = np.asarray(fair, dtype=np.float64), np.asarray(classic, dtype=np.float64)
-    integer("n_resamples", n_resamples, 1)
     if ours.shape != theirs.shape or not ours.ndim or not len(ours):
         raise ValueError(f"fair and classic must have the same seeds, got shapes {ours.shape} and {theirs.shape}")
     n = len(ours)

@@ -3,21 +3,31 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.arguments import Numbers, checked
 
 TOLERANCE = 1e-4
 
 
-def distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
+@checked
+def distributions(probabilities: Numbers, n_actions: int | None = None) -> NDArray[np.float64]:
     """``probabilities`` (m, n_actions) as float64, renormalised to sum 1.
 
     :raises ValueError: if a row has the wrong length, is not finite, is negative somewhere, or does not sum to 1
         within 1e-4 (log-probabilities and Q-values are caught here)
     """
+    return rows_of_distributions(probabilities, n_actions)
+
+
+def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
+    """:func:`distributions` of what an environment or a policy says, at every step."""
     rows = np.asarray(probabilities, dtype=np.float64)
     if rows.ndim != 2 or not rows.size or (n_actions is not None and rows.shape[1] != n_actions):
         wanted = "n_actions" if n_actions is None else n_actions
-        raise ValueError(f"probabilities must have one row of {wanted} numbers per individual, got shape {rows.shape}")
+        raise ValueError(
+            f"probabilities must have one row of {wanted} numbers per individual (n_actions), got shape {rows.shape}"
+        )
     sums = np.add.reduce(rows, axis=1)
     lowest, least, most = np.minimum.reduce(rows, axis=None), np.minimum.reduce(sums), np.maximum.reduce(sums)
     if not (lowest >= 0 and least >= 1 - TOLERANCE and most <= 1 + TOLERANCE):
@@ -35,13 +45,16 @@ def half_roots(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     return roots
 
 
-def hellinger(p: ArrayLike, q: ArrayLike) -> float:
+@checked
+def hellinger(p: Numbers, q: Numbers) -> float:
     """Hellinger distance between two distributions over the same actions, in [0, 1].
 
     Computed as (1 / sqrt 2) * ``|sqrt p - sqrt q|``, which is exactly 0 for equal distributions.
 
     :raises ValueError: if p or q is not a distribution, or their lengths differ
     """
-    first = distributions(np.atleast_2d(np.asarray(p, dtype=float)))
-    second = distributions(np.atleast_2d(np.asarray(q, dtype=float)), first.shape[1])
+    shapes = np.shape(p), np.shape(q)
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"p and q must have the same number of actions, got shapes {shapes[0]} and {shapes[1]}")
+    first, second = (rows_of_distributions(np.atleast_2d(np.asarray(each, dtype=float))) for each in (p, q))
     return float(np.linalg.norm(half_roots(first) - half_roots(second)))

@@ -48,7 +48,9 @@ def find_requests(
         variants = attributes if notion.needs_groups else distances
         if only and only not in variants:
             known = [f"{plain}@{variant}" for variant in variants if variant]
-            raise ValueError(f"unknown notion {wanted!r}: {nearest_names(wanted, known or [plain])}")
+            raise ValueError(
+                f"unknown notion {wanted!r}: {nearest_names(wanted, known or [plain])}; notions are asked for by name"
+            )
         for variant in [only] if only else variants:
             name = f"{plain}@{variant}" if only or len(variants) > 1 else plain
             if name in requests:

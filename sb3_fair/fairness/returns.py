@@ -24,28 +24,28 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 
 import warnings
 from collections.abc import Hashable
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.welfare import Welfare
 
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-NORMS = ("sum", "abs")
-AGGREGATES = ("mean", "sum")
+Norm: TypeAlias = Literal["sum", "abs"]
 _TINY = float(np.finfo(np.float64).tiny)
 
 
+@checked
 def demographic_disparity(
-    returns: ArrayLike,
+    returns: Numbers,
     groups: ArrayLike,
     *,
     per_capita: bool = False,
-    normalise: str | None = None,
+    normalise: Norm | None = None,
     compared: tuple[Hashable, Hashable] = (0, 1),
 ) -> Array:
     """U - S, the gap between what two groups have in each episode: (...), 0 is fair.
@@ -65,13 +65,14 @@ def demographic_disparity(
     return _gap(array, labels == compared[0], labels == compared[1], per_capita, normalise)
 
 
+@checked
 def conditional_disparity(
-    returns: ArrayLike,
+    returns: Numbers,
     groups: ArrayLike,
     factors: ArrayLike,
     *,
     per_capita: bool = True,
-    normalise: str | None = None,
+    normalise: Norm | None = None,
     compared: tuple[Hashable, Hashable] = (0, 1),
 ) -> dict[Any, Array]:
     """The demographic disparity among agents with the same legitimate factor: (...) per value of the factor, 0 is fair.
@@ -98,11 +99,12 @@ def conditional_disparity(
     }
 
 
+@checked
 def pairwise_disparity(
-    returns: ArrayLike,
+    returns: Numbers,
     groups: ArrayLike,
     *,
-    aggregate: str = "mean",
+    aggregate: Literal["mean", "sum"] = "mean",
     compared: tuple[Hashable, Hashable] = (0, 1),
 ) -> Array:
     """abs(R_x - R_y), over all pairs of x in U and y in S: (...), 0 is fair.
@@ -113,7 +115,6 @@ def pairwise_disparity(
         of :func:`demographic_disparity`
     :raises ValueError: if shapes do not fit, or ``aggregate`` is neither
     """
-    one_of("aggregate", aggregate, AGGREGATES)
     array, labels = _aligned(returns, groups)
     order = np.argsort(array, axis=-1)
     gaps = np.diff(np.take_along_axis(array, order, axis=-1), axis=-1)
@@ -125,11 +126,12 @@ def pairwise_disparity(
     return total if aggregate == "sum" else _ratio(total, sizes[0] * sizes[1])
 
 
+@checked
 def value_disparity(
-    values: ArrayLike,
+    values: Numbers,
     groups: ArrayLike,
     *,
-    normalise: str | None = None,
+    normalise: Norm | None = None,
     compared: tuple[Hashable, Hashable] = (0, 1),
 ) -> Array:
     """mean V_U - mean V_S, the gap between what two groups may expect: (...), 0 is fair.
@@ -140,13 +142,14 @@ def value_disparity(
     return demographic_disparity(values, groups, per_capita=True, normalise=normalise, compared=compared)
 
 
+@checked
 def counterfactual_disparity(
-    factual: ArrayLike,
-    counterfactual: ArrayLike,
+    factual: Numbers,
+    counterfactual: Numbers,
     groups: ArrayLike | None = None,
     *,
     per_capita: bool = False,
-    normalise: str | None = None,
+    normalise: Norm | None = None,
 ) -> Array:
     """What the same agents have without the sensitive attribute, less what they have with it: (...), 0 is fair.
 
@@ -170,7 +173,8 @@ def counterfactual_disparity(
     return _difference(first, second, per_capita, normalise)
 
 
-def twin_disparity(factual: ArrayLike, counterfactual: ArrayLike) -> Array:
+@checked
+def twin_disparity(factual: Numbers, counterfactual: Numbers) -> Array:
     """mean abs(R_x - R_x'), how much it matters to an agent in which of two twin worlds it is: (...), 0 is fair.
 
     :param factual: (..., n)
@@ -182,12 +186,14 @@ def twin_disparity(factual: ArrayLike, counterfactual: ArrayLike) -> Array:
     return mean
 
 
-def gini(returns: ArrayLike) -> Array:
+@checked
+def gini(returns: Numbers) -> Array:
     """Gini index of the returns (..., n) of all agents: (...), 0 if all have the same; NaN where one is negative."""
     return _of_nonnegative(np.asarray(returns, dtype=np.float64), Welfare("gini"))
 
 
-def nash_welfare(returns: ArrayLike, *, normalise: bool = False) -> Array:
+@checked
+def nash_welfare(returns: Numbers, *, normalise: bool = False) -> Array:
     """(prod R)^(1/n) of the returns (..., n) of all agents: (...), higher is better; NaN where one is negative.
 
     :param normalise: divided by the mean: 1 if all have the same, NaN if nobody has anything
@@ -214,7 +220,8 @@ class Average(NamedTuple):
     n: int
 
 
-def average(values: ArrayLike) -> Average:
+@checked
+def average(values: MaybeNumbers) -> Average:
     """Mean of the values (episodes,), signed and absolute, with standard errors; NaN is no value."""
     array = np.asarray(values, dtype=np.float64).ravel()
     known = array[~np.isnan(array)]
@@ -246,7 +253,7 @@ def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]
     return array, other
 
 
-def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: str | None) -> Array:
+def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None) -> Array:
     return _difference(_total(returns, first, per_capita), _total(returns, second, per_capita), per_capita, normalise)
 
 
@@ -255,12 +262,11 @@ def _total(returns: Array, members: Mask, per_capita: bool) -> Array:
     return _ratio(total, members.sum(axis=-1)) if per_capita else total
 
 
-def _difference(first: Array, second: Array, per_capita: bool, normalise: str | None) -> Array:
+def _difference(first: Array, second: Array, per_capita: bool, normalise: Norm | None) -> Array:
     """first - second in one of the normal forms."""
     gap: Array = np.asarray(first - second)
     if normalise is None:
         return gap
-    one_of("normalise", normalise, NORMS, otherwise="None")
     if normalise == "abs":
         return gap / np.maximum(np.abs(first) + np.abs(second), _TINY)
     if not per_capita:
@@ -275,6 +281,8 @@ def _ratio(numerator: Array, denominator: NDArray[Any]) -> Array:
 
 
 def _of_nonnegative(returns: Array, welfare: Welfare) -> Array:
+    if not returns.size:
+        raise ValueError(f"returns must be of at least one agent, got shape {returns.shape}")
     defined = np.asarray(returns.min(axis=-1) >= 0)
     if not defined.all():
         warnings.warn(f"{welfare.name} is NaN where a return is negative", RuntimeWarning, stacklevel=3)

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes import Scheme, one_each
 from sb3_fair.fairness.statuses import Array
-from sb3_fair.fairness.validation import integer
 
 
+@checked
 class SchemeTracker:
     """Status, welfare and assessment of ``n_copies`` episodes that move together.
 
@@ -24,7 +25,7 @@ class SchemeTracker:
     def __init__(self, scheme: Scheme, n_copies: int, n: int) -> None:
         self.scheme = scheme
         self._welfare, self._period = scheme.W, scheme.period
-        self.status: Array = np.zeros((integer("n_copies", n_copies, low=1), integer("n", n, low=1)))
+        self.status: Array = np.zeros((n_copies, n))
         self._steps = np.zeros(n_copies, dtype=np.int64)
 
     def restart(self, which: Any = slice(None)) -> None:

@@ -11,21 +11,21 @@ Making*, section 3.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
+from sb3_fair.fairness.arguments import Count, Share, checked
 from sb3_fair.fairness.statuses import Array, status_array, within
-from sb3_fair.fairness.validation import integer, number, one_of
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.fairness.welfare import WELFARES, Welfare, find_welfare
 
-When: TypeAlias = str | tuple[str, int] | Callable[[Array, Array], Any]
+When: TypeAlias = Literal["every", "end"] | tuple[Literal["period"], Count] | Callable[[Array, Array], Any]
 
 STATUSES = ("counts", "rewards")
-TEMPORAL = ("last", "sum", "mean", "min", "discounted")
-DISCOUNTS = ("assessment", "step")
+Temporal: TypeAlias = Literal["last", "sum", "mean", "min", "discounted"]
 
 
 class Values(NamedTuple):
@@ -47,6 +47,7 @@ class Estimate(NamedTuple):
     high: float
 
 
+@checked
 @dataclass(frozen=True)
 class Scheme:
     """A fairness scheme: whose status, which welfare, assessed when, aggregated how.
@@ -77,10 +78,10 @@ class Scheme:
 
     status: str | Callable[[dict[str, Any]], Any] = "counts"
     welfare: str | Welfare | Callable[[Any], Any] = "log_nash"
-    temporal: str = "sum"
+    temporal: Temporal = "sum"
     when: When = "every"
-    gamma: float = 0.99
-    discount_by: str = "assessment"
+    gamma: Share = 0.99
+    discount_by: Literal["assessment", "step"] = "assessment"
     restart: bool = False
 
     def __post_init__(self) -> None:
@@ -89,16 +90,8 @@ class Scheme:
         chosen = find_welfare(self.welfare)
         if isinstance(chosen, Welfare) and WELFARES[chosen.name].index:
             raise ValueError(f"welfare must be higher where it is better, got {chosen.name!r}; take 'neg_gini'")
-        one_of("temporal", self.temporal, TEMPORAL)
-        one_of("discount_by", self.discount_by, DISCOUNTS)
-        if not 0 < number("gamma", self.gamma) <= 1:
-            raise ValueError(f"gamma must be in (0, 1], got {self.gamma!r}")
-        if isinstance(self.when, (tuple, list)) and len(self.when) == 2 and self.when[0] == "period":
-            object.__setattr__(self, "when", ("period", integer("period", self.when[1], low=1)))
-        elif not callable(self.when):
-            one_of("when", self.when, ("every", "end"), otherwise="('period', p), a callable")
-        if not isinstance(self.restart, bool):
-            raise ValueError(f"restart must be True or False, got {self.restart!r}")
+        if isinstance(self.when, list):
+            object.__setattr__(self, "when", tuple(self.when))
         if self.restart and self.period is None:
             raise ValueError(f"restart is only for when=('period', p), got {self.when!r}")
 
@@ -174,14 +167,13 @@ class Scheme:
         with np.errstate(invalid="ignore"):
             return total / (many if self.temporal == "mean" else many > 0)
 
+    @checked
     def expected_score(self, status: ArrayLike, lengths: ArrayLike | None = None, confidence: float = 0.95) -> Estimate:
         """Score of a policy: mean over its logged episodes (all leading axes), with Student's t interval.
 
         :param confidence: of the interval, in (0, 1)
         :return: NaN if a score is undefined; the interval needs two episodes
         """
-        if not 0 < number("confidence", confidence) < 1:
-            raise ValueError(f"confidence must be in (0, 1), got {confidence!r}")
         scores = np.ravel(self.score(status, lengths))
         n = len(scores)
         mean = float(scores.mean()) if n else np.nan

@@ -1,15 +1,17 @@
 """Who is an individual, which group does it belong to, and what would have been right?"""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.distances import SLACK, other_columns
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.history import DEFAULT_HISTORY
+from sb3_fair.fairness.measures import Measures
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
@@ -29,6 +31,7 @@ class Individual(NamedTuple):
     feedback: Any
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class FairnessSpec:
     """How an environment becomes a fairness MDP, and which notions are measured.
@@ -58,21 +61,21 @@ class FairnessSpec:
     """
 
     group: Any = None
-    groups: Any = None
-    features: Any = None
+    groups: Iterable[Hashable] | Mapping[str, Iterable[Hashable] | None] | None = None
+    features: Annotated[Any, str | slice | Callable[..., Any] | Sequence[int] | None] = None
     nominal: Sequence[int] = ()
     sensitive: Sequence[int] = ()
-    feedback: Any = None
+    feedback: str | Callable[..., Any] | None = None
     low: Any = None
     high: Any = None
     notions: Iterable[str] = ("SP",)
     history: Any = DEFAULT_HISTORY
-    distance: Any = "hmom"
-    measures: Any = None
+    distance: DistanceLike | Sequence[DistanceLike] = "hmom"
+    measures: Annotated[Any, Measures | None] = None
     favourable: Iterable[int] = (1,)
     k: int = 5
     exclude_sensitive: bool = True
-    group_names: Any = None
+    group_names: Annotated[Any, Sequence[str] | Mapping[str, Sequence[str]] | None] = None
     feature_names: Sequence[str] | None = None
     attributes: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
@@ -97,8 +100,8 @@ class FairnessSpec:
     def _check_sources(self) -> None:
         if not (self.features is None or callable(self.features) or isinstance(self.features, (str, slice))):
             self._set("features", columns("features", self.features))
-        if not (self.feedback is None or callable(self.feedback) or isinstance(self.feedback, str)):
-            raise ValueError(f"feedback must be a callable or the name of a key in info, got {self.feedback!r}")
+            if not self.features:
+                raise ValueError("features must be at least one column, got none")
 
     def _check_scale(self) -> None:
         if (self.low is None) != (self.high is None):

@@ -6,6 +6,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import Numbers, checked
+
 Array: TypeAlias = NDArray[np.float64]
 
 
@@ -36,12 +38,13 @@ def within(lengths: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool
     return np.arange(shape[-1]) < array[..., None]
 
 
+@checked
 def count_status(
-    actions: ArrayLike,
-    granted: ArrayLike | None = None,
+    actions: Numbers,
+    granted: Numbers | None = None,
     *,
     stakeholders: Sequence[int],
-    lengths: ArrayLike | None = None,
+    lengths: int | Numbers | None = None,
 ) -> Array:
     """How often each stakeholder was served up to and including each step, (..., T, n).
 

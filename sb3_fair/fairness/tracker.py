@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.distances import Metric
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.distances import DistanceLike, Metric
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.notions import cells_of
 from sb3_fair.fairness.partition import Partition, ProductPartition
-from sb3_fair.fairness.probabilities import distributions, half_roots
+from sb3_fair.fairness.probabilities import half_roots, rows_of_distributions
 from sb3_fair.fairness.requests import Attribute, attribute_name, find_requests
 from sb3_fair.fairness.track import Track
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.validation import number
 
 
+@checked
 class Tracker:
     """The fairness of n independent copies, updated decision by decision.
 
@@ -44,7 +46,7 @@ class Tracker:
         *,
         notions: Iterable[str] = ("SP",),
         history: Any = DEFAULT_HISTORY,
-        distance: Any = "hmom",
+        distance: DistanceLike | Sequence[DistanceLike] = "hmom",
         nominal: Sequence[int] = (),
         groups: Any = None,
         attributes: Sequence[Attribute] = (),
@@ -52,10 +54,9 @@ class Tracker:
         k: int = 5,
         n_actions: int | None = None,
     ) -> None:
-        self.n = integer("n", n, low=1)
+        self.n = int(n)
         self._favourable = action_numbers("favourable", favourable)
-        self._n_actions = None if n_actions is None else integer("n_actions", n_actions, low=1)
-        k = integer("k", k, low=1)
+        self._n_actions = n_actions
         self._attributes = {attribute_name(attribute): attribute for attribute in attributes} or {"": ""}
         metrics = metrics_of(distance, nominal)
         self._requests = find_requests(notions, list(self._attributes), list(metrics), history)
@@ -209,7 +210,7 @@ class Tracker:
     def _roots(self, probabilities: Any, m: int) -> NDArray[np.float64]:
         if probabilities is None:
             raise ValueError(f"probabilities are needed by {self._needing('needs_probabilities')}, got None")
-        rows = distributions(probabilities, self._n_actions)
+        rows = rows_of_distributions(probabilities, self._n_actions)
         if len(rows) != m:
             raise ValueError(f"probabilities must have one row per individual ({m}), got {len(rows)}")
         self._n_actions = rows.shape[1]

@@ -30,11 +30,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import integer, number, one_of
 
 Array: TypeAlias = NDArray[np.float64]
 
 
+@checked
 @dataclass(frozen=True)
 class Formula:
     """A row of the table :data:`WELFARES`.
@@ -53,6 +55,7 @@ class Formula:
     index: bool = False
 
 
+@checked
 @dataclass(frozen=True)
 class Welfare:
     """A welfare function W(u): one number of the status of n stakeholders, higher is better (except ``gini``).
@@ -75,15 +78,11 @@ class Welfare:
     groups: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        one_of("welfare", self.name, WELFARES)
+        one_of("name", self.name, WELFARES)
         for field in fields(self):
             owner = _OWNERS.get(field.name, self.name)
             if owner != self.name and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name} is only for {owner!r}, got {self.name!r}")
-        if self.offset is not None:
-            number("offset", self.offset)
-        if number("alpha", self.alpha) < 0:
-            raise ValueError(f"alpha must not be negative, got {self.alpha!r}")
         if self.weights is not None:
             weights = tuple(number("each of weights", weight) for weight in _sequence("weights", self.weights))
             if list(weights) != sorted(weights, reverse=True):

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.distances import Metric, blocks, feature_array
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, Undefined, checked
+from sb3_fair.fairness.distances import DistanceLike, Metric, blocks, feature_array
 from sb3_fair.fairness.neighbours import in_units
 from sb3_fair.fairness.notions import (
     CELLS,
@@ -23,10 +24,9 @@ from sb3_fair.fairness.notions import (
     find_notion,
     nearest_names,
 )
-from sb3_fair.fairness.partition import Partition
-from sb3_fair.fairness.probabilities import distributions, half_roots
+from sb3_fair.fairness.partition import Partition, check_groups
+from sb3_fair.fairness.probabilities import half_roots, rows_of_distributions
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import integer
 
 
 def find_group_notion(name: str) -> GroupNotion:
@@ -49,23 +49,26 @@ def coded(
     if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
         raise ValueError(f"actions must be a sequence of integers, got {actions!r}")
     known = None if feedback is None else np.asarray(feedback, dtype=np.float64)
-    partition = Partition(compared)
+    partition = Partition(None if compared is None else check_groups(compared, "compared"))
     columns = partition.columns(groups)
     for name, array in (("feedback", known), ("groups", columns)):
         if array is not None and array.shape != taken.shape:
-            raise ValueError(f"{name} must have one entry per action ({len(taken)}), got shape {array.shape}")
+            raise ValueError(
+                f"{name} must have one entry per action ({len(taken)}), as actions, got shape {array.shape}"
+            )
     return cells_of(taken, known, action_numbers("favourable", favourable)), columns, max(3, partition.size)
 
 
+@checked
 def group_notion(
     notion: str,
-    actions: ArrayLike,
-    feedback: ArrayLike | None,
-    groups: Any,
+    actions: Numbers,
+    feedback: MaybeNumbers | None,
+    groups: Iterable[Hashable],
     *,
     favourable: Iterable[int] = (1,),
-    weights: ArrayLike | None = None,
-    undefined: float = math.nan,
+    weights: Numbers | None = None,
+    undefined: Undefined = math.nan,
     compared: Iterable[Hashable] | None = None,
 ) -> float:
     """A group notion of a whole history: minus the largest gap between two groups, in [-1, 0].
@@ -87,13 +90,14 @@ def group_notion(
     return undefined if math.isnan(value) else value
 
 
+@checked
 def individual_fairness(
-    features: ArrayLike,
-    probabilities: ArrayLike,
+    features: Numbers,
+    probabilities: Numbers,
     *,
-    distance: Any = "hmom",
+    distance: DistanceLike = "hmom",
     nominal: Sequence[int] = (),
-    weights: ArrayLike | None = None,
+    weights: Numbers | None = None,
 ) -> float:
     """IF (Cimpean et al., FAReL, Eq. 8): -1 + mean over the pairs of d(i, j) - D(M_i || M_j), in [-2, 0].
 
@@ -109,13 +113,14 @@ def individual_fairness(
     return _pairs("IF", features, probabilities, distance, nominal, weights)
 
 
+@checked
 def lipschitz_violation(
-    features: ArrayLike,
-    probabilities: ArrayLike,
+    features: Numbers,
+    probabilities: Numbers,
     *,
-    distance: Any = "hmom",
+    distance: DistanceLike = "hmom",
     nominal: Sequence[int] = (),
-    weights: ArrayLike | None = None,
+    weights: Numbers | None = None,
 ) -> float:
     """LIP (Dwork et al. 2012): mean over the pairs of min(0, d(i, j) - D(M_i || M_j)), in [-1, 0].
 
@@ -130,7 +135,7 @@ def _pairs(
     notion = NOTIONS[name]
     assert isinstance(notion, PairNotion)
     people = feature_array(features)
-    roots = half_roots(distributions(probabilities)) if len(people) else np.zeros((0, 1))
+    roots = half_roots(rows_of_distributions(probabilities)) if len(people) else np.zeros((0, 1))
     if len(roots) != len(people):
         raise ValueError(f"probabilities must have one row per individual ({len(people)}), got {len(roots)}")
     if len(people) < notion.smallest:
@@ -150,15 +155,16 @@ def _pairs(
     return notion.offset + total / pairs
 
 
+@checked
 def consistency(
-    features: ArrayLike,
-    actions: ArrayLike,
+    features: Numbers,
+    actions: Numbers,
     *,
     k: int = 5,
-    distance: Any = "hmom",
+    distance: DistanceLike = "hmom",
     nominal: Sequence[int] = (),
     favourable: Iterable[int] = (1,),
-    weights: ArrayLike | None = None,
+    weights: Numbers | None = None,
 ) -> float:
     """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of ``|A_i - mean A of i's k nearest|``, in [-1, 0].
 
@@ -174,7 +180,7 @@ def consistency(
     taken = np.asarray(actions)
     if taken.shape != (len(people),):
         raise ValueError(f"actions must have one entry per individual ({len(people)}), got shape {taken.shape}")
-    nearest = min(integer("k", k, low=1), len(people) - 1)
+    nearest = min(k, len(people) - 1)
     if nearest < 1:
         return 0.0
     accepted = among(taken, action_numbers("favourable", favourable)).astype(float)

@@ -50,7 +50,7 @@ def test_seeds_and_undefined_levels():
     "arguments, message",
     [
         ({"notion": "CSC"}, "'CSC' is not a group notion"),
-        ({"window": 0}, "window must be a positive integer, got 0"),
+        ({"window": 0}, "window must be a positive integer or None, got 0"),
         ({"n_permutations": 0}, "n_permutations must be a positive integer, got 0"),
         ({"seed": -1}, "seed must be a non-negative integer, got -1"),
     ],

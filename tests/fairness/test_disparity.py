@@ -53,7 +53,7 @@ def test_leading_axes_are_those_of_numpy():
     ("first", "second", "values", "message"),
     [
         ([1, 2], [1, 2, 3], None, r"same number of values, got shapes \(2,\) and \(3,\)"),
-        (1, 1, None, "same number of values"),
+        (1, 1, None, "first must be an array"),
         ([1, 2], [2, 1], [1, 2, 3], "values must be 2 rising numbers"),
         ([1, 2], [2, 1], [2, 2], "values must be 2 rising numbers"),
         ([1, 2, 0], [2, 1, 0], [1, 3, 2], "values must be 3 rising numbers"),

@@ -96,12 +96,12 @@ def test_empty_matrix():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"name": "hmon"}, r"distance must be a callable or one of .* got 'hmon': the closest are \['hmom'"),
-        ({"kernel": "rbf"}, "kernel must be None or 'exp', got 'rbf'"),
-        ({"kernel": "exp", "lam": 0}, "lam must be positive, got 0"),
-        ({"lam": "a"}, "lam must be a finite number, got 'a'"),
+        ({"name": "hmon"}, r"distance name must be a callable or one of .* got 'hmon': the closest are \['hmom'"),
+        ({"kernel": "rbf"}, "kernel must be 'exp' or None, got 'rbf'"),
+        ({"kernel": "exp", "lam": 0}, "lam must be a positive number, got 0"),
+        ({"lam": "a"}, "lam must be a positive number, got 'a'"),
         ({"root": True}, "root is only for distance 'heom'"),
-        ({"scale": 2.0}, "scale must be a positive number, for a callable only"),
+        ({"scale": 2.0}, "scale is only for a callable, got 2.0"),
         ({"name": euclid, "scale": 0}, "scale must be a positive number"),
     ],
 )
@@ -117,7 +117,7 @@ def test_wrong_features():
         distance_matrix(np.zeros((2, 2)), nominal=[3])
     with pytest.raises(ValueError, match="nominal must not repeat a column"):
         distance_matrix(np.zeros((2, 2)), nominal=[1, 1])
-    with pytest.raises(ValueError, match="each column in nominal must be a non-negative integer, got -1"):
+    with pytest.raises(ValueError, match=r"nominal must be a sequence .*, got \[-1\]"):
         distance_matrix(np.zeros((2, 2)), nominal=[-1])
     with pytest.raises(ValueError, match=r"features must have shape \(individuals, columns\), got shape \(3,\)"):
         distance_matrix(np.zeros(3))
@@ -134,7 +134,7 @@ def test_a_callable_that_gives_no_number_is_refused():
 
 @pytest.mark.parametrize("p", [(0.5, 0.6), (-0.1, 1.1), (float("nan"), 1), (float("inf"), 0), (-0.7, -0.7)])
 def test_hellinger_takes_distributions_only(p):
-    with pytest.raises(ValueError, match="probabilities must be finite, not negative and sum to 1"):
+    with pytest.raises(ValueError, match=r"must be .*finite"):
         hellinger(p, (0.5, 0.5))
-    with pytest.raises(ValueError, match="probabilities must have one row of 2 numbers"):
+    with pytest.raises(ValueError, match="p and q must have the same number of actions"):
         hellinger((0.5, 0.5), (0.5, 0.25, 0.25))

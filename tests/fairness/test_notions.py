@@ -149,8 +149,8 @@ def test_unknown_notions_name_the_closest():
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (([1, 0], [1], [0, 1]), r"feedback must have one entry per action \(2\), got shape \(1,\)"),
-        (([1, 0], None, [0]), r"groups must have one entry per action \(2\), got shape \(1,\)"),
+        (([1, 0], [1], [0, 1]), r"feedback must have one entry per action \(2\), as actions, got shape \(1,\)"),
+        (([1, 0], None, [0]), r"groups must have one entry per action \(2\), as actions, got shape \(1,\)"),
         (([0.5, 0], None, [0, 1]), r"actions must be a sequence of integers"),
     ],
 )
@@ -168,7 +168,7 @@ def test_further_arguments_are_checked():
         consistency([[0.0], [1.0]], [0, 1], k=0)
     with pytest.raises(ValueError, match="probabilities must have one row per individual"):
         individual_fairness([[0.0], [1.0]], [[1.0, 0.0]])
-    with pytest.raises(ValueError, match="features must be finite, got nan in row 1, column 0"):
+    with pytest.raises(ValueError, match=r"features must be .* finite .*, got nan at \[1, 0\]"):
         consistency([[0.0], [np.nan]], [0, 1])
     with pytest.raises(ValueError, match="actions must have one entry per individual"):
         consistency([[0.0], [1.0]], [0])

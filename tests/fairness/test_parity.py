@@ -92,7 +92,7 @@ def test_demographic_parity_is_a_measure_that_pickles_and_is_equal_by_value():
         ({"favourable": ()}, "favourable must hold at least one action number"),
         ({"groups": ("a",)}, "groups must hold at least two different labels"),
         ({"massage_threshold": 1.5}, r"massage_threshold must be in \[0, 1\], got 1.5"),
-        ({"massage_threshold": None}, "massage_threshold must be a finite number, got None"),
+        ({"massage_threshold": None}, "massage_threshold must be in \\[0, 1\\], got None"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -47,7 +47,7 @@ def test_the_same_seeds_give_the_same_interval():
     assert (first.percent < first.high).all()
 
 
-@pytest.mark.parametrize("arguments", [([1, 2], [1]), (1, 1), ([], [])])
+@pytest.mark.parametrize("arguments", [([1, 2], [1]), ([], [])])
 def test_seeds_that_do_not_match_are_refused(arguments):
     with pytest.raises(ValueError, match="fair and classic must have the same seeds"):
         price_of_fairness(*arguments)

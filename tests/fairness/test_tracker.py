@@ -256,7 +256,7 @@ def test_probabilities_are_renormalised():
     "settings, message",
     [
         ({"n": 0}, "n must be a positive integer, got 0"),
-        ({"notions": "SP"}, "notions must be a sequence of names, got 'SP'"),
+        ({"notions": "SP"}, "notions must be a sequence .*, got 'SP'"),
         ({"notions": ("SP", "SP")}, "notions must not repeat 'SP'"),
         ({"notions": ("SQ",)}, "unknown notion 'SQ'"),
         (
@@ -272,7 +272,7 @@ def test_probabilities_are_renormalised():
         ({"groups": {"c": ("m", "f")}, "attributes": ("a", "b")}, "groups has 'c', which is not among the attributes"),
         ({"distance": ["heom", "heom"]}, "distance must be one distance or a list of different ones"),
         ({"distance": []}, "distance must be one distance or a list of different ones"),
-        ({"n_actions": 0}, "n_actions must be a positive integer, got 0"),
+        ({"n_actions": 0}, "n_actions must be a positive integer or None, got 0"),
     ],
 )
 def test_wrong_settings(settings, message):
@@ -335,7 +335,7 @@ class TestFairnessTracker:
             FairnessTracker().add(Interaction(action=1))
         with pytest.raises(ValueError, match="value must be a finite number, got 'yes'"):
             FairnessTracker().update_feedback(0, "yes")
-        with pytest.raises(ValueError, match="notions must be a sequence of names"):
+        with pytest.raises(ValueError, match="notions must be a sequence"):
             FairnessTracker(notions="SP")
 
 

@@ -1,0 +1,339 @@
+"""Is every wrong argument of what is public refused by name, at once and without much memory?"""
+
+import contextlib
+import io
+import math
+import resource
+import signal
+import warnings
+from inspect import signature
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+from sb3_fair import fairness, wrappers
+from sb3_fair.fairness import FairnessSpec, Scheme
+
+SECONDS = 1
+MEMORY = 100 * 2**20
+
+ACTIONS, GROUPS, FEATURES = [1, 0, 1], [0, 1, 0], [[0.0, 0.5], [1.0, 0.5], [0.2, 0.1]]
+CHANCES = [[0.5, 0.5], [0.2, 0.8], [1.0, 0.0]]
+RETURNS = [8.0, 4.0, 5.0]
+STATUS = [[[1.0, 0.0], [1.0, 1.0]]]
+
+
+class Town(gym.Env):
+    """One decision after the other, about people of two groups; rewards of two stakeholders."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {"vector_reward": np.array([1.0, float(action)])}
+
+
+class VectorTown(Town):
+    reward_space = gym.spaces.Box(0, 1, (2,))
+    reward_dim = 2
+
+
+def group(obs, info):
+    return int(obs[0] > 0)
+
+
+SPEC = FairnessSpec(group=group)
+
+
+def town():
+    return gym.wrappers.TimeLimit(VectorTown(), 5)
+
+
+def fair_town():
+    return wrappers.FairMDP(town(), SPEC)
+
+
+def remembering_town():
+    scheme = Scheme(when="end")
+    return wrappers.MemoryAugmentation(wrappers.FairnessScheme(town(), scheme, stakeholders=[0, 1]))
+
+
+def batch(make=town):
+    return lambda: DummyVecEnv([make])
+
+
+def scored_batch():
+    return wrappers.VecFairnessScheme(batch()(), Scheme(), stakeholders=[0, 1])
+
+
+def fair_batch():
+    return wrappers.VecFairMDP(batch()(), SPEC)
+
+
+def rewarded_batch():
+    return wrappers.VecVectorReward(fair_batch(), ["R", "SP"])
+
+
+def some_memory():
+    return wrappers.make_memory("full", [0, 1], 5)
+
+
+# What is called, with arguments that are right; a function makes what every call wants anew.
+FAIRNESS = {
+    "DemographicParity": {},
+    "DiscountedHistory": {},
+    "Distance": {},
+    "FairnessSpec": {"group": group},
+    "FairnessTracker": {},
+    "Formula": {"name": "sum", "title": "sum", "value": lambda: lambda u, welfare: u.sum(axis=-1)},
+    "FullHistory": {},
+    "NewMultiple": {"k": 12},
+    "Scheme": {},
+    "SchemeTracker": {"scheme": Scheme(), "n_copies": 2, "n": 2},
+    "SlidingWindow": {},
+    "Tracker": {"n": 2},
+    "Welfare": {"name": "rawls"},
+    "action_counts": {"actions": ACTIONS, "groups": GROUPS, "n_actions": 2},
+    "action_frequencies": {"counts": [[1.0, 2.0]]},
+    "average": {"values": RETURNS},
+    "balance": {"status": STATUS},
+    "chance_level": {"notion": "SP", "actions": ACTIONS, "groups": GROUPS, "n_permutations": 2},
+    "conditional_disparity": {"returns": RETURNS, "groups": GROUPS, "factors": GROUPS},
+    "consistency": {"features": FEATURES, "actions": ACTIONS},
+    "count_status": {"actions": [[0, 1]], "stakeholders": [0, 1]},
+    "counterfactual_disparity": {"factual": RETURNS, "counterfactual": RETURNS},
+    "demographic_disparity": {"returns": RETURNS, "groups": GROUPS},
+    "distance_matrix": {"features": FEATURES},
+    "distributions": {"probabilities": CHANCES},
+    "find_notion": {"name": "SP"},
+    "find_welfare": {"welfare": "rawls"},
+    "gini": {"returns": RETURNS},
+    "group_notion": {"notion": "SP", "actions": ACTIONS, "feedback": None, "groups": GROUPS},
+    "hellinger": {"p": [0.5, 0.5], "q": [0.2, 0.8]},
+    "individual_fairness": {"features": FEATURES, "probabilities": CHANCES},
+    "lipschitz_violation": {"features": FEATURES, "probabilities": CHANCES},
+    "nash_welfare": {"returns": RETURNS},
+    "overall_unfairness": {"status": STATUS},
+    "pairwise_disparity": {"returns": RETURNS, "groups": GROUPS},
+    "price_of_fairness": {"fair": RETURNS, "classic": RETURNS, "n_resamples": 10},
+    "twin_disparity": {"factual": RETURNS, "counterfactual": RETURNS},
+    "unfairness": {"status": STATUS},
+    "value_disparity": {"values": RETURNS, "groups": GROUPS},
+    "wasserstein_gap": {"first": RETURNS, "second": RETURNS},
+}
+WRAPPERS = {
+    "Chebyshev": {"weights": [0.5, 0.5], "ideal": [1.0, 1.0]},
+    "Choices": {"actions": ACTIONS, "probabilities": CHANCES},
+    "DesiredReturn": {"env": town, "desired_return": [1.0, 0.0], "desired_horizon": 3},
+    "FairMDP": {"env": town, "spec": SPEC},
+    "FairnessScheme": {"env": town, "scheme": Scheme(), "stakeholders": [0, 1]},
+    "GroupLabelObs": {"env": town, "group": 0},
+    "GymnasiumVector": {"venv": batch()},
+    "MemoryAugmentation": {"env": lambda: wrappers.FairnessScheme(town(), Scheme(), stakeholders=[0, 1])},
+    "Recompute": {"memory": some_memory, "scheme": Scheme()},
+    "Scalarise": {"env": lambda: wrappers.VectorReward(fair_town(), ["R", "SP"]), "weights": [1.0, 1.0]},
+    "VecChoices": {"venv": batch()},
+    "VecDesiredReturn": {"venv": batch(), "desired_return": [1.0, 0.0], "desired_horizon": 3},
+    "VecDisparity": {"venv": fair_batch},
+    "VecFairMDP": {"venv": batch(), "spec": SPEC},
+    "VecFairnessScheme": {"venv": batch(), "scheme": Scheme(), "stakeholders": [0, 1]},
+    "VecGroupLabelObs": {"venv": batch(), "group": [0]},
+    "VecMemoryAugmentation": {"venv": scored_batch},
+    "VecScalarise": {"venv": rewarded_batch, "weights": [1.0, 1.0]},
+    "VecVectorReward": {"venv": fair_batch, "objectives": ["R", "SP"]},
+    "VectorReward": {"env": fair_town, "objectives": ["R", "SP"]},
+    "find_counterexample": {"env": remembering_town, "n_episodes": 1},
+    "make_memory": {"memory": "full", "stakeholders": [0, 1], "maximum": 5},
+}
+# What is public, and takes no arguments that could be wrong.
+LEFT_OUT = {
+    "DISTANCES NOTIONS WELFARES": "tables",
+    "Average Candidates CounterExample Estimate FairEvent Individual Price Values": "tuples that functions return",
+    "Choice": "an int that the library makes on every step",
+    "GroupNotion NeighbourNotion Notion PairNotion": "rows of a table of our own",
+    "Interaction": "made on every step; the tracker that gets it checks what its notions need",
+    "Measures Memory": "protocols",
+    "VecStanding": "needs twins; its only argument is the environment",
+    "augment": "takes what a memory made",
+}
+
+
+def given(arguments):
+    return {name: value() if getattr(value, "__name__", "") in MAKERS else value for name, value in arguments.items()}
+
+
+MAKERS = {
+    "town",
+    "fair_town",
+    "remembering_town",
+    "<lambda>",
+    "scored_batch",
+    "fair_batch",
+    "rewarded_batch",
+    "some_memory",
+}
+
+WRONG = {
+    "object": object(),
+    "text": "no such thing",
+    "list-of-text": ["no such thing"],
+    "bytes": b"x",
+    "None": None,
+    "True": True,
+    "nan": math.nan,
+    "inf": math.inf,
+    "-inf": -math.inf,
+    "-1": -1,
+    "-0.5": -0.5,
+    "0": 0,
+    "0.5": 0.5,
+    "10**12": 10**12,
+    "1e12": 1e12,
+    "10**400": 10**400,
+    "empty-text": "",
+    "empty-list": [],
+    "empty-dict": {},
+    "list-of-objects": [object()],
+    "list-of-nan": [math.nan],
+    "nested-list": [[1], [1, 2]],
+    "set": {1},
+    "dict": {"no such thing": 1},
+    "function": lambda *args: None,
+    "class": object,
+}
+# Values that are right for some arguments, and why. What a type hint says is right (None, True or False, any text, any
+# callable) need not be listed.
+RIGHT = {
+    "undefined": ("nan inf -inf -1 -0.5 0 0.5 10**12 1e12 10**400", "stands for what has no value"),
+    "offset": ("-1 -0.5 0 0.5 10**12 1e12", "is added to amounts of any size"),
+    "threshold": ("-1 -0.5 0 0.5 10**12 1e12", "negative: nothing is dropped; large: everything is"),
+    "lam scale NewMultiple.k": ("0.5 10**12 1e12", "is a factor"),
+    "alpha factor gamma": ("0.5", "is a share or a power"),
+    "massage_threshold": ("0 0.5", "is a difference between probabilities"),
+    "seed": ("0", "is any number that generators take"),
+    "nominal sensitive notions attributes feature_names group_names": ("empty-list", "there need be none"),
+    "attributes feature_names group_names FairnessSpec.group": ("list-of-text empty-dict", "are names"),
+    "FairnessSpec.group": ("function class", "is a callable"),
+    "feedback average.values": ("None list-of-nan", "is unknown for some or all"),
+    "favourable": ("set", "has no order"),
+    "group features feedback": ("text empty-text", "is the name of a key in info"),
+    "groups compared": ("list-of-text list-of-objects list-of-nan nested-list empty-dict", "are labels of any kind"),
+    "counts values actions": ("empty-list", "nobody was there"),
+}
+
+
+class TookTooLong(Exception):
+    pass
+
+
+@contextlib.contextmanager
+def limits():
+    """A second, and little more memory than there is in use."""
+
+    def stop(*_):
+        raise TookTooLong
+
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, before[1]))
+    handler, timer = signal.signal(signal.SIGALRM, stop), signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *timer)  # pytest's own
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def outcome(target, arguments, name, value):
+    """None if the value is refused as it should be, else what happened."""
+    try:
+        made = {**given(arguments), name: value}
+        with limits(), warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            target(**made)
+    except (ValueError, TypeError) as error:
+        words = str(error)
+        return (
+            None if name in words and "unexpected keyword" not in words else f"unclear: {type(error).__name__}: {words}"
+        )
+    except BaseException as error:
+        return f"{type(error).__name__}: {error}"
+    return "accepted"
+
+
+def right(target, name, parameter):
+    """The kinds of values that an argument may have."""
+    hint = str(parameter.annotation).replace("numpy.__array_like", "")
+    kinds = {
+        kind for names, (kinds, _) in RIGHT.items() for kind in kinds.split() if {name, target} & set(names.split())
+    }
+    if "None" in hint or parameter.default is None:
+        kinds.add("None")
+    if "bool" in hint and "Buffer" not in hint:
+        kinds.add("True")
+    if "Callable" in hint:
+        kinds |= {"function", "class"}
+    if target.split(".")[0] == "Formula" and "str" in hint:
+        kinds |= {"text", "empty-text"}
+    return kinds
+
+
+def refusals(room, table):
+    """What is wrong with how wrong arguments are dealt with, and how many were tried."""
+    found, tried = [], 0
+    for name, arguments in table.items():
+        target = getattr(room, name)
+        target(**given(arguments))
+        for argument, parameter in signature(target).parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                continue
+            allowed = right(f"{name}.{argument}", argument, parameter)
+            for kind in WRONG.keys() - allowed:
+                tried += 1
+                problem = outcome(target, arguments, argument, WRONG[kind])
+                if problem:
+                    found.append(f"{name}({argument}={kind}): {problem[:200]}")
+    return found, tried
+
+
+ROOMS = {"fairness": (fairness, FAIRNESS, 3000)}
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_wrong_arguments_are_refused_by_name(room):
+    module, table, least = ROOMS[room]
+    found, tried = refusals(module, table)
+    assert not found, "\n".join(found)
+    assert tried > least
+
+
+def test_all_that_is_public_is_tried_or_left_out_for_a_reason():
+    left_out = {name for names in LEFT_OUT for name in names.split()}
+    for module, table, _ in ROOMS.values():
+        assert set(module.__all__) - left_out == table.keys()
+
+
+@pytest.mark.parametrize("number", [np.int64, np.int8, np.uint32])
+def test_numpy_s_numbers_are_numbers(number):
+    assert fairness.SlidingWindow(number(3)).window == 3
+    assert fairness.Welfare("alpha_fair", alpha=np.float32(0.5)).alpha == 0.5
+    fairness.FairnessTracker(k=number(3), n_actions=number(2), nominal=np.array([0]), undefined=np.float64("nan"))
+    fairness.group_notion("SP", np.array(ACTIONS, dtype=number), [None, 1, np.nan], np.array(["a", "b", "a"]))
+    assert fairness.Scheme(restart=np.True_, when=["period", number(3)]).period == 3
+
+
+def test_actions_and_feedback_are_among_the_actions():
+    tracker = fairness.FairnessTracker(notions=("EO",), n_actions=2)
+    for wrong in ({"action": -1}, {"action": 10**9}, {"action": 1, "feedback": 2.0}):
+        with pytest.raises(ValueError, match="must be one of the 2 actions"):
+            tracker.add(fairness.Interaction(group="a", **wrong))
+    assert tracker.add(fairness.Interaction(group="a", action=np.int64(1), feedback=0.0)) == 0
