@@ -1,8 +1,11 @@
 """Is everything in the wheel, and does the wheel alone do its work in an empty folder?"""
 
+import ast
 import os
+import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,44 @@ def test_every_folder_with_code_is_a_named_package():
     named = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     folders = {str(Path(file).parent).replace("/", ".") for file in files_of_the_checkout() if file.endswith(".py")}
     assert sorted(named) == sorted(folders)
+
+
+def imports(node, answered=frozenset()):
+    """(package, extras whose absence is answered around it) of every import below a node; "any": of whatever."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name.partition(".")[0], answered) for alias in child.names)
+        elif isinstance(child, ast.ImportFrom):
+            yield child.module.partition(".")[0], answered
+        else:
+            yield from imports(child, answered | {answer(child)})
+
+
+def answer(node):
+    if isinstance(node, ast.With) and isinstance(call := node.items[0].context_expr, ast.Call):
+        return call.args[0].value if getattr(call.func, "id", "") == "extra" else None
+    caught = [getattr(handler.type, "id", "") for handler in getattr(node, "handlers", ())]
+    typing_only = isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+    return "any" if typing_only or "ImportError" in caught else None
+
+
+def test_every_import_is_declared_or_says_which_extra_it_needs():
+    project = pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = [re.match(r"[\w.-]+", requirement)[0] for requirement in project["dependencies"]]
+    extras = {
+        re.match(r"[\w.-]+", requirement)[0]: extra
+        for extra, requirements in project["optional-dependencies"].items()
+        for requirement in requirements
+        if extra != "tests"
+    }
+    of = {package: names[0].lower().replace("_", "-") for package, names in packages_distributions().items()}
+    for file in (file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")):
+        for package, answered in imports(ast.parse(file.read_text(encoding="utf-8"))):
+            if package in sys.stdlib_module_names or package == "sb3_fair":
+                continue
+            distribution = of.get(package, package)
+            declared = distribution in named or "any" in answered or extras.get(distribution) in answered
+            assert declared, f"{file} imports {package}, of {distribution}"
 
 
 def test_the_wheel_holds_every_file_of_the_three_folders(wheel_site):

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo import names
 from sb3_fair.zoo.benchmark_commands import benchmark
 from sb3_fair.zoo.names import InputError, WorkError
@@ -33,10 +34,10 @@ from sb3_fair.zoo.options import (
 
 app = typer.Typer(
     name="sb3-fair",
-    help="Fairness-aware reinforcement learning for Stable-Baselines3.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(benchmark)
 
@@ -46,13 +47,29 @@ Pretrained = Annotated[
 ]
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from sb3_fair.common.run_folder import versions
+
+        typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """Fairness-aware reinforcement learning for Stable-Baselines3."""
+
+
 @app.command()
 def envs() -> None:
     """Lists the environments: spaces, groups and notions."""
-    from sb3_fair.zoo.listing import environment_table
-    from sb3_fair.zoo.tables import show
+    from sb3_fair.zoo.listing import environments
 
-    show(environment_table())
+    typer.echo(environments())
 
 
 @app.command()
@@ -223,10 +240,10 @@ def tune(
     tuning = make_tuning(
         algo,
         env,
-        scores=None if scores is None else scores.split(":"),
+        scores=None if scores is None else names.listed("scores", scores),
         budgets=settings("--budget", budget, "SP:0.05"),
         space=settings("--space", space),
-        only=None if only is None else only.split(":"),
+        only=None if only is None else names.listed("only", only),
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
         deterministic=deterministic,
@@ -366,7 +383,11 @@ def main() -> None:
     2."""
     try:
         code = app(standalone_mode=False)
-    except (InputError, OSError) as error:  # the latter as of a disk that is full, or a folder that is not there
+    except (
+        InputError,
+        MissingExtra,
+        OSError,
+    ) as error:  # the last as of a disk that is full, or a folder that is not there
         sys.exit(_complain(str(error)))
     except WorkError as error:
         _complain(str(error))
@@ -381,7 +402,8 @@ def main() -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
+    if message:  # a command without arguments has shown its help
+        print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
     return 2
 
 

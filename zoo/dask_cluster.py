@@ -5,11 +5,13 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any
 
-from distributed import CancelledError, Client, TimeoutError
-from joblib._dask import DaskDistributedBackend
-
+from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import versions
 from sb3_fair.zoo.names import InputError
+
+with extra("cluster", "cluster dask"):
+    from distributed import CancelledError, Client, TimeoutError
+    from joblib._dask import DaskDistributedBackend  # looks for distributed when it is imported
 
 PATIENCE = 30
 """Seconds to wait for the scheduler, and for its first worker."""

@@ -1,13 +1,13 @@
 """How do pictures become a film?"""
 
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.common.extras import extra
 from sb3_fair.fairness.validation import number
 
 
@@ -30,18 +30,16 @@ def film_format(path: str | Path) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in (".gif", ".mp4"):
         raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")
-    if suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
-        raise ImportError(f"film must end in .gif unless sb3-fair[mp4] is installed, got {str(path)!r}")
+    if suffix == ".mp4":
+        _mp4_writer()
     return suffix
 
 
 def save_mp4(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
     """Writes an MP4 (H.264) with imageio-ffmpeg; see :func:`save_film`."""
-    from imageio_ffmpeg import write_frames
-
     pictures = _checked(frames, fps)
     height, width = (size + size % 2 for size in pictures[0].shape[:2])  # the format has no odd sizes
-    writer = write_frames(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
+    writer = _mp4_writer()(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
     writer.send(None)
     for picture in pictures:
         rows, columns = picture.shape[:2]
@@ -49,6 +47,12 @@ def save_mp4(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
         writer.send(np.ascontiguousarray(np.pad(picture, room, mode="edge")))
     writer.close()
     return Path(path)
+
+
+def _mp4_writer() -> Any:
+    with extra("mp4", "a film that ends in .mp4"):
+        from imageio_ffmpeg import write_frames
+    return write_frames
 
 
 def save_gif(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:

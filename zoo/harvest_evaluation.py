@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import seeded
 from sb3_fair.fairness import (
     Welfare,
@@ -46,7 +47,17 @@ NORMAL_FORMS: dict[str, dict[str, Any]] = {
 """What is added to the name of a gap -> how it is told."""
 
 
-def evaluate_harvest(
+def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
+    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments.
+
+    :raises ImportError: if pandas is not installed, which the extra ``[pandas]`` brings
+    """
+    with extra("pandas", "evaluate_harvest"):
+        from pandas import DataFrame
+    return DataFrame(harvest_figures(*arguments, **settings))
+
+
+def harvest_figures(
     model: Any,
     n_episodes: int,
     horizon: int,
@@ -57,15 +68,15 @@ def evaluate_harvest(
     n_worlds: int = 100,
     standing: bool | None = None,
     **config: Any,
-) -> "DataFrame":
-    """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; one row per episode.
+) -> Columns:
+    """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; arrays (episodes,) by name.
 
     Each episode has its own layout, which follows from its seed alone. What the model samples follows from the first
-    seed; the model itself stays as it was. With ``counterfactual`` a row is a pair of twin worlds, and its columns are
-    of the agents of both, each by the attribute that it has in its world.
+    seed; the model itself stays as it was. With ``counterfactual`` an episode is a pair of twin worlds, and its
+    figures are of the agents of both, each by the attribute that it has in its world.
 
     ==========================================  =======================================================================
-    column                                      what
+    name                                        what
     ==========================================  =======================================================================
     ``seed``                                    of the world
     ``U``, ``S``, ``n_U``, ``n_S``              sum of the returns of the agents without and with the attribute; number
@@ -95,8 +106,6 @@ def evaluate_harvest(
     :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
     :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
     """
-    from pandas import DataFrame, concat
-
     for name, value in (("n_episodes", n_episodes), ("horizon", horizon), ("n_worlds", n_worlds)):
         integer(name, value, 1)
     numbers = list(range(seeds, seeds + n_episodes)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
@@ -115,9 +124,9 @@ def evaluate_harvest(
             seed_copies(venv, np.repeat(some, copies).tolist())
             episodes = Episodes(venv, len(some))
             episodes.play(agent, horizon, deterministic)
-            parts.append(DataFrame({"seed": some, **episodes.columns(twins=counterfactual is not None)}))
+            parts.append({"seed": np.array(some), **episodes.columns(twins=counterfactual is not None)})
             venv.close()
-    return concat(parts, ignore_index=True)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 class RandomAgent:

@@ -1,37 +1,38 @@
-"""Which environments are there, seen from the command line?"""
+"""The registered environments as `sb3-fair envs` lists them."""
 
+from itertools import groupby
+from textwrap import fill
 from typing import Any
 
 import gymnasium as gym
 from gymnasium import spaces
-from rich.table import Table
 
 from sb3_fair.fairness.notions import NOTIONS
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.registration import WORLDS
 
+WIDTH = 80
 
-def environment_table() -> Table:
-    """Every ID with its spaces, the groups it compares, the notions that it measures by default, and its source."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("environment", "observation", "actions", "groups", "notions", "source"):
-        table.add_column(column, no_wrap=True)
-    for env_id in WORLDS:
-        venv = make_vec(env_id)
-        spec = venv.get_attr("fairness_spec")[0]
-        table.add_row(
-            env_id,
-            _space(venv.observation_space),
-            _space(venv.action_space),
-            ", ".join(map(str, spec.group_names or ())),
-            " ".join(spec.notions),
-            venv.get_attr("source")[0],
-        )
-        venv.close()
-    table.add_section()
-    table.caption = f"\nobjectives and audit may name any of {' '.join(NOTIONS)}"
-    table.caption_justify = "left"
-    return table
+
+def environments() -> str:
+    """Every ID on a line of its own, and below those that share them: spaces, groups, default notions and source."""
+    blocks = [
+        f"{about}\n{''.join(f'  {env_id}' + chr(10) for env_id in ids)}" for about, ids in groupby(WORLDS, _about)
+    ]
+    return "\n".join([*blocks, f"objectives and audit may name any of {' '.join(NOTIONS)}"])
+
+
+def _about(env_id: str) -> str:
+    venv = make_vec(env_id)
+    spec = venv.get_attr("fairness_spec")[0]
+    described = [
+        f"{venv.get_attr('source')[0]}:",
+        f"observations {_space(venv.observation_space)}, actions {_space(venv.action_space)},",
+        f"groups {', '.join(map(str, spec.group_names or ()))}" + ("," if spec.notions else ""),
+        f"notions {' '.join(spec.notions)}" if spec.notions else "",
+    ]
+    venv.close()
+    return fill(" ".join(described).strip(), WIDTH)
 
 
 def _space(space: gym.Space[Any]) -> str:

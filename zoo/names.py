@@ -63,11 +63,22 @@ def environment(env_id: str) -> str:
     return PREFIX + choose("environment", bare, WORLDS)
 
 
+def listed(what: str, text: str) -> tuple[str, ...]:
+    """Names separated by colons.
+
+    :raises InputError: if they are separated by commas or spaces
+    """
+    if "," in text or " " in text.strip():
+        wanted = ":".join(text.replace(",", " ").split())
+        raise InputError(f"{what} must be separated by colons, as in {wanted}, got {text!r}")
+    return tuple(name for name in text.split(":") if name)
+
+
 def notions(text: str) -> tuple[str, ...]:
     """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
     from sb3_fair.fairness.notions import NOTIONS
 
-    names = tuple(name for name in text.split(":") if name)
+    names = listed("notions", text)
     for name in names:
         choose("notion", name.partition("@")[0], NOTIONS)
     return names
@@ -77,7 +88,7 @@ def objectives(text: str) -> tuple[str, ...]:
     """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
     from sb3_fair.fairness.notions import NOTIONS
 
-    names = tuple(name for name in text.split(":") if name)
+    names = listed("objectives", text)
     if not names:
         raise InputError(f"objectives must name at least one, as in R:SP:IF, got {text!r}")
     for name in names:

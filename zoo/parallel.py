@@ -53,10 +53,8 @@ def on_cluster(kind: str | None, scheduler: str | None = None) -> Iterator[None]
     choose("cluster", kind, CLUSTERS)
     if scheduler is None:
         raise InputError("scheduler must be given with a cluster, as in tcp://host:8786")
-    try:
-        from sb3_fair.zoo.dask_cluster import connected
-    except ImportError as error:
-        raise InputError('cluster dask needs the package distributed: pip install "sb3-fair[cluster]"') from error
+    from sb3_fair.zoo.dask_cluster import connected
+
     with connected(scheduler) as backend, parallel_config(backend=backend):
         yield
 

@@ -15,6 +15,7 @@ import yaml
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.wrappers import VecChoices
@@ -40,11 +41,9 @@ def register() -> None:
 
     :raises ImportError: if rl_zoo3 is not installed
     """
-    try:
+    with extra("rl-zoo3", "the plugin"):
         import rl_zoo3
         import rl_zoo3.train
-    except ImportError as error:
-        raise ImportError('the plugin needs the package rl-zoo3: pip install "sb3-fair[rl-zoo3]"') from error
     register_all()
     for name, algorithm in ALGORITHMS.items():
         rl_zoo3.ALGOS.setdefault(name, algorithm.cls)
@@ -75,7 +74,8 @@ def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -
 
 def experiment_manager() -> Any:
     """rl_zoo3's ExperimentManager, with what our IDs need."""
-    from rl_zoo3.exp_manager import ExperimentManager
+    with extra("rl-zoo3", "the plugin"):
+        from rl_zoo3.exp_manager import ExperimentManager
 
     class FairExperimentManager(ExperimentManager):
         """Our settings where no file is given; action probabilities for the environments; a command for PCN."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import sb3_fair
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import benchmark, cli, options
@@ -48,6 +49,10 @@ def train(command, algo, *more):
         ("train --algo pcn --env sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
         ("train --algo pcn --env sb3_fair:sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
         ("train --algo pcn --env {small} --objectives R:SPP", "unknown objective 'SPP': did you mean 'SP'?"),
+        ("train --algo pcn --env {small} --objectives R,SP", "objectives must be separated by colons, as in R:SP, got"),
+        ("train --algo pcn --env {small} --audit EO,PP", "notions must be separated by colons, as in EO:PP, got"),
+        ("tune --algo ppo --env {small} --scores R,SP", "scores must be separated by colons, as in R:SP, got"),
+        ("tune --algo ppo --env {small} --only gamma,n_steps", "only must be separated by colons, as in gamma:n_steps"),
         ("train --algo pcn --env {small} --objectives :", "objectives must name at least one"),
         ("train --algo pcn --env {small} --audit EOO", "unknown notion 'EOO': did you mean 'EO'?"),
         ("train --algo fair_qcm --env {small}", "fair_qcm needs a fairness scheme"),
@@ -119,18 +124,37 @@ def test_a_run_that_was_interrupted_is_not_looked_at(command, tmp_path, name):
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
-    monkeypatch.setattr("sb3_fair.zoo.listing.environment_table", lambda: 1 / 0)
+    monkeypatch.setattr("sb3_fair.zoo.listing.environments", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         command("envs")
 
 
+@pytest.mark.parametrize("arguments", ["", "benchmark"])
+def test_a_command_without_arguments_shows_its_help_and_nothing_else(command, arguments):
+    code, out, err = command(*arguments.split())
+    assert code == 2 and "Usage:" in out and err == ""
+
+
+@pytest.mark.parametrize("arguments", ["-h", "train -h", "benchmark -h", "benchmark speed -h"])
+def test_h_is_help(command, arguments):
+    code, out, err = command(*arguments.split())
+    assert code == 0 and "Usage:" in out and err == ""
+
+
+def test_the_version_and_those_of_the_packages_it_stands_on_can_be_asked_for(command):
+    code, out, _ = command("--version")
+    assert code == 0 and f"sb3-fair {sb3_fair.__version__}" in out and "stable-baselines3 2." in out
+
+
 def test_envs_lists_every_environment_with_spaces_groups_notions_and_source(command):
     code, out, _ = command("envs")
-    rows = [line.split() for line in out.splitlines()]
-    assert code == 0
-    assert {row[0] for row in rows if row} >= set(WORLDS)
-    small = next(row for row in rows if row and row[0] == SMALL)
-    assert " ".join(small[1:]) == "Box(23) Discrete(2) man, woman SP EO Cimpean et al., FAReL; STATBEL"
+    assert code == 0 and max(map(len, out.splitlines())) <= 80
+    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == list(WORLDS)
+    hiring = (
+        "Cimpean et al., FAReL; STATBEL: observations Box(23), actions Discrete(2), groups man, woman, notions SP EO"
+    )
+    block = next(block for block in out.split("\n\n") if f"  {SMALL}" in block.splitlines())
+    assert " ".join(block.split()).startswith(f"{hiring} sb3_fair/JobHiring-v0")
     assert all(make_vec(env).get_attr("source")[0] for env in WORLDS)
 
 

@@ -408,5 +408,7 @@ def test_settings_change_a_config():
 
 def test_without_numba_its_backend_is_an_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(ImportError, match=r'backend="numba" needs the package numba: pip install "sb3-fair\[numba\]"'):
+    with pytest.raises(
+        ImportError, match=r'backend="numba" needs a package that is not installed: pip install "sb3-fair\[numba\]"'
+    ):
         HarvestWorld(1, backend="numba")

@@ -10,6 +10,7 @@ from threading import Timer
 
 import pytest
 
+from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.parallel import elsewhere, in_parallel, on_cluster
 from sb3_fair.zoo.studies.grid import Job, run_grid
@@ -47,7 +48,7 @@ def test_a_cluster_has_a_kind_and_a_scheduler(kind, scheduler, message):
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "sb3_fair.zoo.dask_cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InputError, match=r'pip install "sb3-fair\[cluster\]"'), on_cluster("dask", ADDRESS):
+    with pytest.raises(MissingExtra, match=r'pip install "sb3-fair\[cluster\]"'), on_cluster("dask", ADDRESS):
         pass
 
 

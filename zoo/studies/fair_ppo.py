@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.callbacks import BaseCallback
@@ -23,14 +23,11 @@ from sb3_fair.report.disparities import Setting
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
-from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
+from sb3_fair.zoo.harvest_evaluation import Columns, harvest_figures
 from sb3_fair.zoo.plan import OURS, PLAN_KEYS, default_settings
 from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw, has, sheet
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
 from sb3_fair.zoo.train import arguments
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 ENV = "sb3_fair/AllelopathicHarvest-v0"
 FIRST_SEED = 100
@@ -334,15 +331,15 @@ def _evaluated(
     found = {}
     for length, horizon, n in zip(LENGTHS, (game["horizon"], LONG_HORIZON), (episodes, long_episodes), strict=True):
         if n:
-            rows = evaluate_harvest(model, n, horizon, EVALUATION_SEED, counterfactual, **given)
+            rows = harvest_figures(model, n, horizon, EVALUATION_SEED, counterfactual, **given)
             found[length] = {
-                "averages": {name: average(rows[name])._asdict() for name in rows.columns if name != "seed"},
-                "episodes": {name: _rounded(rows, name) for name in sorted(columns & set(rows.columns))},
+                "averages": {name: average(rows[name])._asdict() for name in rows if name != "seed"},
+                "episodes": {name: _rounded(rows, name) for name in sorted(columns & set(rows))},
             }
     return found
 
 
-def _rounded(rows: "DataFrame", name: str) -> list[float]:
+def _rounded(rows: Columns, name: str) -> list[float]:
     return np.round(np.abs(rows[name]), 5).tolist()
 
 

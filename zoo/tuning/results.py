@@ -1,5 +1,7 @@
 """What does a study leave behind?"""
 
+import csv
+import io
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -31,7 +33,7 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
     _write(folder / STUDY, _yaml({**about, **tuning.config}))
     _write(folder / "versions.yml", _yaml(date))
     _write(folder / "command.txt", command + "\n")
-    _write(folder / TRIALS, study.trials_dataframe().to_csv(index=False))
+    _write(folder / TRIALS, _csv(study, tuning.scores))
     if study.best_trials:
         _write(folder / BEST, _entries(study, tuning, search))
     figures = dict(_figures(study, tuning))
@@ -41,6 +43,23 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
         _write(folder / "plotly.min.js", get_plotlyjs())
     for name, figure in figures.items():
         _write(folder / f"{name}.html", figure.to_html(include_plotlyjs="directory"))
+
+
+def _csv(study: optuna.Study, scores: Sequence[str]) -> str:
+    """A row per trial, with the columns of Optuna's own ``trials_dataframe``, which needs pandas."""
+    rows = [dict(_columns(trial, scores)) for trial in study.get_trials(deepcopy=False)]
+    text = io.StringIO()
+    table = csv.DictWriter(text, dict.fromkeys(name for row in rows for name in row), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def _columns(trial: FrozenTrial, scores: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    yield from {"number": trial.number, "state": trial.state.name, "duration": trial.duration}.items()
+    yield from zip((f"values_{name}" for name in scores), trial.values or [None] * len(scores), strict=True)
+    for kind, entries in (("params", trial.params), ("user_attrs", trial.user_attrs)):
+        yield from ((f"{kind}_{name}", value) for name, value in entries.items())
 
 
 def best(study: optuna.Study) -> list[FrozenTrial]:

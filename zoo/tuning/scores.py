@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo import names
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.evaluate import SEED, evaluate_model, evaluation_env, policies_of
-from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
+from sb3_fair.zoo.harvest_evaluation import Columns, harvest_figures
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.plan import OURS, Plan
 from sb3_fair.zoo.reference import REFERENCE
@@ -21,12 +21,9 @@ from sb3_fair.zoo.studies.fair_ppo import Arm, learner
 from sb3_fair.zoo.train import build_model, training_env
 from sb3_fair.zoo.tuning.means import MEAN, VecMeans
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 RETURN, HYPERVOLUME = "R", "hypervolume"
 HARVEST_DISPARITIES = ("dp", "csp", "pairs", "value", "gini")
-"""How the columns of :func:`~sb3_fair.zoo.harvest_evaluation.evaluate_harvest` begin that tell an inequality."""
+"""How the columns of :func:`~sb3_fair.zoo.harvest_evaluation.harvest_figures` begin that tell an inequality."""
 
 Figures = dict[str, float]
 Direction = Literal["maximize", "minimize"]
@@ -59,7 +56,7 @@ def _known(plan: Plan) -> list[str]:
     if plan.algorithm.vector:
         return [HYPERVOLUME]
     if plays_all_agents(plan):
-        columns = _play("random", 1, SEED, False, **{**_game(plan), "horizon": 1}).columns
+        columns = _play("random", 1, SEED, False, **{**_game(plan), "horizon": 1})
         return [RETURN, *(column for column in columns if column.startswith(HARVEST_DISPARITIES))]
     venv = evaluation_env(plan, 1)
     venv.reset()
@@ -136,11 +133,11 @@ def _game(plan: Plan) -> dict[str, Any]:
     return {"horizon": HarvestConfig().horizon, **given}
 
 
-def _play(model: Any, n_episodes: int, seed: int, deterministic: bool, *, horizon: int, **rules: Any) -> "DataFrame":
-    return evaluate_harvest(model, n_episodes, horizon, seed, deterministic=deterministic, **rules)
+def _play(model: Any, n_episodes: int, seed: int, deterministic: bool, *, horizon: int, **rules: Any) -> Columns:
+    return harvest_figures(model, n_episodes, horizon, seed, deterministic=deterministic, **rules)
 
 
 def _harvest(plan: Plan, model: Any, deterministic: bool) -> Figures:
     rows = _play(model, plan.n_eval_episodes, plan.seed + SEED, deterministic, **_game(plan))
-    figures = {name: _mean(np.abs(rows[name].to_numpy(dtype=np.float64))) for name in rows.columns if name != "seed"}
-    return {**figures, RETURN: _mean(((rows["U"] + rows["S"]) / (rows["n_U"] + rows["n_S"])).to_numpy())}
+    figures = {name: _mean(np.abs(rows[name])) for name in rows if name != "seed"}
+    return {**figures, RETURN: _mean((rows["U"] + rows["S"]) / (rows["n_U"] + rows["n_S"]))}

@@ -3,6 +3,7 @@
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
@@ -61,6 +62,9 @@ def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
         study = optuna.create_study(
             storage=storage, study_name=name, directions=tuning.directions, sampler=sampler, pruner=pruner
         )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names(list(tuning.scores))
         study.enqueue_trial(parameters(tuning.plan, tuning.space), user_attrs={ORIGIN: DEFAULTS})
     except DuplicatedStudyError:
         study = optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner)

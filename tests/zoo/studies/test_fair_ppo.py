@@ -187,10 +187,10 @@ def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeyp
 def test_agents_of_an_arm_with_standing_see_it(small):
     arm = Arm(2.0, aggregate="group_mean", tolerance=0.1, standing=True)
     seen = []
-    evaluate = fair_ppo.evaluate_harvest
+    evaluate = fair_ppo.harvest_figures
     small.setattr(
         fair_ppo,
-        "evaluate_harvest",
+        "harvest_figures",
         lambda model, *rest, **given: seen.append(model) or evaluate(model, *rest, **given),
     )
     found = run(arm)

@@ -6,13 +6,16 @@ The same rules, chances and field as in :mod:`~sb3_fair.zoo.envs.harvest.turns`,
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sb3_fair.common.extras import extra
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.rules import BUSH, EMPTY, NOWHERE, RED, REWARD, STAY, TOWARDS, VALID, VICTIM, Rules
 from sb3_fair.zoo.envs.harvest.substitutes import DRAWS, KINDS, MEMBERS, SIZES
 from sb3_fair.zoo.envs.harvest.turns import VOID, Played, Substitution, Turns
+
+with extra("numba", 'backend="numba"'):
+    from numba import njit
 
 _KINDS = np.array(KINDS)
 _TOWARDS, _VICTIM, _REWARD, _VALID = (int(shift) for shift in (TOWARDS, VICTIM, REWARD, VALID))

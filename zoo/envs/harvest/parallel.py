@@ -9,6 +9,7 @@ from gymnasium import spaces
 from gymnasium.utils.seeding import np_random
 from numpy.typing import NDArray
 
+from sb3_fair.common.extras import extra
 from sb3_fair.wrappers.infos import cut
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.slots import keywords
@@ -16,10 +17,8 @@ from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import RENDER_MODES, ActionCheck, Array
 
-try:
+with extra("pettingzoo", "parallel_env"):
     from pettingzoo import ParallelEnv
-except ImportError as error:
-    raise ImportError('parallel_env needs the package pettingzoo: pip install "sb3-fair[pettingzoo]"') from error
 
 COLOURS = {1: "red", 2: "blue"}
 

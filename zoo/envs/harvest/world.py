@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_fair.common.extras import extra
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
@@ -318,7 +319,5 @@ def _configured(config: HarvestConfig | None, settings: Mapping[str, Any]) -> Ha
 
 
 def _require_numba() -> None:
-    try:
+    with extra("numba", 'backend="numba"'):
         import numba  # noqa: F401
-    except ImportError as error:
-        raise ImportError('backend="numba" needs the package numba: pip install "sb3-fair[numba]"') from error
