@@ -1,14 +1,17 @@
 """What several test files share."""
 
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 import torch
 
 ROOT = Path(__file__).parent.parent
+os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp()  # of the key that signs runs; worker processes inherit it
 torch.set_num_threads(1)
 
 

@@ -19,6 +19,7 @@ from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessSche
 from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward, check_emission
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
+from sb3_fair.zoo.registration import WORLDS
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,12 @@ def _split(world: type[World], settings: dict[str, Any]) -> tuple[Measurement, d
 
 
 def _world_class(path: str) -> type[World]:
+    """The World behind a registered ID; nothing else is imported.
+
+    :raises ValueError: if there is none
+    """
+    if path not in {world for world, _ in WORLDS.values()}:
+        raise ValueError(f"world must be left to the ID, which says what it is, got {path!r}")
     module, name = path.split(":")
     world: type[World] = getattr(import_module(module), name)
     return world
@@ -176,6 +183,8 @@ def make_vec(env_id: str, n_envs: int = 1, seed: int | None = None, *, monitor: 
     registered = gym.spec(env_id.removeprefix("sb3_fair:"))
     if "world" not in registered.kwargs:
         raise ValueError(f"env_id must be a scenario of sb3_fair, got {env_id!r}; use SB3's make_vec_env for it")
+    if "world" in settings:
+        raise ValueError(f"world must be left out: the ID says which it is, got {settings['world']!r}")
     venv = make_batch(**{**registered.kwargs, "n_envs": n_envs, **settings})
     if monitor:
         venv = VecMonitor(venv)

@@ -25,6 +25,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from sb3_fair.common.run_folder import versions
+from sb3_fair.common.signature import is_signed, sign
 from sb3_fair.zoo.names import InputError
 
 PENDING = ("name_to_value", "name_to_count", "name_to_excluded")
@@ -108,7 +109,7 @@ def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
         beside=beside,
         chances=random_states(),
         pending={name: dict(getattr(logger, name)) for name in PENDING},
-        rows=csv.read_text() if logger.dir and csv.is_file() else "",
+        rows=csv.read_text(encoding="utf-8") if logger.dir and csv.is_file() else "",
     )
     unfinished = _unfinished(path)
     model._logger = None  # type: ignore[assignment]  # holds open files
@@ -119,6 +120,7 @@ def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
             file.flush()
             os.fsync(file.fileno())
         thaw(unfinished)
+        sign(unfinished)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -144,14 +146,18 @@ def _unfinished(path: Path) -> Path:
     return path.with_name(path.name + ".new")
 
 
-def latest(path: Path) -> Frozen | None:
+def latest(path: Path, trust: bool = False) -> Frozen | None:
     """The training in ``path``, or with a warning the one before it where that cannot be read; None if there is none.
 
+    :param trust: whether to read files that this user's key did not sign as they are; else they count as broken
     :raises InputError: if neither can be read, or they were written with other versions of the packages
     """
     files = [file for file in (path, before(path)) if file.is_file()]
     broken = ""
     for file in files:
+        if not (trust or is_signed(file)):
+            broken = broken or f"{file} is damaged, or not from a training of yours (--trust takes it as it is)"
+            continue
         try:
             frozen = thaw(file)
         except InputError:

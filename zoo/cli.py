@@ -21,11 +21,13 @@ from sb3_fair.zoo.options import (
     EnvParam,
     LogDir,
     Objectives,
+    OwnCode,
     Progress,
     Scheduler,
     Seed,
     Steps,
     Threads,
+    Trust,
     Window,
     hold_threads,
     numbers,
@@ -101,6 +103,7 @@ def train(
     emit: Emit = None,
     preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
     conf_file: ConfFile = None,
+    own_code: OwnCode = False,
     n_timesteps: Steps = None,
     n_envs: Copies = None,
     param: Annotated[
@@ -117,6 +120,7 @@ def train(
     resume: Annotated[
         Path | None, typer.Option(help="Folder of an interrupted run to go on with; the settings are the run's.")
     ] = None,
+    trust: Trust = False,
     device: Device = "auto",
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
@@ -124,11 +128,13 @@ def train(
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
     if resume is not None:
-        _only(context, "resume", "progress")
+        _only(context, "resume", "progress", "trust")
         from sb3_fair.zoo.train import resume as go_on
 
-        _results(go_on(resume, progress=progress))
+        _results(go_on(resume, progress=progress, trust=trust))
         return
+    if trust:
+        raise InputError("--trust must be left out without --resume: nothing else is loaded")
     if algo is None or env is None:
         raise InputError(f"{'--algo' if algo is None else '--env'} must be given, unless --resume is")
     from sb3_fair.zoo.plan import make_plan
@@ -148,6 +154,7 @@ def train(
         hyperparams=settings("--param", param),
         preset=preset,
         conf_file=conf_file,
+        own_code=own_code,
     )
     options: dict[str, Any] = {
         "log_dir": log_dir,
@@ -223,6 +230,7 @@ def tune(
     emit: Emit = None,
     preset: Annotated[str | None, typer.Option(help="Start from other settings than the tuned ones.")] = None,
     conf_file: ConfFile = None,
+    own_code: OwnCode = False,
     n_timesteps: Steps = None,
     n_envs: Copies = None,
     deterministic: Annotated[
@@ -253,6 +261,7 @@ def tune(
         env_kwargs={**settings("--env-param", env_param), **chosen},
         preset=preset,
         conf_file=conf_file,
+        own_code=own_code,
         n_timesteps=n_timesteps,
         n_envs=n_envs,
         seed=seed,
@@ -281,7 +290,7 @@ def evaluate(
     pretrained: Pretrained = None,
     policy: Annotated[int | None, typer.Option(help="Number of a policy in the run's report.")] = None,
     model: Annotated[
-        Path | None, typer.Option(help="A .zip that an algorithm saved; load only what you trust.")
+        Path | None, typer.Option(help="A .zip that an algorithm saved; --trust if no run of yours did.")
     ] = None,
     algo: Annotated[str | None, typer.Option(help="The algorithm that saved --model, as for train.")] = None,
     env: Annotated[str | None, typer.Option(help="Environment ID for --model: see `sb3-fair envs`.")] = None,
@@ -290,6 +299,7 @@ def evaluate(
         list[str] | None, typer.Option("--env-param", "-E", help="key:value for --env. Repeatable.")
     ] = None,
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
+    trust: Trust = False,
     seed: Seed = 20_000,
     device: Device = "auto",
     num_threads: Threads = 1,
@@ -303,11 +313,11 @@ def evaluate(
     if model is None:
         if run is None and pretrained is None:
             raise InputError("--run must be given, or --pretrained, or --model with --algo and --env")
-        _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads")
-        folder = _run(run, pretrained)
+        _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads", "trust")
+        folder = _run(run, pretrained, trust)
         hold_threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
-        show(policy_table(policies, evaluate_rules(Plan.from_config(folder.config), n_eval_episodes, seed)))
+        show(policy_table(policies, evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)))
         return
     if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
         raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
@@ -321,6 +331,7 @@ def evaluate(
         n_eval_episodes=n_eval_episodes,
         seed=seed,
         device=device,
+        trust=trust,
     )
     show(figure_table(*found))
 
@@ -338,6 +349,7 @@ def enjoy(
         int | None, typer.Option(help="Steps from one picture to the next; by default for 100 pictures at most.")
     ] = None,
     fps: Annotated[float, typer.Option(help="Pictures per second.")] = 8.0,
+    trust: Trust = False,
     seed: Seed = 30_000,
     device: Device = "auto",
     num_threads: Threads = 1,
@@ -346,7 +358,7 @@ def enjoy(
     from sb3_fair.zoo.enjoy import enjoy, episode_table
     from sb3_fair.zoo.tables import show
 
-    folder = _run(run, pretrained)
+    folder = _run(run, pretrained, trust)
     hold_threads(num_threads)
     film = film or (Path() if run is None else run) / f"policy_{policy}.gif"
     played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
@@ -420,7 +432,7 @@ def _command() -> str:
     return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
-def _run(path: Path | None, pretrained: str | None = None) -> Any:
+def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) -> Any:
     """The run in a folder, or one that ships."""
     from sb3_fair.common.run_folder import RunFolder
     from sb3_fair.zoo import pretrained as shipped
@@ -430,7 +442,7 @@ def _run(path: Path | None, pretrained: str | None = None) -> Any:
     if pretrained is not None:
         return shipped.pretrained(pretrained)
     try:
-        run = RunFolder.open(str(path))
+        run = RunFolder.open(str(path), trust=trust)
     except FileNotFoundError as error:
         raise InputError(str(error)) from error
     if not run.finished:

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.evaluate import audited, evaluate_again, load_model
+from sb3_fair.zoo.evaluate import audited, evaluate_again, load_run
 from sb3_fair.zoo.film import film_format, save_film
 from sb3_fair.zoo.layers import single, vectorised
 from sb3_fair.zoo.names import InputError
@@ -102,8 +102,8 @@ def enjoy(
         raise InputError(str(error)) from error
     if not Path(film).parent.is_dir():
         raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
-    plan = Plan.from_config(run.config)
-    model = load_model(plan, run.model, device)
+    plan = Plan.of_run(run)
+    model = load_run(plan, run, device)
     pictures: list[Picture] = []
     env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
     limit = env.get_wrapper_attr("max_steps")

@@ -1,5 +1,7 @@
 """How good is what was trained, on episodes it has never seen, beside the rules of the environment?"""
 
+import io
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,13 +10,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage
+from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
 
 from sb3_fair.common.chance import SUFFIX, VecChance
 from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.rollout import shares
-from sb3_fair.common.run_folder import NORMALISER, RunFolder
+from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.wrappers.layer import attribute
@@ -22,6 +24,7 @@ from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.layers import as_trained, copies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.policy_file import load_policy
 from sb3_fair.zoo.rules import RulePanel
 
 COPIES = 25
@@ -116,8 +119,8 @@ def evaluate_run(
     :param policy: number of the policy in the run's front; None: all
     :raises InputError: if there is no such policy
     """
-    plan = Plan.from_config(run.config)
-    model = load_model(plan, run.model, device)
+    plan = Plan.of_run(run)
+    model = load_run(plan, run, device)
     venv = evaluation_env(plan)
     front = run.front
     if policy is not None and not 0 <= policy < len(front):
@@ -126,16 +129,45 @@ def evaluate_run(
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
 
 
-def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None) -> Any:
-    """A trained model, to predict, with the scale of its observations if ``vecnormalize.pkl`` lies beside it.
+def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
+    """The trained model of a run, to predict, from ``policy.npz``; runs of earlier versions only have a pickle.
 
-    :param path: of the model, a ``.zip``
-    :param venv: what the scale is for; None: the plan's environment, which must be of this package
+    :param plan: of the run
+    :raises InputError: if the plan cannot be built
+    :raises DamagedError: if a file is not what the run wrote
+    :raises PermissionError: if there is only a pickle, and neither the user's runs wrote it nor ``run.trust`` is set
     """
-    model = plan.algorithm.cls.load(path, device=device, custom_objects=SCHEDULES)
-    scale = path.with_name(NORMALISER)
-    if scale.is_file():
-        model._vec_normalize_env = VecNormalize.load(str(scale), copies(plan, 1) if venv is None else venv)
+    model = load_policy(plan, run, device)
+    return load_model(plan, run.model, device, trust=run.trust) if model is None else model
+
+
+def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None, *, trust: bool = False) -> Any:
+    """A model that SB3 has saved, to predict, with the scale of its observations in ``vecnormalize.pkl`` beside it.
+
+    :param path: of the model, a ``.zip``, which can run code when it is loaded
+    :param venv: what the scale is for; None: the plan's environment, which must be of this package
+    :param trust: whether it may run code although none of this user's runs wrote it
+    :raises InputError: if the model was trained with a scale, and there is none
+    :raises DamagedError: if a file is not what a run wrote
+    :raises PermissionError: if it is not to be trusted
+    """
+    run = RunFolder(path.parent, trust=trust)
+    content, scale = run.read_program(path.name), run.read_program(NORMALISER)
+    if content is None:
+        raise InputError(f"model must be a file, got {str(path)!r}")
+    if scale is None and (plan.normalize is not None or (run.is_run and run.config.get("normalize") is not None)):
+        raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
+    try:
+        model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
+    except Exception as error:
+        raise DamagedError(path, f"it is no model of {plan.algo} ({type(error).__name__}: {error})") from error
+    if scale is not None:
+        try:
+            normaliser = pickle.loads(scale)
+            normaliser.set_venv(copies(plan, 1) if venv is None else venv)
+        except Exception as error:
+            raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
+        model._vec_normalize_env = normaliser
     return model
 
 

@@ -14,6 +14,14 @@ from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.plan import Plan
 
 Wrap = Callable[[Any], Any]
+WRAPPERS = (
+    "gymnasium.wrappers",
+    "sb3_fair.wrappers",
+    "stable_baselines3.common.atari_wrappers",
+    "stable_baselines3.common.vec_env",
+)
+"""Modules whose wrappers anybody's settings may name, except for these, which write files:"""
+WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
@@ -53,20 +61,41 @@ def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
     return venv
 
 
+def check_wrappers(plan: Plan) -> None:
+    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`.
+
+    :raises InputError: if the plan names one
+    """
+    for key in ("env_wrapper", "vec_env_wrapper"):
+        for name, _ in _named(key, getattr(plan, key)):
+            module, _, wrapper = name.rpartition(".")
+            if module not in WRAPPERS or wrapper in WRITERS:
+                raise InputError(
+                    f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
+                    f"--trust, for a run) lets it run any code, got {name!r}"
+                )
+
+
 def _wraps(key: str, setting: Any, base: type) -> Iterator[Wrap]:
+    for name, arguments in _named(key, setting):
+        yield _wrap(_found(key, name, base), arguments)
+
+
+def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Wrappers by dotted name, innermost first: a name, ``{name: arguments}``, or a list of these."""
     for entry in [] if setting is None else setting if isinstance(setting, list | tuple) else [setting]:
-        named = entry if isinstance(entry, Mapping) else {entry: {}}
-        for name, arguments in named.items():
-            yield _wrap(_found(key, name, base), dict(arguments or {}))
+        for name, arguments in (entry if isinstance(entry, Mapping) else {entry: {}}).items():
+            if not isinstance(arguments, Mapping | None):
+                raise InputError(f"{key} must have arguments by name, got {arguments!r} for {name}")
+            yield str(name), dict(arguments or {})
 
 
 def _wrap(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> Wrap:
     return lambda env: wrapper(env, **arguments)
 
 
-def _found(key: str, name: Any, base: type) -> Callable[..., Any]:
-    module, _, attribute = str(name).rpartition(".")
+def _found(key: str, name: str, base: type) -> Callable[..., Any]:
+    module, _, attribute = name.rpartition(".")
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:

@@ -48,21 +48,25 @@ def evaluate_file(
     n_eval_episodes: int = 20,
     seed: int = 10_000,
     device: str = "auto",
+    trust: bool = True,
 ) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy]]:
     """A model on fresh episodes, and the rules of the environment on the same ones.
 
     ``vecnormalize.pkl`` beside the model is taken for the scale of its observations. An environment that is not of this
     package has no rules; what it publishes is measured: objectives, notions if it is a fairness MDP, disparities.
 
-    :param path: a ``.zip`` that SB3, sb3-contrib or one of our algorithms saved; load only what you trust
+    :param path: a ``.zip`` that SB3, sb3-contrib or one of our algorithms saved, which can run code when it is loaded
     :param algo: the algorithm that saved it
     :param env: ID of any environment that Gymnasium can make, also ``"module:ID"``
     :param env_kwargs: its keyword arguments, such as the memory that the model knows
     :param audit: notions to measure; None: all that the environment can have, if it is of this package
     :param seed: of the first copy of the environment
+    :param trust: whether the file may run code, as with SB3's ``load``, also if it is not of a run of this user's; the
+        command line asks for it
     :return: the policies of the model, several if it has learned a trade-off, and the rules
     :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
         actions are not those of the environment
+    :raises PermissionError: if the file is not to be trusted
     """
     path = Path(path)
     if not zipfile.is_zipfile(path):
@@ -85,7 +89,9 @@ def evaluate_file(
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
     foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
     try:
-        model = load_model(plan, path, device, foreign)
+        model = load_model(plan, path, device, foreign, trust=trust)
+    except PermissionError:
+        raise
     except Exception as error:  # whatever it was that the file does not have
         raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}: {error}") from error
     with input_errors():

@@ -48,6 +48,11 @@ ConfFile = Annotated[
     Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
 ]
 
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
+]
+OwnCode = Annotated[bool, typer.Option("--own-code", help="Let settings name wrappers in any module, whose code runs.")]
+
 
 def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99") -> dict[str, Any]:
     """``key:value`` pairs; values are YAML and are never run as code."""

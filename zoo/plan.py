@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.run_folder import RunFolder, plain
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
@@ -82,6 +82,32 @@ class Plan:
                 entries[key] = tuple(entries[key])
         return cls(**entries)
 
+    @classmethod
+    def of_run(cls, run: RunFolder) -> "Plan":
+        """What a run trained.
+
+        :raises InputError: if its ``config.yml`` says something else than a run writes, or names code of somebody
+            else's
+        """
+        from sb3_fair.zoo.layers import check_wrappers
+
+        try:
+            plan = cls.from_config(run.config)
+            if plan.env != names.environment(plan.env):
+                raise ValueError(f"env must have its prefix {PREFIX}, got {plan.env!r}")
+            _check_settings(_by_name("env_kwargs", plan.env_kwargs))
+            _objectives(plan.env_kwargs.get("objectives"))
+            for name in ("n_envs", "n_eval_episodes", "seed"):
+                integer(name, getattr(plan, name), name != "seed")
+            for name, value in _by_name("hyperparams", plan.hyperparams).items():
+                of_its_kind(plan.algorithm.cls, name, value)
+            _normalisation(plan.normalize)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"{run.path / 'config.yml'} must hold the settings of a run: {error}") from error
+        if not (run.trust or run.is_ours):
+            check_wrappers(plan)
+        return plan
+
 
 def make_plan(
     algo: str,
@@ -97,11 +123,13 @@ def make_plan(
     hyperparams: Mapping[str, Any] | None = None,
     preset: str | None = None,
     conf_file: str | Path | None = None,
+    own_code: bool = True,
 ) -> Plan:
     """The defaults of the algorithm for this environment, with everything that is given in their place.
 
     :param preset: other defaults than the usual ones, e.g. ``"paper"``
     :param conf_file: a YAML file with defaults instead of those of the zoo, as ``sb3-fair tune`` writes them
+    :param own_code: whether wrappers may be of any module, whose code runs
     :raises InputError: if a name is unknown, weights and objectives do not match, or the algorithm makes no sense in
         the environment
     """
@@ -110,8 +138,7 @@ def make_plan(
     defaults = default_settings(algorithm, env, preset, conf_file)
     usual = _by_name("env_kwargs", defaults.pop("env_kwargs", {}))
     settings = {**usual, **(env_kwargs or {})}
-    if "scalarise" in settings:
-        raise InputError("scalarise must be left out of the environment's settings: the reward is made with weights")
+    _check_settings(settings)
     if objectives is not None:
         settings["objectives"] = list(objectives)
     chosen = _objectives(settings.get("objectives"))
@@ -135,7 +162,7 @@ def make_plan(
         raise InputError(f"weights must be left out for {algo}, which learns all trade-offs, got {list(weights)}")
     default_weights = _default_weights(usual.get("objectives"), ours.pop("weights", None))
     given = {**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes}
-    return Plan(
+    plan = Plan(
         algo=algo,
         env=env,
         seed=seed,
@@ -145,6 +172,11 @@ def make_plan(
         hyperparams={key: of_its_kind(algorithm.cls, key, value) for key, value in given.items()},
         **{"policy": algorithm.policy, **ours},
     )
+    if not own_code:
+        from sb3_fair.zoo.layers import check_wrappers
+
+        check_wrappers(plan)
+    return plan
 
 
 def default_settings(
@@ -202,6 +234,13 @@ def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
         raise InputError(f"conf-file must have settings by environment ID, got {str(conf_file)!r}")
     return table
+
+
+def _check_settings(env_kwargs: Mapping[str, Any]) -> None:
+    if "scalarise" in env_kwargs:
+        raise InputError("scalarise must be left out of the environment's settings: the reward is made with weights")
+    if "world" in env_kwargs:
+        raise InputError("world must be left out of the environment's settings: the ID says which it is")
 
 
 def _by_name(name: str, given: Any) -> dict[str, Any]:

@@ -8,14 +8,14 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from zipfile import ZIP_DEFLATED, ZipFile
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluate import evaluate_rules, load_model, policies_of
+from sb3_fair.zoo.evaluate import evaluate_rules, load_run, policies_of
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.plan import Plan, make_plan, mark
+from sb3_fair.zoo.policy_file import save_policy
 from sb3_fair.zoo.tuning.scores import build
 
 SHIPPED = {
@@ -26,8 +26,6 @@ SHIPPED = {
 }
 """Algorithm -> its main scenario."""
 SEED = 0
-LEARNING = ("buffer", "evaluations", "long_run")
-"""Large parts of a model that only learning needs."""
 
 
 def pretrained(algo: str, env: str | None = None) -> RunFolder:
@@ -51,7 +49,7 @@ def load_pretrained(algo: str, env: str | None = None, device: str = "auto") -> 
     :raises InputError: if there is no such policy
     """
     run = pretrained(algo, env)
-    return load_model(Plan.from_config(run.config), run.model, device)
+    return load_run(Plan.of_run(run), run, device)
 
 
 def folder_name(algo: str) -> str:
@@ -72,21 +70,10 @@ def make_pretrained(algo: str, folder: str | Path) -> RunFolder:
     run.start(config=plan.config, args={}, command=f"python -m sb3_fair.zoo.pretrained {folder} {algo}")
     model = build(plan, "cpu")
     model.learn(plan.n_timesteps)
-    model.save(run.model, exclude=LEARNING)
-    _drop(run.model, "system_info.txt")  # versions.yml says what matters
+    save_policy(model, run.policy)
     sampled = (mark(plan.algorithm, plan.env) or {}).get("sampled", False)
     run.save_results(Front(tuple(policies_of(plan, model, not sampled))), evaluate_rules(plan))
     return run
-
-
-def _drop(archive: Path, name: str) -> None:
-    """Removes a file from a ZIP."""
-    rest = archive.with_suffix(".new")
-    with ZipFile(archive) as whole, ZipFile(rest, "w", ZIP_DEFLATED) as part:
-        for each in whole.namelist():
-            if each != name:
-                part.writestr(each, whole.read(each))
-    rest.replace(archive)
 
 
 if __name__ == "__main__":

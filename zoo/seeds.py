@@ -7,7 +7,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import yaml
 from rich.console import Console
 
 from sb3_fair.common.run_folder import RunFolder
@@ -24,7 +23,7 @@ def train_all(
 ) -> list[RunFolder]:
     """The finished run of each plan: those that are in ``log_dir`` are taken as they are, others are trained.
 
-    Interrupted ones that are there go on from their checkpoints. On a cluster, a run is trained in a folder of the
+    Interrupted ones of this user go on from their checkpoints. On a cluster, a run is trained in a folder of the
     machine that trains it, which comes here when it is finished; an interrupted one begins anew.
 
     :param n_jobs: processes, each with one thread of torch; -1: one per core; within
@@ -35,7 +34,7 @@ def train_all(
     """
     begun = list(_runs(log_dir, plans))
     runs = {number: run for number, run in begun if run.finished}
-    halted = {} if elsewhere() else {number: run for number, run in begun if number not in runs}
+    halted = {} if elsewhere() else {number: run for number, run in begun if number not in runs and run.is_ours}
     missing = [number for number in range(len(plans)) if number not in runs]
     console = Console()
     if runs:
@@ -55,7 +54,7 @@ def _runs(log_dir: str | Path, plans: Sequence[Plan]) -> Iterator[tuple[int, Run
         run = RunFolder(path.parent)
         try:
             config = run.config
-        except yaml.YAMLError:  # of somebody else's broken run
+        except OSError:  # somebody else's broken run
             continue
         yield from ((number, run) for known, number in numbers if known == config)
 
@@ -82,4 +81,5 @@ def _received(packed: bytes, plan: Plan, log_dir: str | Path) -> RunFolder:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         for name in sorted(archive.namelist(), key=lambda name: name == FINISHED):  # last: it is finished now
             archive.extract(name, run.path)
+    run.seal()  # the key of the other machine is not this user's
     return run

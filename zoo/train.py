@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_no
 from torch import get_num_threads, nn
 
 from sb3_fair.common.front import Front
-from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
@@ -22,6 +23,7 @@ from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, w
 from sb3_fair.zoo.layers import copies, normalising
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.policy_file import save_policy
 from sb3_fair.zoo.progress import run_logger
 from sb3_fair.zoo.reference import shipped_reference
 
@@ -69,24 +71,28 @@ def train(
         return _finish(run, plan, model, progress)
 
 
-def resume(folder: str | Path, *, progress: bool = False) -> RunFolder:
+def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -> RunFolder:
     """Goes on with a training that was interrupted, from its last checkpoint, or from the beginning if it has none.
 
     Everything else is as it was asked for then; the result is that of an uninterrupted training.
 
     :param folder: of the run
     :param progress: whether to show a progress bar
+    :param trust: whether its checkpoint may run code although this user's key did not sign it
     :raises InputError: if there is no such run, it is finished, or the versions of packages have changed
+    :raises PermissionError: if the run is not this user's, unless it is trusted
     """
-    run = RunFolder(folder)
+    run = RunFolder(folder, trust=trust)
     if not run.is_run:
         raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
+    if not (trust or run.is_ours):
+        raise PermissionError(distrusted(run.checkpoint))
     with _claimed(run):
         if run.finished:
             raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
-        plan = Plan.from_config(run.config)
+        plan = Plan.of_run(run)
         use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
-        frozen = latest(run.checkpoint)
+        frozen = latest(run.checkpoint, trust)
         if frozen is not None:
             return _finish(run, plan, frozen.model, progress, frozen)
         return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
@@ -129,6 +135,7 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
         progress_bar=progress,
     )
     model.save(run.model)
+    save_policy(model, run.policy)
     normaliser = unwrap_vec_normalize(model.get_env())
     if normaliser is not None:
         normaliser.save(str(run.normaliser))
@@ -169,7 +176,7 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
     ``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; ``activation_fn`` in
     ``policy_kwargs`` is the name of a class in ``torch.nn``; anything else is what it is.
     """
-    given = {key: _scheduled(value) for key, value in hyperparams.items()}
+    given = {key: _scheduled(value) for key, value in deepcopy(dict(hyperparams)).items()}  # SB3 changes policy_kwargs
     if isinstance(given.get("train_freq"), list):
         given["train_freq"] = tuple(given["train_freq"])
     networks = given.get("policy_kwargs") or {}
@@ -177,7 +184,7 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
         raise InputError(f"policy_kwargs must be arguments of the policy by name, got {networks!r}")
     name = networks.get("activation_fn")
     if isinstance(name, str):
-        if not hasattr(nn, name):
+        if not (isinstance(getattr(nn, name, None), type) and issubclass(getattr(nn, name), nn.Module)):
             raise InputError(f"activation_fn must be the name of a class in torch.nn, as ReLU, got {name!r}")
         given["policy_kwargs"] = {**networks, "activation_fn": getattr(nn, name)}
     return given

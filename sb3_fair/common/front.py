@@ -102,18 +102,29 @@ class EvaluatedPolicy:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":
+        """The policy whose figures :meth:`to_dict` told.
+
+        :raises ValueError: if an entry has another shape than in the description of the class
+        """
         command, aim = content["command"], content["aim"]
-        return cls(
-            name=content["name"],
-            objectives=tuple(content["objectives"]),
+        policy = cls(
+            name=str(content["name"]),
+            objectives=tuple(map(str, content["objectives"])),
             returns=np.asarray(content["returns"], dtype=np.float64),
             lengths=np.asarray(content["lengths"], dtype=np.float64),
             command=Command(**command) if command else None,
             aim=None if aim is None else np.asarray(aim, dtype=np.float64),
-            deterministic=content["deterministic"],
+            deterministic=bool(content["deterministic"]),
             final={key: np.array(values, dtype=np.float64) for key, values in content["final"].items()},
-            chance=content["chance"],
+            chance={key: float(value) for key, value in content["chance"].items()},
         )
+        m, k = len(policy.lengths), len(policy.objectives)
+        shapes = {"returns": (policy.returns, (m, k)), "lengths": (policy.lengths, (m,))}
+        shapes |= {f"final {name}": (values, (m,)) for name, values in policy.final.items()}
+        for name, (values, shape) in shapes.items():
+            if values.shape != shape or not values.size:
+                raise ValueError(f"{name} must have the shape {shape}, without zeros, got {values.shape}")
+        return policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +154,14 @@ class Front(Sequence[EvaluatedPolicy]):
 
     def save(self, path: str | Path) -> None:
         """Writes JSON that :meth:`load` reads back exactly."""
-        Path(path).write_text(json.dumps([policy.to_dict() for policy in self.policies], indent=1))
+        content = json.dumps([policy.to_dict() for policy in self.policies], indent=1)
+        Path(path).write_text(content, encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> "Front":
-        return cls(tuple(EvaluatedPolicy.from_dict(content) for content in json.loads(Path(path).read_text())))
+        return cls.from_list(json.loads(Path(path).read_text(encoding="utf-8")))
+
+    @classmethod
+    def from_list(cls, policies: Sequence[Mapping[str, Any]]) -> "Front":
+        """From what :meth:`EvaluatedPolicy.to_dict` told of each policy."""
+        return cls(tuple(map(EvaluatedPolicy.from_dict, policies)))

@@ -1,21 +1,49 @@
 """What does a run leave behind, and in which files?"""
 
 import csv
+import hashlib
+import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.signature import is_signature, signature
 from sb3_fair.common.whole_file import whole
 
+Content = TypeVar("Content")
 NORMALISER = "vecnormalize.pkl"
+MANIFEST = "manifest.json"
+LISTED = (
+    "config.yml",
+    "args.yml",
+    "command.txt",
+    "versions.yml",
+    "progress.csv",
+    "model.zip",
+    NORMALISER,
+    "policy.npz",
+    "front.json",
+    "baselines.json",
+)
+"""The files that the manifest has checksums of."""
 PACKAGES = ("stable-baselines3", "sb3-contrib", "gymnasium", "torch", "numpy")
+
+
+class DamagedError(OSError):
+    """A file of a run cannot be what the run wrote, in one line: which file, what is wrong, what can be done."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        super().__init__(
+            f"{path} is damaged: {what}; take the file from a copy of the folder, or train again with the command in "
+            "command.txt"
+        )
 
 
 class RunFolder:
@@ -31,16 +59,24 @@ class RunFolder:
     ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished, and in
                          ``checkpoint-before.pkl`` at the one before
     ``training.lock``    held by the process that trains
-    ``model.zip``        the trained model
-    ``vecnormalize.pkl`` the scale of its observations, if they were normalised; load only what you trust
+    ``policy.npz``       what the trained policy needs to act, as arrays: this is what is read
+    ``model.zip``        the trained model for SB3's ``load``; it can run code when it is loaded
+    ``vecnormalize.pkl`` the scale of its observations for SB3, if they were normalised; it can run code
     ``front.json``       evaluated policies, one episode after another
     ``baselines.json``   rules evaluated on the same episodes
     ``report.html``      all of it to look at, with pictures in ``figures/``
+    ``manifest.json``    checksums of these files, signed with the user's own key
     ==================== =====================================================================
+
+    What is read is compared with the manifest first.
+
+    :param path: of the folder
+    :param trust: whether its files may run code, also where nothing says that this user's runs wrote them
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, trust: bool = False) -> None:
         self.path = Path(path)
+        self.trust = trust
 
     @classmethod
     def create(cls, log_dir: str | Path, algo: str, env_id: str) -> "RunFolder":
@@ -59,12 +95,12 @@ class RunFolder:
             return cls(parent / f"{name}_{number}")
 
     @classmethod
-    def open(cls, path: str | Path) -> "RunFolder":
+    def open(cls, path: str | Path, *, trust: bool = False) -> "RunFolder":
         """The folder of a run.
 
         :raises FileNotFoundError: if it holds no run
         """
-        run = cls(path)
+        run = cls(path, trust=trust)
         if not run.is_run:
             raise FileNotFoundError(f"run must be the folder of a run, with a config.yml in it, got {str(path)!r}")
         return run
@@ -76,6 +112,10 @@ class RunFolder:
     @property
     def model(self) -> Path:
         return self.path / "model.zip"
+
+    @property
+    def policy(self) -> Path:
+        return self.path / "policy.npz"
 
     @property
     def normaliser(self) -> Path:
@@ -96,53 +136,136 @@ class RunFolder:
 
     @property
     def config(self) -> dict[str, Any]:
-        return _read_yaml(self.path / "config.yml")
+        return self._settings("config.yml")
 
     @property
     def args(self) -> dict[str, Any]:
-        return _read_yaml(self.path / "args.yml")
+        return self._settings("args.yml")
 
     @property
     def command(self) -> str:
-        file = self.path / "command.txt"
-        return file.read_text().strip() if file.is_file() else ""
+        return (self.parse("command.txt", _text) or "").strip()
 
     @property
     def versions(self) -> dict[str, Any]:
-        return _read_yaml(self.path / "versions.yml")
+        return self._settings("versions.yml")
 
     @property
     def front(self) -> Front:
-        file = self.path / "front.json"
-        return Front.load(file) if file.is_file() else Front(())
+        return self.parse("front.json", _front) or Front(())
 
     @property
     def baselines(self) -> tuple[EvaluatedPolicy, ...]:
-        file = self.path / "baselines.json"
-        return Front.load(file).policies if file.is_file() else ()
+        return (self.parse("baselines.json", _front) or Front(())).policies
 
     @property
     def curves(self) -> dict[str, list[float | None]]:
         """Columns of ``progress.csv``; None where a row has no number."""
-        file = self.path / "progress.csv"
-        if not file.is_file():
+        return self.parse("progress.csv", _columns) or {}
+
+    def _settings(self, name: str) -> dict[str, Any]:
+        return self.parse(name, _mapping) or {}
+
+    # ---------------------------------------------------------------- whole, and whose
+
+    def parse(self, name: str, how: Callable[[bytes], Content]) -> Content | None:
+        """What ``how`` makes of the bytes of a file; None if there never was one.
+
+        :raises DamagedError: if the file is not what the run wrote, or ``how`` cannot read it
+        """
+        content = self.read(name)
+        if content is None:
+            return None
+        try:
+            return how(content)
+        except Exception as error:  # damaged bytes may raise anything
+            why = " ".join(str(error).split())
+            raise DamagedError(self.path / name, f"it cannot be read ({type(error).__name__}: {why[:200]})") from error
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file; None if there never was one.
+
+        :raises DamagedError: if the file is not what the run wrote, or lies outside the folder
+        """
+        path, known = self.path / name, self._checksums.get(name)
+        if not path.exists():
+            if known is not None:
+                raise DamagedError(path, "it is missing")
+            return None
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise DamagedError(path, "it is a link to a place outside the folder")
+        if not path.is_file():
+            raise DamagedError(path, "it is no file")
+        content = path.read_bytes()
+        if known is not None and hashlib.sha256(content).hexdigest() != known:
+            raise DamagedError(path, f"its checksum is not the one in {MANIFEST}")
+        return content
+
+    def read_program(self, name: str) -> bytes | None:
+        """The bytes of a file that can run code when it is loaded.
+
+        :raises PermissionError: if neither ``trust`` is set nor a run of this user wrote it
+        """
+        content = self.read(name)
+        if content is not None and not (self.trust or (self.is_ours and name in self._checksums)):
+            raise PermissionError(distrusted(self.path / name))
+        return content
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this user's key signed the manifest."""
+        return is_signature(self._manifest.get("signature"), _canonical(self._checksums))
+
+    @property
+    def _manifest(self) -> dict[str, Any]:
+        path = self.path / MANIFEST
+        if not path.exists():
             return {}
-        with file.open(newline="") as lines:
-            rows = list(csv.DictReader(lines))
-        return {key: [_number(row[key]) for row in rows] for key in (rows[0] if rows else ())}
+        try:
+            content = json.loads(path.read_bytes())
+            if all(isinstance(known, str) for known in content["files"].values()):
+                return dict(content)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            pass
+        raise DamagedError(path, "it holds no checksums")
+
+    @property
+    def _checksums(self) -> dict[str, str]:
+        return self._manifest.get("files", {})
+
+    def seal(self, unfinished: Mapping[str, Path] | None = None) -> None:
+        """Writes the manifest of all that is there.
+
+        :param unfinished: files that will take their places in a moment, by name
+        """
+        files = {name: self.path / name for name in LISTED} | dict(unfinished or {})
+        found = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path.is_file()}
+        with whole(self.path / MANIFEST) as file:
+            content = {"files": found, "signature": signature(_canonical(found))}
+            file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def start(self, *, config: Mapping[str, Any], args: Mapping[str, Any], command: str) -> None:
         """Writes down what is about to be run, before it runs."""
         _write_yaml(self.path / "config.yml", config)
         _write_yaml(self.path / "args.yml", args)
         _write_yaml(self.path / "versions.yml", {"date": datetime.now().isoformat(" ", "seconds"), **versions()})
-        (self.path / "command.txt").write_text(command + "\n")
+        (self.path / "command.txt").write_text(command + "\n", encoding="utf-8")
+        self.seal()
 
     def save_results(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
-        """Writes the evaluated policies and the rules beside them."""
+        """Writes the evaluated policies and the rules beside them; the run is finished then."""
         Front(tuple(baselines)).save(self.path / "baselines.json")
         with whole(self.path / "front.json") as file:
             front.save(file)
+            self.seal({"front.json": file})
+
+
+def distrusted(path: Path) -> str:
+    """What is wrong with a file that can run code."""
+    return (
+        f"{path} can run code when it is loaded, and no run of yours wrote it as it is: pass --trust (trust=True) if "
+        "you trust where it comes from"
+    )
 
 
 def versions() -> dict[str, str]:
@@ -166,11 +289,31 @@ def plain(value: Any) -> Any:
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     with whole(path) as file:
-        file.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True))
+        file.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def _read_yaml(path: Path) -> dict[str, Any]:
-    return (yaml.safe_load(path.read_text()) or {}) if path.is_file() else {}
+def _canonical(checksums: Mapping[str, str]) -> bytes:
+    return json.dumps(checksums, sort_keys=True).encode()
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8")
+
+
+def _front(content: bytes) -> Front:
+    return Front.from_list(json.loads(content))
+
+
+def _mapping(content: bytes) -> dict[str, Any]:
+    found = yaml.safe_load(content.decode("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
+    return found
+
+
+def _columns(content: bytes) -> dict[str, list[float | None]]:
+    rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
+    return {key: [_number(row[key]) for row in rows] for key in (rows[0] if rows else ())}
 
 
 def _number(text: str) -> float | None:

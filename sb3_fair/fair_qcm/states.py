@@ -110,10 +110,23 @@ class StateNumbers:
             self._check()
         return numbers
 
+    def arrays(self) -> dict[str, Array]:
+        """The states in the order of their numbers, (n, k)."""
+        return {"states": self._seen()}
+
+    def set_arrays(self, arrays: dict[str, Array]) -> None:
+        """Takes over what :meth:`arrays` told."""
+        self.numbers.clear()
+        if len(arrays["states"]):
+            self(arrays["states"])
+
+    def _seen(self) -> Array:
+        rows = np.frombuffer(b"".join(self.numbers), dtype=np.float64)
+        return rows.reshape(len(self.numbers), -1) if len(rows) else rows.reshape(0, 0)
+
     def _check(self) -> None:
         self._next_check = 2 * len(self.numbers)
-        seen = np.frombuffer(b"".join(self.numbers), dtype=np.float64).reshape(len(self.numbers), -1)
-        for column, values in enumerate(seen.T):
+        for column, values in enumerate(self._seen().T):
             if (different := len(np.unique(values))) >= MOST_VALUES:
                 raise ValueError(
                     f"states must be discrete for a table, got {different} different values of entry {column}: "

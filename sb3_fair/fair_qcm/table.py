@@ -87,18 +87,37 @@ class QTable:
 
     def _move(self, capacity: int, hashed: bool = False) -> None:
         """All that was learned into a table of at least ``capacity`` places."""
-        values, visits, keys = self.values[:, :-1], self.visits[:-1], self.keys
+        values, visits = self.values[:, :-1], self.visits[:-1]
         if not hashed:
             old = new = np.arange(self.capacity)
             self._allocate(capacity)
         else:
-            learned = ((values != self.initial_value).any(axis=0) | (visits > 0)) if keys is None else keys != EMPTY
-            old = np.flatnonzero(learned)
-            codes = old if keys is None else keys[old]
+            codes, old = self._learned()
             self._allocate(1 << max(capacity - 1, 2 * len(old)).bit_length())
             self.keys, self.n_states = np.full(self.capacity, EMPTY, dtype=np.int64), 0
             new = self._claim(codes)
         self.values[:, new], self.visits[new] = values[:, old], visits[old]
+
+    # ---------------------------------------------------------------- as arrays
+
+    def arrays(self) -> dict[str, Array]:
+        """Codes (k,), values (n_actions, k) and visits (k,) of the states that were learned about."""
+        codes, places = self._learned()
+        return {"codes": codes, "values": self.values[:, places], "visits": self.visits[places]}
+
+    def set_arrays(self, arrays: dict[str, Array]) -> None:
+        """Takes over what :meth:`arrays` told of a table with the same initial value."""
+        codes = arrays["codes"].astype(np.int64)
+        if len(codes):
+            places = self.add(codes)
+            self.values[:, places], self.visits[places] = arrays["values"], arrays["visits"]
+
+    def _learned(self) -> tuple[Codes, NDArray[np.intp]]:
+        """Codes of the states that were learned about, and their places."""
+        values, visits, keys = self.values[:, :-1], self.visits[:-1], self.keys
+        learned = ((values != self.initial_value).any(axis=0) | (visits > 0)) if keys is None else keys != EMPTY
+        places = np.flatnonzero(learned)
+        return (places if keys is None else keys[places]), places
 
     # ---------------------------------------------------------------- learning
 

@@ -389,6 +389,15 @@ class TabularFairQCM(OwnGenerator):
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return [], []
 
+    def table_arrays(self) -> dict[str, Array]:
+        """All that was learned, as arrays: see :meth:`set_table_arrays`."""
+        return {**self.states.arrays(), **self.table.arrays()}
+
+    def set_table_arrays(self, arrays: dict[str, Array]) -> None:
+        """Takes over what :meth:`table_arrays` told of a model with the same settings."""
+        self.states.set_arrays(arrays)
+        self.table.set_arrays(arrays)
+
 
 def _stacked(observations: list[Any]) -> Any:
     """Observations of several copies as one."""

@@ -203,6 +203,7 @@ def test_the_report_of_a_run_says_how_it_was_made_and_how_to_run_each_policy(run
 def test_a_folder_without_a_run_or_without_policies_is_refused(tmp_path, run):
     with pytest.raises(FileNotFoundError, match="must be the folder of a run"):
         from_run(tmp_path)
-    (run.path / "front.json").unlink()
+    for name in ("front.json", "manifest.json"):
+        (run.path / name).unlink()
     with pytest.raises(FileNotFoundError, match="evaluated policies"):
         from_run(run.path)

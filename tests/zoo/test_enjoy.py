@@ -18,6 +18,7 @@ from sb3_fair.zoo.envs.fraud import FraudWorld
 from sb3_fair.zoo.evaluate import policies_of
 from sb3_fair.zoo.film import save_film
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.policy_file import save_policy
 from sb3_fair.zoo.train import build_model, training_env
 
 ENDLESS = {"objectives": ("R", "SP"), "n_hours": 72, "max_transactions": None}
@@ -32,7 +33,7 @@ def finished(quick_plan, tmp_path):
         run = RunFolder.create(tmp_path, plan.algo, plan.env)
         run.start(config=plan.config, args={}, command="")
         model = build_model(plan, training_env(plan), "cpu").learn(plan.n_timesteps)
-        model.save(run.model)
+        save_policy(model, run.policy)
         run.save_results(Front(tuple(policies_of(plan, model))))
         return run
 
@@ -138,7 +139,7 @@ def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(
         enjoy(run, "film.gif")
     model = build_model(plan, training_env(plan), "cpu")
     run.save_results(Front(tuple(policies_of(plan, model))))
-    monkeypatch.setattr("sb3_fair.zoo.enjoy.load_model", lambda *_: pytest.fail("something is played"))
+    monkeypatch.setattr("sb3_fair.zoo.enjoy.load_run", lambda *_: pytest.fail("something is played"))
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         enjoy(run, **{"film": "film.gif", **settings})
 

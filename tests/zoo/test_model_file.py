@@ -222,7 +222,7 @@ gym.register("Elsewhere-v0", entry_point="gymnasium.envs.classic_control:CartPol
 def test_a_module_that_registers_its_environment_is_imported_first(tmp_path):
     PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).save(tmp_path / "cart.zip")
     (tmp_path / "elsewhere.py").write_text(MODULE)
-    command = [sys.executable, "-m", "sb3_fair.zoo", "evaluate", "--model", "cart.zip", "--algo", "ppo"]
+    command = [sys.executable, "-m", "sb3_fair.zoo", "evaluate", "--model", "cart.zip", "--algo", "ppo", "--trust"]
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT)])}
     given = {"cwd": tmp_path, "env": paths, "capture_output": True, "text": True}
     ran = subprocess.run([*command, "--env", "elsewhere:Elsewhere-v0", "--n-eval-episodes", "2"], **given)

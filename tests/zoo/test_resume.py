@@ -248,7 +248,7 @@ def test_the_checkpoint_before_is_taken_where_the_last_one_is_damaged(quick_plan
     model.learn(200, callback=Checkpoints(path, 0))
     last = thaw(path).model.num_timesteps
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.warns(UserWarning, match="cannot be read .*: the checkpoint before it is taken"):
+    with pytest.warns(UserWarning, match="is damaged, .*: the checkpoint before it is taken"):
         assert 0 < checkpoint.latest(path).model.num_timesteps < last
     checkpoint.before(path).write_bytes(b"")
     with pytest.raises(InputError, match="nor can one before it: delete it to begin the training anew"):

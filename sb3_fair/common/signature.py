@@ -1,0 +1,84 @@
+"""Signatures of files: a secret key of this user tells the files that his own runs wrote from those of others."""
+
+import hashlib
+import hmac
+import os
+import secrets
+from pathlib import Path
+from typing import BinaryIO
+
+from filelock import FileLock
+
+SIZE = hashlib.sha256().digest_size
+"""Bytes of a signature."""
+_BLOCK = 2**20
+
+
+def key_file() -> Path:
+    """Where the key is: ``sb3-fair/key`` in ``$XDG_CONFIG_HOME``, by default in ``~/.config``."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "sb3-fair" / "key"
+
+
+def signature(content: bytes) -> str | None:
+    """The signature of ``content`` in hexadecimal digits; None where this user can have no key."""
+    key = _key(create=True)
+    return None if key is None else hmac.new(key, content, "sha256").hexdigest()
+
+
+def is_signature(text: object, content: bytes) -> bool:
+    """Whether this user signed ``content`` so."""
+    key = _key()
+    if key is None or not isinstance(text, str):
+        return False
+    return hmac.compare_digest(hmac.new(key, content, "sha256").hexdigest().encode(), text.encode())
+
+
+def sign(path: Path) -> None:
+    """Adds a signature to the end of a file, where pickle does not look."""
+    key = _key(create=True)
+    if key is not None:
+        with path.open("r+b") as file:
+            found = _digest(key, file, path.stat().st_size)
+            file.write(found)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def is_signed(path: Path) -> bool:
+    """Whether this user signed the file as it is."""
+    key, size = _key(), path.stat().st_size - SIZE
+    if key is None or size < 0:
+        return False
+    with path.open("rb") as file:
+        return hmac.compare_digest(_digest(key, file, size), file.read())
+
+
+def _digest(key: bytes, file: BinaryIO, size: int) -> bytes:
+    """The signature of the next ``size`` bytes."""
+    found = hmac.new(key, digestmod="sha256")
+    while size:
+        block = file.read(min(size, _BLOCK))
+        if not block:
+            break
+        found.update(block)
+        size -= len(block)
+    return found.digest()
+
+
+def _key(create: bool = False) -> bytes | None:
+    """The key, which is made when it is first needed; None if there is none, or none can be kept."""
+    path = key_file()
+    try:
+        if create and not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with FileLock(path.with_suffix(".lock")):
+                if not path.is_file():
+                    new = path.with_suffix(".new")
+                    new.unlink(missing_ok=True)
+                    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                        file.write(secrets.token_bytes(SIZE))
+                    new.replace(path)
+        key = path.read_bytes()
+    except OSError:
+        return None
+    return key if len(key) == SIZE else None
