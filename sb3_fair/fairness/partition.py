@@ -1,7 +1,8 @@
 """Which column of the counts does a group label belong to?
 
-Column 0 is nowhere: labels that are not compared ("other"), and slots of a history that are still empty. Integer
-codes are looked up in an array; labels of any other kind in a dict. Both ways lead to the same column.
+Column 0 is nowhere: labels that are not compared ("other"), and slots of a history that are still empty. Only labels
+that have occurred, or are to be compared, have a column. Integers near 0 are looked up in an array, labels of any other
+kind in a dict. Both ways lead to the same column.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -11,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 NOWHERE = 0
-_LARGEST_TABLE = 4096  # codes from here on are looked up in the dict
+_UNKNOWN = -1
+_NEAR = 2**15  # integers further from 0 are looked up in the dict
+_INTEGERS = "?bhilqBHI"  # codes of the dtypes that fit into int64
 
 Columns: TypeAlias = NDArray[np.intp]
 
@@ -26,12 +29,14 @@ class Partition:
         self.labels: list[Any] = [None]
         self._column: dict[Any, int] = {}
         self._open = groups is None
-        self._table: Columns = np.empty(0, dtype=np.intp)
+        self._empty_table()
         if groups is not None:
             for label in check_groups(groups):
                 self._meet(label)
-            codes = [label for label in self._column if isinstance(label, (int, np.integer))]
-            self._extend_table(int(max(codes, default=-1)))
+
+    def _empty_table(self) -> None:
+        self._table: Columns = np.full(2, _UNKNOWN, dtype=np.intp)  # its first and last entry stay unknown
+        self._lowest = np.array([-1])  # integer of the first entry
 
     @property
     def size(self) -> int:
@@ -39,26 +44,39 @@ class Partition:
         return len(self.labels)
 
     def columns(self, labels: Any) -> Columns:
-        """Columns (m,) of ``labels`` (m,): an array of non-negative integers, or any hashable labels.
+        """Columns (m,) of ``labels`` (m,): an array of integers, or any hashable labels.
 
         :raises ValueError: if labels are missing (None or NaN)
         :raises TypeError: if labels are not a sequence of hashable values
         """
-        if isinstance(labels, np.ndarray) and labels.dtype.kind in "iub" and labels.ndim == 1:
-            if labels.dtype.kind == "b":
-                labels = labels.view(np.int8)
-            if len(labels) and np.minimum.reduce(labels) >= 0:
-                try:
-                    found: Columns = self._table.take(labels)
-                    return found
-                except IndexError:
-                    if labels.max() < _LARGEST_TABLE:
-                        self._extend_table(int(labels.max()))
-                        found = self._table[labels]
-                        return found
+        if isinstance(labels, np.ndarray) and labels.dtype.char in _INTEGERS and labels.ndim == 1:
+            return self._of_integers(labels)
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"group must have one label per individual, got {labels!r}")
         return np.array([self._look_up(label) for label in _listed(labels)], dtype=np.intp)
+
+    def _of_integers(self, integers: NDArray[Any]) -> Columns:
+        found: Columns = self._table.take(integers - self._lowest, mode="clip")
+        if not len(found) or found[found.argmin()] > _UNKNOWN:
+            return found
+        return self._enter(integers.astype(np.int64))
+
+    def _enter(self, integers: NDArray[np.int64]) -> Columns:
+        """Columns (m,) of integers (m,), which the table knows from now on if they are near 0."""
+        different, places = np.unique(integers, return_inverse=True)
+        columns = np.array([self._look_up(label) for label in self._labels_of(different)], dtype=np.intp)
+        near = np.abs(different, dtype=np.float64) < _NEAR
+        lowest = int(self._lowest[0])
+        low = min(int(different[near].min(initial=0)) - 1, lowest)
+        high = max(int(different[near].max(initial=0)) + 1, lowest + len(self._table) - 1)
+        grown = np.full(high - low + 1, _UNKNOWN, dtype=np.intp)
+        grown[lowest - low :][: len(self._table)] = self._table
+        grown[different[near] - low] = columns[near]
+        self._table, self._lowest = grown, np.array([low])
+        return columns[places]
+
+    def _labels_of(self, integers: NDArray[np.int64]) -> list[Any]:
+        return integers.tolist()
 
     def _look_up(self, label: Any) -> int:
         try:
@@ -76,34 +94,27 @@ class Partition:
         self.labels.append(label)
         return self._column[label]
 
-    def _extend_table(self, largest: int) -> None:
-        new = range(len(self._table), min(largest + 1, _LARGEST_TABLE))
-        self._table = np.concatenate([self._table, np.array([self._look_up(code) for code in new], dtype=np.intp)])
-
 
 class ProductPartition(Partition):
-    """Several attributes at once: each combination of labels is a group, its label a tuple."""
+    """Several attributes at once: each combination of labels that occurs is a group, its label a tuple."""
 
     def __init__(self, parts: int, groups: Iterable[Hashable] | None = None) -> None:
         super().__init__(groups)
         self._parts = [Partition() for _ in range(parts)]
-        self._product: Columns = np.full((0,) * parts, -1, dtype=np.intp)
+        self._shape = (1,) * parts
 
     def columns(self, labels: Sequence[Any]) -> Columns:
         """Columns (m,) of the combinations; ``labels`` holds the labels (m,) of each part."""
-        index = tuple(part.columns(label) for part, label in zip(self._parts, labels, strict=True))
+        index = [part.columns(label) for part, label in zip(self._parts, labels, strict=True)]
         shape = tuple(part.size for part in self._parts)
-        if shape != self._product.shape:
-            grown = np.full(shape, -1, dtype=np.intp)
-            grown[tuple(map(slice, self._product.shape))] = self._product
-            self._product = grown
-        found: Columns = self._product[index]
-        if (found < 0).any():
-            for cell in set(zip(*index, strict=True)):
-                label = tuple(part.labels[column] for part, column in zip(self._parts, cell, strict=True))
-                self._product[cell] = self._look_up(label)
-            found = self._product[index]
-        return found
+        if shape != self._shape:  # the same combination has another number now
+            self._shape = shape
+            self._empty_table()
+        return self._of_integers(np.ravel_multi_index(index, shape))
+
+    def _labels_of(self, integers: NDArray[np.int64]) -> list[Any]:
+        cells = zip(*(each.tolist() for each in np.unravel_index(integers, self._shape)), strict=True)
+        return [tuple(part.labels[column] for part, column in zip(self._parts, cell, strict=True)) for cell in cells]
 
 
 def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hashable, ...]:
