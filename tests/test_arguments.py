@@ -61,7 +61,7 @@ def fair_town():
 
 def remembering_town():
     scheme = Scheme(when="end")
-    return wrappers.MemoryAugmentation(wrappers.FairnessScheme(town(), scheme, stakeholders=[0, 1]))
+    return wrappers.MemoryAugmentation(wrappers.FairnessScheme(town(), scheme, stakeholders=[0, 1]), high=5)
 
 
 def batch(make=town):
@@ -129,13 +129,12 @@ FAIRNESS = {
 }
 WRAPPERS = {
     "Chebyshev": {"weights": [0.5, 0.5], "ideal": [1.0, 1.0]},
-    "Choices": {"actions": ACTIONS, "probabilities": CHANCES},
     "DesiredReturn": {"env": town, "desired_return": [1.0, 0.0], "desired_horizon": 3},
     "FairMDP": {"env": town, "spec": SPEC},
     "FairnessScheme": {"env": town, "scheme": Scheme(), "stakeholders": [0, 1]},
     "GroupLabelObs": {"env": town, "group": 0},
     "GymnasiumVector": {"venv": batch()},
-    "MemoryAugmentation": {"env": lambda: wrappers.FairnessScheme(town(), Scheme(), stakeholders=[0, 1])},
+    "MemoryAugmentation": {"env": lambda: wrappers.FairnessScheme(town(), Scheme(), stakeholders=[0, 1]), "high": 5},
     "Recompute": {"memory": some_memory, "scheme": Scheme()},
     "Scalarise": {"env": lambda: wrappers.VectorReward(fair_town(), ["R", "SP"]), "weights": [1.0, 1.0]},
     "VecChoices": {"venv": batch()},
@@ -144,7 +143,7 @@ WRAPPERS = {
     "VecFairMDP": {"venv": batch(), "spec": SPEC},
     "VecFairnessScheme": {"venv": batch(), "scheme": Scheme(), "stakeholders": [0, 1]},
     "VecGroupLabelObs": {"venv": batch(), "group": [0]},
-    "VecMemoryAugmentation": {"venv": scored_batch},
+    "VecMemoryAugmentation": {"venv": scored_batch, "high": 5},
     "VecScalarise": {"venv": rewarded_batch, "weights": [1.0, 1.0]},
     "VecVectorReward": {"venv": fair_batch, "objectives": ["R", "SP"]},
     "VectorReward": {"env": fair_town, "objectives": ["R", "SP"]},
@@ -155,7 +154,7 @@ WRAPPERS = {
 LEFT_OUT = {
     "DISTANCES NOTIONS WELFARES": "tables",
     "Average Candidates CounterExample Estimate FairEvent Individual Price Values": "tuples that functions return",
-    "Choice": "an int that the library makes on every step",
+    "Choice Choices": "an int, and an array of these, that the library makes on every step",
     "GroupNotion NeighbourNotion Notion PairNotion": "rows of a table of our own",
     "Interaction": "made on every step; the tracker that gets it checks what its notions need",
     "Measures Memory": "protocols",
@@ -210,12 +209,18 @@ WRONG = {
 # Values that are right for some arguments, and why. What a type hint says is right (None, True or False, any text, any
 # callable) need not be listed.
 RIGHT = {
-    "undefined": ("nan inf -inf -1 -0.5 0 0.5 10**12 1e12 10**400", "stands for what has no value"),
+    "undefined": ("nan inf -inf -1 -0.5 0 0.5 10**12 1e12", "stands for what has no value"),
     "offset": ("-1 -0.5 0 0.5 10**12 1e12", "is added to amounts of any size"),
     "threshold": ("-1 -0.5 0 0.5 10**12 1e12", "negative: nothing is dropped; large: everything is"),
     "lam scale NewMultiple.k": ("0.5 10**12 1e12", "is a factor"),
     "alpha factor gamma": ("0.5", "is a share or a power"),
     "massage_threshold": ("0 0.5", "is a difference between probabilities"),
+    "max_return": ("inf -1 -0.5 0 0.5 10**12 1e12", "is a return; infinity is no bound"),
+    "desired_horizon": ("10**12 1e12", "is as long as an episode may last"),
+    "first_action": ("-1 0 10**12", "is where a space starts"),
+    "GroupLabelObs.group": ("0 text empty-text", "is a number or the name of an attribute, which a reset may set"),
+    "GroupLabelObs.group VecGroupLabelObs.group": ("function class", "is a callable"),
+    "scheme": ("empty-dict", "has a default for everything"),
     "seed": ("0", "is any number that generators take"),
     "nominal sensitive notions attributes feature_names group_names": ("empty-list", "there need be none"),
     "attributes feature_names group_names FairnessSpec.group": ("list-of-text empty-dict", "are names"),
@@ -305,7 +310,7 @@ def refusals(room, table):
     return found, tried
 
 
-ROOMS = {"fairness": (fairness, FAIRNESS, 3000)}
+ROOMS = {"fairness": (fairness, FAIRNESS, 3000), "wrappers": (wrappers, WRAPPERS, 1500)}
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.common.starts import check_discrete
+from sb3_fair.fairness.arguments import checked
 
 
 class Choice(int):
@@ -65,6 +66,7 @@ class Choices(np.ndarray):
         return self[0]
 
 
+@checked
 class VecChoices(VecEnvWrapper):
     """Hands the action probabilities of an SB3 or sb3-contrib model to the environments with its actions.
 

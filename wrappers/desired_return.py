@@ -5,7 +5,7 @@ left of the command into the observation and reduce it by the rewards, so that `
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -14,10 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.arguments import Numbers, Range, Share, checked
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import VecLayer
 
 RETURN, HORIZON, OBSERVATION = "desired_return", "desired_horizon", "observation"
+
+_STEPS, _BOUND = Range("[1, inf)"), Range("(-inf, inf]")
+Horizon: TypeAlias = Annotated[float, _STEPS]
+Bound: TypeAlias = Annotated[float, _BOUND] | Annotated[ArrayLike, _BOUND]
 
 
 def commanded_space(space: spaces.Space, k: int) -> spaces.Dict:
@@ -57,12 +62,12 @@ class Pursuit:
         self.n = n
         self.columns = np.asarray(columns, dtype=np.int64)
         k = len(self.columns)
+        if not k:
+            raise ValueError("columns and desired_return must be about at least one objective, got none")
         self.max_return = self._row("max_return", np.inf if max_return is None else max_return, k)
         self.held = np.zeros(k, dtype=bool) if held is None else np.asarray(held, dtype=bool)
         if self.held.shape != (k,):
             raise ValueError(f"held must have one entry per commanded objective ({k}), got {held!r}")
-        if not 0 < gamma <= 1:
-            raise ValueError(f"gamma must be in (0, 1], got {gamma!r}")
         self.gamma = gamma
         self.remaining_return = np.zeros((n, k))
         self.remaining_horizon = np.ones(n)
@@ -119,6 +124,7 @@ class Pursuit:
         return keys
 
 
+@checked
 class DesiredReturn(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Puts what is left of a command into the observation: keys ``desired_return`` (k,) and ``desired_horizon`` (1,).
 
@@ -147,13 +153,13 @@ class DesiredReturn(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(
         self,
         env: gym.Env,
-        desired_return: ArrayLike,
-        desired_horizon: float,
+        desired_return: Numbers,
+        desired_horizon: Horizon,
         *,
         columns: Sequence[int] | None = None,
-        max_return: ArrayLike | None = None,
+        max_return: Bound | None = None,
         held: Sequence[bool] | None = None,
-        gamma: float = 1.0,
+        gamma: Share = 1.0,
     ) -> None:
         gym.utils.RecordConstructorArgs.__init__(
             self,
@@ -192,6 +198,7 @@ class DesiredReturn(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return {**keys, RETURN: keys[RETURN][0], HORIZON: keys[HORIZON][0]}
 
 
+@checked
 class VecDesiredReturn(VecLayer):
     """:class:`DesiredReturn` for a VecEnv whose infos carry ``vector_reward``; commands may differ between copies.
 
@@ -202,13 +209,13 @@ class VecDesiredReturn(VecLayer):
     def __init__(
         self,
         venv: VecEnv,
-        desired_return: ArrayLike,
-        desired_horizon: ArrayLike,
+        desired_return: Numbers,
+        desired_horizon: Horizon | Annotated[ArrayLike, _STEPS],
         *,
         columns: Sequence[int] | NDArray[np.int64] | None = None,
-        max_return: ArrayLike | None = None,
+        max_return: Bound | None = None,
         held: Sequence[bool] | NDArray[np.bool_] | None = None,
-        gamma: float = 1.0,
+        gamma: Share = 1.0,
     ) -> None:
         chosen = range(np.shape(desired_return)[-1]) if columns is None else columns
         self._pursuit = Pursuit(venv.num_envs, list(chosen), max_return, held, gamma)

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness import FairnessSpec, Measures
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.measures import keys_of
 from sb3_fair.fairness.parity import DemographicParity, rate_gap
 from sb3_fair.fairness.partition import Columns, Partition, ProductPartition
@@ -62,6 +63,7 @@ def measured(venv: VecEnv, measures: Measures | None = None) -> VecEnv:
     return venv
 
 
+@checked
 class VecDisparity(VecLayer):
     """Publishes what a :class:`DemographicParity` is about, for one individual per copy and step.
 

@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.wrappers.infos import publish, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, kept
@@ -31,8 +32,6 @@ class FairnessRecorder:
     def __init__(
         self, spec: FairnessSpec, action_space: spaces.Space, n: int, probabilities: Probabilities, forget: bool
     ) -> None:
-        if probabilities not in ("policy", "executed"):
-            raise ValueError(f"probabilities must be 'policy' or 'executed', got {probabilities!r}")
         self.spec = spec
         self.forget = forget
         self.executed = probabilities == "executed"
@@ -175,6 +174,7 @@ def _refuse_second(inside: bool) -> None:
         )
 
 
+@checked
 class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Measures how fairly the individuals in an environment are treated.
 
@@ -251,6 +251,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._recorder.update_feedback(0, id, value)
 
 
+@checked
 class VecFairMDP(VecLayer):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.labels import layer_with
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -26,7 +26,7 @@ class Labelling:
     """
 
     def __init__(self, observation_space: spaces.Space, n_groups: int, flatten: bool) -> None:
-        self.n_groups = integer("n_groups", n_groups, low=1)
+        self.n_groups = n_groups
         self.flatten = flatten
         self.keys = isinstance(observation_space, spaces.Dict)
         if flatten:
@@ -56,6 +56,7 @@ class Labelling:
         return {**(observation if self.keys else {STATE: observation}), GROUP: labels[()]}
 
 
+@checked
 class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Adds to the observation the group of whom the next action is for, so that each group may have its own networks.
 
@@ -80,6 +81,8 @@ class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: gym.Env, group: Label, *, n_groups: int = 2, flatten: bool = False) -> None:
         gym.utils.RecordConstructorArgs.__init__(self, group=group, n_groups=n_groups, flatten=flatten)
         super().__init__(env)
+        if isinstance(group, (int, np.integer)) and not 0 <= group < n_groups:
+            raise ValueError(f"group must be a whole number from 0 to {n_groups - 1}, got {group!r}")
         self.group = group
         self._labelling = Labelling(env.observation_space, n_groups, flatten)
         self.observation_space = self._labelling.space
@@ -103,6 +106,7 @@ class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._labelled(obs, info), reward, terminated, truncated, info
 
 
+@checked
 class VecGroupLabelObs(VecLayer):
     """:class:`GroupLabelObs` for a VecEnv.
 

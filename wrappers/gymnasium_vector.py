@@ -9,10 +9,12 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.infos import record_of
 from sb3_fair.wrappers.layer import seed_copies
 
 
+@checked
 class GymnasiumVector(VectorEnv):
     """A VecEnv with light infos as a Gymnasium vector environment that restarts a finished copy in the same step.
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean, integer, one_of
 from sb3_fair.wrappers.encoders import ENCODERS, Encoder
 from sb3_fair.wrappers.events import checked_stakeholders, increments, served_by
@@ -460,6 +461,7 @@ _PROTOCOL = ("name", "dim", "low", "high", "initial", "update", "encode", "statu
 _NAMES = (*COUNTING, "clock", "counter(period)", "rounds(period)")
 
 
+@checked
 def make_memory(
     memory: MemoryLike,
     stakeholders: Sequence[int],

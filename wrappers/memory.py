@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.events import events_of, stakeholders_of
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of
 from sb3_fair.wrappers.memories import Memory, MemoryLike, make_memory
@@ -108,6 +109,7 @@ def memory_for(env: gym.Env | VecEnv, memory: MemoryLike, high: int | None, enco
     return make_memory(memory, stakeholders, high, encoder=encoder, first_action=first_action)
 
 
+@checked
 class MemoryAugmentation(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Adds a memory of what was done so far to the observation, so that the fairness of the whole history is Markov.
 
@@ -158,6 +160,7 @@ class MemoryAugmentation(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._remembering.observation(obs, 0), reward, terminated, truncated, info
 
 
+@checked
 class VecMemoryAugmentation(VecLayer):
     """:class:`MemoryAugmentation` for a VecEnv."""
 

@@ -5,12 +5,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.memories import Memory
 
 Array: TypeAlias = NDArray[Any]
 
 
+@checked
 class Recompute:
     """Next memories and rewards of steps, from their memories, actions and events alone.
 

@@ -11,6 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.layer import attribute_of
 
 
@@ -37,6 +38,7 @@ class CounterExample:
         )
 
 
+@checked
 def find_counterexample(
     env: gym.Env, of: Literal["reward", "status"] = "reward", n_episodes: int = 100, seed: int = 0
 ) -> CounterExample | None:
@@ -50,8 +52,6 @@ def find_counterexample(
     :return: None if nothing speaks against the memory
     :raises ValueError: if there is no memory, or no status to look at
     """
-    if of not in ("reward", "status"):
-        raise ValueError(f"of must be 'reward' or 'status', got {of!r}")
     if not env.has_wrapper_attr("memory"):
         raise ValueError("env must have a memory: wrap it in MemoryAugmentation")
     if of == "status" and not env.has_wrapper_attr("status"):

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 
@@ -17,6 +18,7 @@ Utility: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Weights: TypeAlias = Sequence[float] | NDArray[np.float64] | Utility
 
 
+@checked
 @dataclass(frozen=True)
 class Chebyshev:
     """Minus the largest weighted distance of a vector to an ideal point: (..., k) -> (...); 0 is best.
@@ -50,8 +52,6 @@ class Scalarisation:
     def __init__(
         self, n: int, weights: Weights | None, names: Sequence[str] | None, dim: int, on: Literal["return", "step"]
     ) -> None:
-        if on not in ("return", "step"):
-            raise ValueError(f"on must be 'return' or 'step', got {on!r}")
         if weights is None:
             weights = self._default(names, dim)
         self.utility: Utility | None = weights if callable(weights) else None
@@ -89,6 +89,7 @@ class Scalarisation:
         return np.asarray(self.utility(self.total) - self.utility(before), dtype=np.float64)
 
 
+@checked
 class Scalarise(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Makes one number of the vector of objectives, so that every SB3 algorithm trains on it.
 
@@ -132,6 +133,7 @@ class Scalarise(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return obs, float(scalar[0]), terminated, truncated, info
 
 
+@checked
 class VecScalarise(VecEnvWrapper):
     """:class:`Scalarise` for a VecEnv whose infos carry ``vector_reward``."""
 

@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of, kept
@@ -28,6 +30,10 @@ def as_reward(scheme: SchemeLike) -> Scheme:
     :raises ValueError: if there is none, since its temporal aggregation is no sum
     """
     if isinstance(scheme, Mapping):
+        for name in scheme:
+            if name not in Scheme.__dataclass_fields__:
+                known = list(Scheme.__dataclass_fields__)
+                raise TypeError(f"scheme has no argument {name!r}{did_you_mean(str(name), known)}, only {known}")
         scheme = Scheme(**scheme)
     if not isinstance(scheme, Scheme):
         raise TypeError(f"scheme must be a Scheme, or its arguments in a dict, got {scheme!r}")
@@ -128,6 +134,7 @@ class Assessment:
         return np.array([gain(info) for info in infos], dtype=np.float64)
 
 
+@checked
 class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Rewards a step with the welfare of all stakeholders after it, if fairness is assessed then.
 
@@ -198,6 +205,7 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return obs, float(reward[0]), terminated, truncated, info
 
 
+@checked
 class VecFairnessScheme(VecLayer):
     """:class:`FairnessScheme` for a VecEnv; ``status`` is (n_envs, n)."""
 

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import find_notion
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean, number
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_history
@@ -47,8 +48,6 @@ class RewardVector:
         forget: bool,
         max_performance: float,
     ) -> None:
-        if isinstance(objectives, str):
-            raise TypeError(f"objectives must be a sequence of names such as ('R', 'SP'), got {objectives!r}")
         allowed = (PERFORMANCE, *known)
         self.names = tuple(full for name in objectives for full in _variants(name, allowed))
         for name in self.names:
@@ -139,6 +138,7 @@ def _variants(name: str, allowed: Sequence[str]) -> tuple[str, ...]:
     return (name,) if name in allowed or not variants else variants
 
 
+@checked
 class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """Rewards a fairness MDP with a vector: performance ``"R"`` and fairness notions, in the order of ``objectives``.
 
@@ -207,6 +207,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
             self.env.get_wrapper_attr("forget_history")()
 
 
+@checked
 class VecVectorReward(VecLayer):
     """:class:`VectorReward` for a VecEnv: the vectors (n, k) are ``stack(infos, "vector_reward")``."""
 

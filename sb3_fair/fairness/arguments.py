@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial, wraps
 from inspect import signature
@@ -40,8 +41,10 @@ class Range:
         """In words, for a ``noun`` such as "integer" or "number" and the ``value`` that came."""
         if self.nan:
             return f"a {noun} or NaN"
-        if noun == "number" and (self.low == 1 or self.high < math.inf):
+        if noun == "number" and self.high < math.inf:
             return f"in {self.interval}"
+        if noun == "number" and self.low not in (-math.inf, 0):
+            return f"a number of at least {self.low:g}"
         if self.low not in (-math.inf, 0, 1):
             return f"{'an' if noun == 'integer' else 'a'} {noun} in {self.interval}"
         if self.low == -math.inf:
@@ -81,13 +84,14 @@ RANGES: dict[str, Range] = {
         "[1, 10_000_000]": "n_steps batch_size n_epochs buffer_size train_freq target_update_interval "
         "stats_window_size n_fill_episodes n_episodes n_command_candidates n_eval_episodes n_eval_commands "
         "schedule_steps window reservoir late delay min_window max_size n_permutations n_resamples k sequence_length "
-        "max_steps high",
+        "max_steps high maximum",
         "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs",
         "[0, 10_000_000]": "n_updates burn_in n_counterfactual",
         "[-1, 10_000_000]": "gradient_steps sde_sample_freq",
         "[0, 2]": "verbose",
         "[0, 4294967295]": "seed",
-        "[0, 1_000_000]": "nominal sensitive features",
+        "[0, 1_000_000]": "nominal sensitive features columns",
+        "[-1, 1_000_000]": "stakeholders",
     }.items()
     for name in names.split()
 }
@@ -195,13 +199,17 @@ def _fits(value: Any, hint: Any, allowed: Range | None) -> bool:
         return isinstance(value, (bool, np.bool_))
     if origin in (int, float):
         kind = numbers.Integral if origin is int else numbers.Real
-        return not isinstance(value, bool) and isinstance(value, kind) and bool((allowed or FINITE).holds(_real(value)))
+        if isinstance(value, bool) or not isinstance(value, kind) or _beyond(value):
+            return False
+        return bool((allowed or FINITE).holds(value))
     if origin is Literal:
         return any(type(value) is type(each) and value == each for each in parts)
     if origin is Callable:
         return callable(value)
     if origin is type:
         return isinstance(value, type) and (not parts or not isinstance(parts[0], type) or issubclass(value, parts[0]))
+    if origin is np.ndarray:
+        return isinstance(value, np.ndarray) and (value.dtype.kind not in "fO" or _is_array(value, allowed or FINITE))
     if not isinstance(origin, type) or (hasattr(origin, "_is_protocol") and not _has_instances(origin)):
         return True
     if issubclass(origin, Mapping):
@@ -217,11 +225,9 @@ def _has_instances(protocol: Any) -> bool:
     return not protocol._is_protocol or getattr(protocol, "_is_runtime_protocol", False)
 
 
-def _real(value: Any) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+def _beyond(value: Any) -> bool:
+    """Is it an integer that no float holds?"""
+    return isinstance(value, int) and abs(value) > sys.float_info.max
 
 
 def _is_sequence(value: Any, origin: type, parts: tuple[Any, ...], allowed: Range | None) -> bool:
@@ -286,10 +292,12 @@ def _described(kind: Any, allowed: Range | None, value: Any, words: Mapping[Any,
         return f"a subclass of {getattr(parts[0], '__name__', parts[0])}" if parts else "a class"
     if not isinstance(origin, type):
         return str(origin)
+    if hasattr(origin, "_is_protocol") and origin._is_protocol:
+        return f"an object with all that {origin.__name__} has"
     if not parts or origin.__module__ not in ("builtins", "collections.abc"):
         return f"of class {origin.__name__}"
     if issubclass(origin, Mapping):
-        return f"a dict (each value {_alternatives(parts[1], allowed, None, words)})"
+        return "a dict" if parts[1] is Any else f"a dict (each value {_alternatives(parts[1], allowed, None, words)})"
     if origin is tuple and parts[-1] is not Ellipsis:
         return f"({', '.join(_alternatives(part, allowed, None, words) for part in parts)})"
     return f"a sequence (each entry {_alternatives(parts[0], allowed, None, words)})"

@@ -12,7 +12,18 @@ FILES = sorted(Path(room.__file__).parent.glob("*.py"))
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_imports(path):
-    standard = {"bisect", "collections", "dataclasses", "difflib", "functools", "inspect", "math", "numbers", "types"}
+    standard = {
+        "bisect",
+        "collections",
+        "dataclasses",
+        "difflib",
+        "functools",
+        "inspect",
+        "math",
+        "numbers",
+        "sys",
+        "types",
+    }
     allowed = standard | {"typing", "warnings", "numpy", "scipy", "sb3_fair.fairness"}
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []

@@ -385,7 +385,7 @@ def test_only_a_callable_looks_at_the_status(when, time_based):
         (lambda: SchemeTracker(Scheme(), 2, 3).step([1, 1, 1], None), r"increments must have the shape \(2, 3\)"),
         (lambda: count_status([0, 1], stakeholders=()), "stakeholders must serve somebody"),
         (lambda: count_status([0, 1], stakeholders=(-1, -1)), "stakeholders must serve somebody"),
-        (lambda: count_status([0, 1], stakeholders=(0, -2)), "stakeholders must be one integer of at least -1"),
+        (lambda: count_status([0, 1], stakeholders=(0, -2)), "stakeholders must be a sequence"),
         (lambda: count_status([0, 2], stakeholders=(0, 1)), r"actions must be in 0..1, got 0..2"),
         (lambda: count_status([0.5], stakeholders=(0, 1)), "actions must be integers"),
         (lambda: count_status([0, 1], [True], stakeholders=(0, 1)), r"granted must have the shape of actions \(2,\)"),

@@ -103,9 +103,9 @@ def test_it_is_rebuilt_from_its_spec():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"desired_return": [np.nan, 1.0]}, "desired_return must be finite"),
-        ({"desired_return": 1.0, "columns": [0]}, "desired_return must be finite, one number per"),
-        ({"desired_horizon": 0}, "desired_horizon must be at least 1"),
+        ({"desired_return": [np.nan, 1.0]}, "desired_return must be .* finite"),
+        ({"desired_return": 1.0, "columns": [0]}, "desired_return must be an array"),
+        ({"desired_horizon": 0}, "desired_horizon must be a number of at least 1"),
         ({"max_return": [1.0]}, "max_return must be one number per"),
         ({"held": [True]}, "held must have one entry per"),
         ({"gamma": 0.0}, r"gamma must be in \(0, 1\]"),

@@ -205,7 +205,7 @@ def raises(obs, info):
     [
         (lambda: FairMDP(FairMDP(gym.make("CartPole-v1"), CARTPOLE), CARTPOLE), "already is a fairness MDP"),
         (lambda: FairMDP(gym.make("Pendulum-v1"), CARTPOLE), "need a Discrete action space"),
-        (lambda: FairMDP(gym.make("CartPole-v1"), CARTPOLE, probabilities="logits"), "'policy' or 'executed'"),
+        (lambda: FairMDP(gym.make("CartPole-v1"), CARTPOLE, probabilities="logits"), "'policy', 'executed'"),
     ],
 )
 def test_errors_name_the_argument(wrap, message):

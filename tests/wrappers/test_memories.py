@@ -160,7 +160,7 @@ def test_a_memory_of_ones_own_is_taken_as_it_is():
         ("ful", ValueError, "did you mean 'full'"),
         ("counter(0)", ValueError, "period must be a positive integer"),
         ("difference", ValueError, "must be two"),
-        (3, TypeError, "missing"),
+        (3, TypeError, "all that Memory has"),
         ([], TypeError, "memory must be"),
     ],
 )

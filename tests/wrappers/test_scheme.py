@@ -271,5 +271,5 @@ def test_the_bound_of_the_old_reward_is_not_that_of_the_new():
 def test_a_scheme_may_be_given_by_its_arguments():
     env = FairnessScheme(Town(), {"welfare": "rawls", "when": ["period", 3]})
     assert env.scheme == Scheme(welfare="rawls", when=("period", 3))
-    with pytest.raises(TypeError, match="scheme must be a Scheme"):
+    with pytest.raises(TypeError, match="scheme must be of class Scheme or a dict"):
         FairnessScheme(Town(), "rawls")

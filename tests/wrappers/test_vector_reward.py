@@ -163,7 +163,7 @@ def test_errors_name_the_argument(arguments, message):
 
 
 def test_a_string_is_no_sequence_of_objectives():
-    with pytest.raises(TypeError, match="sequence of names"):
+    with pytest.raises(ValueError, match="objectives must be a sequence"):
         VectorReward(Told(), "SP")
 
 
