@@ -225,7 +225,7 @@ RIGHT = {
     "nominal sensitive notions attributes feature_names group_names": ("empty-list", "there need be none"),
     "attributes feature_names group_names FairnessSpec.group": ("list-of-text empty-dict", "are names"),
     "FairnessSpec.group": ("function class", "is a callable"),
-    "feedback average.values": ("None list-of-nan", "is unknown for some or all"),
+    "feedback average.values value_disparity.values": ("None list-of-nan", "is unknown for some or all"),
     "favourable": ("set", "has no order"),
     "group features feedback": ("text empty-text", "is the name of a key in info"),
     "groups compared": ("list-of-text list-of-objects list-of-nan nested-list empty-dict", "are labels of any kind"),

@@ -7,19 +7,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Numbers, Range, checked
+from sb3_fair.fairness.partition import compared_labels
 
 
 @checked
 def action_counts(
-    actions: Numbers, groups: ArrayLike, n_actions: int, *, compared: Sequence[Hashable] = (0, 1)
+    actions: Numbers, groups: ArrayLike, n_actions: int, *, compared: Sequence[Hashable] | None = None
 ) -> NDArray[np.int64]:
     """How many agents of each group take each action: (..., groups, n_actions).
 
     :param actions: (..., n) int, negative where an agent takes none
     :param groups: labels, (n,) or (..., n)
     :param n_actions: number of actions
-    :param compared: labels of the groups; who has another one is not counted
-    :raises ValueError: if shapes do not fit, or an action is too large
+    :param compared: labels of the groups, who has another one is not counted; None: 0 and 1, or where other labels
+        occur and they are two, these in order
+    :raises ValueError: if shapes do not fit, an action is too large, or the labels to compare do not occur
     """
     array, given = np.asarray(actions), np.asarray(groups)
     if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
@@ -29,11 +31,9 @@ def action_counts(
         )
     if array.dtype.kind not in "iu" or (array.size and array.max() >= n_actions):
         raise ValueError(f"actions must be integers below n_actions ({n_actions}), got {array!r}")
-    if not len(compared):
-        raise ValueError("compared must hold the labels of the groups, got none")
     rows = np.arange(array[..., 0].size).reshape(array.shape[:-1])[..., None]
     counts = []
-    for label in compared:
+    for label in compared_labels(given, compared):
         counted = (np.broadcast_to(given, array.shape) == label) & (array >= 0)
         cells = (rows * n_actions + array)[counted]
         counts.append(np.bincount(cells, minlength=rows.size * n_actions).reshape(*array.shape[:-1], n_actions))

@@ -130,6 +130,27 @@ def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hash
     return labels
 
 
+def compared_labels(labels: NDArray[Any], compared: Sequence[Hashable] | None) -> Sequence[Any]:
+    """The labels to compare in logged data.
+
+    :param labels: of any shape
+    :param compared: None: 0 and 1 where these occur, or nobody is there; else the two labels that occur, the smaller
+        one first
+    :raises ValueError: if ``compared`` has a label that does not occur, or is None where other labels than 0 and 1
+        are not two
+    """
+    found = np.unique(labels).tolist()
+    if compared is not None:
+        if not len(compared) or not set(compared) <= set(found):
+            raise ValueError(f"compared must hold labels that occur, some of {found}, got {compared!r}")
+        return compared
+    if {0, 1} <= set(found) or set(found) <= {0, 1}:
+        return 0, 1
+    if len(found) != 2:
+        raise ValueError(f"groups must have two labels, or 0 and 1 among others, without compared=..., got {found}")
+    return found
+
+
 def _listed(labels: Iterable[Any]) -> list[Any]:
     listed: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
     return listed

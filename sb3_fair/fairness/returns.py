@@ -1,9 +1,9 @@
 """How unequal are the returns of the agents of two groups?
 
-R_x is the return of agent x in an episode. U are the agents without a sensitive attribute, S those with it: by default
-the labels 0 and 1. What has a sign is positive where U is ahead, and 0 where both fare alike; ``normalise`` tells it
-in shares of what both groups have. All functions take returns (..., n), as of (episodes, agents), and labels that
-broadcast against them, as (agents,).
+R_x is the return of agent x in an episode. U are the agents without a sensitive attribute, S those with it: the labels
+0 and 1, or the first and second of ``compared``. What has a sign is positive where U is ahead, and 0 where both fare
+alike; ``normalise`` tells it in shares of what both groups have. All functions take returns (..., n), as of (episodes,
+agents), and labels that broadcast against them, as (agents,).
 
 ==========================================  ==========================================================================
 function                                    value
@@ -23,13 +23,14 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 """
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
+from sb3_fair.fairness.partition import compared_labels
 from sb3_fair.fairness.welfare import Welfare
 
 Array: TypeAlias = NDArray[np.float64]
@@ -46,7 +47,7 @@ def demographic_disparity(
     *,
     per_capita: bool = False,
     normalise: Norm | None = None,
-    compared: tuple[Hashable, Hashable] = (0, 1),
+    compared: tuple[Hashable, Hashable] | None = None,
 ) -> Array:
     """U - S, the gap between what two groups have in each episode: (...), 0 is fair.
 
@@ -58,11 +59,10 @@ def demographic_disparity(
     :param per_capita: False: U and S are sums; True: means, NaN where a group has no members
     :param normalise: None; ``"sum"``: divided by U + S, of sums at least 1; ``"abs"``: by abs(U) + abs(S), which
         stays in [-1, 1] also where returns are negative. Where nobody has anything, 0
-    :param compared: the labels of U and S
-    :raises ValueError: if shapes do not fit, or ``normalise`` is not one of these
+    :param compared: the labels of U and S; None: 0 and 1, or where other labels occur and they are two, these in order
+    :raises ValueError: if shapes do not fit, ``normalise`` is not one of these, or the labels to compare do not occur
     """
-    array, labels = _aligned(returns, groups)
-    return _gap(array, labels == compared[0], labels == compared[1], per_capita, normalise)
+    return _between(returns, groups, compared, per_capita, normalise)
 
 
 @checked
@@ -73,7 +73,7 @@ def conditional_disparity(
     *,
     per_capita: bool = True,
     normalise: Norm | None = None,
-    compared: tuple[Hashable, Hashable] = (0, 1),
+    compared: tuple[Hashable, Hashable] | None = None,
 ) -> dict[Any, Array]:
     """The demographic disparity among agents with the same legitimate factor: (...) per value of the factor, 0 is fair.
 
@@ -87,11 +87,12 @@ def conditional_disparity(
     """
     array, labels = _aligned(returns, groups)
     _, values = _aligned(returns, factors, "factors")
+    first, second = compared_labels(labels, compared)
     return {
         value: _gap(
             array,
-            (labels == compared[0]) & (values == value),
-            (labels == compared[1]) & (values == value),
+            (labels == first) & (values == value),
+            (labels == second) & (values == value),
             per_capita,
             normalise,
         )
@@ -105,7 +106,7 @@ def pairwise_disparity(
     groups: ArrayLike,
     *,
     aggregate: Literal["mean", "sum"] = "mean",
-    compared: tuple[Hashable, Hashable] = (0, 1),
+    compared: tuple[Hashable, Hashable] | None = None,
 ) -> Array:
     """abs(R_x - R_y), over all pairs of x in U and y in S: (...), 0 is fair.
 
@@ -118,7 +119,7 @@ def pairwise_disparity(
     array, labels = _aligned(returns, groups)
     order = np.argsort(array, axis=-1)
     gaps = np.diff(np.take_along_axis(array, order, axis=-1), axis=-1)
-    members = [np.take_along_axis(labels == label, order, axis=-1) for label in compared]
+    members = [np.take_along_axis(labels == label, order, axis=-1) for label in compared_labels(labels, compared)]
     below = [np.cumsum(mask, axis=-1)[..., :-1] for mask in members]
     sizes = [mask.sum(axis=-1) for mask in members]
     across = below[0] * (sizes[1][..., None] - below[1]) + below[1] * (sizes[0][..., None] - below[0])
@@ -128,18 +129,18 @@ def pairwise_disparity(
 
 @checked
 def value_disparity(
-    values: Numbers,
+    values: MaybeNumbers,
     groups: ArrayLike,
     *,
     normalise: Norm | None = None,
-    compared: tuple[Hashable, Hashable] = (0, 1),
+    compared: tuple[Hashable, Hashable] | None = None,
 ) -> Array:
     """mean V_U - mean V_S, the gap between what two groups may expect: (...), 0 is fair.
 
-    :param values: (..., n), what a critic expects for each agent; the other arguments are those of
-        :func:`demographic_disparity`
+    :param values: (..., n), what a critic expects for each agent, NaN where unknown, which gives NaN; the other
+        arguments are those of :func:`demographic_disparity`
     """
-    return demographic_disparity(values, groups, per_capita=True, normalise=normalise, compared=compared)
+    return _between(values, groups, compared, True, normalise)
 
 
 @checked
@@ -158,8 +159,9 @@ def counterfactual_disparity(
 
     :param factual: (..., n) returns in the world as it is
     :param counterfactual: (..., n) returns of the same agents in the twin world
-    :param groups: factual labels, (n,) or (..., n): not 0 is with the attribute in the factual world, without it in
-        the twin. None: nobody has it in the factual world, everybody in the twin
+    :param groups: factual labels, (n,) or (..., n): 0, or the smaller one of two other labels, is without the attribute
+        in the factual world and with it in the twin, all others the other way round. None: nobody has it in the factual
+        world, everybody in the twin
     :param per_capita: of sums (False) or of means (True)
     :param normalise: as in :func:`demographic_disparity`
     :raises ValueError: if shapes do not fit, or ``normalise`` is unknown
@@ -167,7 +169,8 @@ def counterfactual_disparity(
     array, other = _twins(factual, counterfactual)
     if groups is not None:
         _, labels = _aligned(array, groups)
-        array, other = np.where(labels == 0, array, other), np.where(labels == 0, other, array)
+        without = labels == compared_labels(labels, None)[0]
+        array, other = np.where(without, array, other), np.where(without, other, array)
     everybody = np.ones(array.shape, dtype=bool)
     first, second = _total(array, everybody, per_capita), _total(other, everybody, per_capita)
     return _difference(first, second, per_capita, normalise)
@@ -251,6 +254,15 @@ def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]
     if not array.ndim or array.shape != other.shape:
         raise ValueError(f"counterfactual must have the shape of factual {array.shape}, got shape {other.shape}")
     return array, other
+
+
+def _between(
+    returns: ArrayLike, groups: ArrayLike, compared: Sequence[Hashable] | None, per_capita: bool, normalise: Norm | None
+) -> Array:
+    """The demographic disparity."""
+    array, labels = _aligned(returns, groups)
+    first, second = compared_labels(labels, compared)
+    return _gap(array, labels == first, labels == second, per_capita, normalise)
 
 
 def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None) -> Array:

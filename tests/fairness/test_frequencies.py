@@ -14,6 +14,7 @@ def test_counts_are_those_of_looking_at_each_agent(seed, changing):
     rng = np.random.default_rng(seed)
     actions = rng.integers(-1, 4, (3, 2, 6))
     groups = rng.integers(0, 3, (3, 2, 6) if changing else 6)
+    groups.flat[:2] = 0, 1  # who is in neither counts in neither
     counts = action_counts(actions, groups, 4)
     assert counts.shape == (3, 2, 2, 4)
     for place in np.ndindex(3, 2):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from sb3_fair.fairness import Welfare
+from sb3_fair.fairness.frequencies import action_counts
 from sb3_fair.fairness.returns import (
     average,
     conditional_disparity,
@@ -79,6 +80,35 @@ def test_who_swaps_the_attribute_is_compared_with_the_attribute_against_without(
     assert counterfactual_disparity(R, TWINS, [1] * 4) == -counterfactual_disparity(R, TWINS)
 
 
+@pytest.mark.parametrize(
+    ("measure", "more"),
+    [
+        (demographic_disparity, {}),
+        (conditional_disparity, {"factors": [1, 1, 1, 2]}),
+        (pairwise_disparity, {}),
+        (value_disparity, {}),
+        (counterfactual_disparity, {"counterfactual": TWINS}),
+        (action_counts, {"n_actions": 9}),
+    ],
+)
+def test_the_labels_that_occur_are_compared(measure, more):
+    found = measure(R, groups=GROUPS, **more)
+    for first, second in (("a", "b"), (1, 2), (-1, 0), (1990, 2000), (False, True), ("0", "1")):
+        names = [(first, second)[group] for group in GROUPS]
+        assert_equal(measure(R, groups=names, **more), found)
+        if measure is not counterfactual_disparity:
+            assert_equal(measure(R, groups=names, compared=(first, second), **more), found)
+            for missing in ((first, "c"), (7, 8)):
+                with pytest.raises(ValueError, match=r"compared must hold labels that occur, some of \[.*\], got \("):
+                    measure(R, groups=names, compared=missing, **more)
+    with pytest.raises(ValueError, match=r"groups must have two labels, .*, got \['a', 'b', 'c'\]"):
+        measure(R, groups=["a", "b", "c", "a"], **more)
+
+
+def test_what_nobody_expects_is_no_number():
+    assert math.isnan(value_disparity([1, np.nan], [0, 1]))
+
+
 def test_nobody_having_anything_is_fair():
     for normalise in (None, "sum", "abs"):
         for per_capita in (False, True):
@@ -93,12 +123,15 @@ def test_a_group_without_members_has_no_mean_and_no_pairs():
 
 
 def episodes(seed, changing, negative=False):
-    """Returns (2, 3, n), groups 0, 1 and 2 and factors, fixed or per episode."""
+    """Returns (2, 3, n), groups 0, 1 and perhaps 2 and factors, fixed or per episode."""
     rng = np.random.default_rng(seed)
-    n = rng.integers(1, 8)
+    n = rng.integers(2, 8)
     shape = (2, 3, n) if changing else (n,)
     drawn = rng.integers(-5 if negative else 0, 9, (2, 3, n)) / 2
-    return drawn, rng.integers(0, 3, shape), rng.integers(1, 3, shape)
+    groups = rng.integers(0, 3, shape)
+    groups[..., :2] = groups[..., :2] % 2  # in each episode one of the two, or both
+    groups.flat[:2] = 0, 1
+    return drawn, groups, rng.integers(1, 3, shape)
 
 
 def rows(*arrays):
