@@ -332,7 +332,9 @@ def test_numpy_s_numbers_are_numbers(number):
     assert fairness.SlidingWindow(number(3)).window == 3
     assert fairness.Welfare("alpha_fair", alpha=np.float32(0.5)).alpha == 0.5
     fairness.FairnessTracker(k=number(3), n_actions=number(2), nominal=np.array([0]), undefined=np.float64("nan"))
-    fairness.group_notion("SP", np.array(ACTIONS, dtype=number), [None, 1, np.nan], np.array(["a", "b", "a"]))
+    fairness.group_notion(
+        "SP", actions=np.array(ACTIONS, dtype=number), feedback=[None, 1, np.nan], groups=np.array(["a", "b", "a"])
+    )
     assert fairness.Scheme(restart=np.True_, when=["period", number(3)]).period == 3
 
 

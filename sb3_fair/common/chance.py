@@ -76,8 +76,8 @@ class VecChance(VecLayer):
             compared = self.spec.groups
             levels[name + SUFFIX] = chance_level(
                 notion,
-                actions[recent],
-                labels[attribute][recent],
+                actions=actions[recent],
+                groups=labels[attribute][recent],
                 feedback=feedback[recent],
                 favourable=self.spec.favourable,
                 compared=compared.get(attribute) if isinstance(compared, Mapping) else compared,

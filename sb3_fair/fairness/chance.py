@@ -6,16 +6,18 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
+from sb3_fair.fairness.deprecated import formerly_positional
 from sb3_fair.fairness.notions import CELLS, GapTable
 from sb3_fair.fairness.whole import coded, find_group_notion
 
 
+@formerly_positional("actions", "groups")
 @checked
 def chance_level(
     notion: str,
+    *,
     actions: Numbers,
     groups: Iterable[Hashable],
-    *,
     feedback: MaybeNumbers | None = None,
     window: int | None = None,
     favourable: Iterable[int] = (1,),

@@ -35,7 +35,7 @@ def test_the_level_is_that_of_the_decisions_in_the_window_of_the_episode(window)
         for notion in ("SP", "EO"):
             recent = slice(-window, None)
             expected = chance_level(
-                notion, actions[recent], groups[recent], feedback=feedback[recent], n_permutations=40
+                notion, actions=actions[recent], groups=groups[recent], feedback=feedback[recent], n_permutations=40
             )
             np.testing.assert_equal(figures[notion + SUFFIX], expected)
         assert "IF" + SUFFIX not in figures
@@ -49,7 +49,7 @@ def test_intersections_and_several_attributes_have_levels_of_their_own():
     assert sorted(names) == ["SP@gender by chance", "SP@gender+nationality by chance", "SP@nationality by chance"]
     assert figures["SP@gender+nationality by chance"] > figures["SP@gender by chance"]
     assert figures["SP@nationality by chance"] == chance_level(
-        "SP", story[1], [group["nationality"] for group in story[0]], n_permutations=50
+        "SP", actions=story[1], groups=[group["nationality"] for group in story[0]], n_permutations=50
     )
 
 
@@ -75,8 +75,8 @@ def test_everybody_who_is_there_counts_where_a_step_decides_on_several(history, 
     for notion in ("SP", "EO"):
         expected = chance_level(
             notion,
-            actions[recent],
-            groups[recent],
+            actions=actions[recent],
+            groups=groups[recent],
             feedback=[np.nan if known is None else known for known in feedback[recent]],
             n_permutations=50,
         )

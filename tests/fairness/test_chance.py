@@ -17,32 +17,40 @@ def blind_gap(n, seed):
 def test_it_is_the_mean_gap_of_coin_tosses():
     rng = np.random.default_rng(0)
     actions, groups = rng.permutation([0, 1] * 50), [0, 1] * 50
-    assert chance_level("SP", actions, groups, n_permutations=3000) == pytest.approx(blind_gap(100, 1), abs=0.005)
+    assert chance_level("SP", actions=actions, groups=groups, n_permutations=3000) == pytest.approx(
+        blind_gap(100, 1), abs=0.005
+    )
 
 
 def test_the_labels_are_permuted_not_the_decisions():
     """The most unfair history has the same level as a fair one."""
-    unfair = chance_level("SP", [0, 1] * 100, ["m", "w"] * 100, n_permutations=500)
-    assert group_notion("SP", [0, 1] * 100, None, ["m", "w"] * 100) == -1
+    unfair = chance_level("SP", actions=[0, 1] * 100, groups=["m", "w"] * 100, n_permutations=500)
+    assert group_notion("SP", actions=[0, 1] * 100, groups=["m", "w"] * 100) == -1
     assert unfair == pytest.approx(
-        chance_level("SP", [0, 0, 1, 1] * 50, ["m", "w"] * 100, n_permutations=500), abs=0.01
+        chance_level("SP", actions=[0, 0, 1, 1] * 50, groups=["m", "w"] * 100, n_permutations=500), abs=0.01
     )
 
 
 def test_short_windows_are_noisier():
     rng = np.random.default_rng(0)
     actions, groups, feedback = rng.integers(0, 2, (3, 2000))
-    levels = [chance_level("EO", actions, groups, feedback=feedback, window=w) for w in (20, 100, 500, None)]
+    levels = [
+        chance_level("EO", actions=actions, groups=groups, feedback=feedback, window=w) for w in (20, 100, 500, None)
+    ]
     assert levels == sorted(levels, reverse=True)
     assert levels[0] > 3 * levels[2]
 
 
 def test_seeds_and_undefined_levels():
-    assert chance_level("SP", [0, 1] * 9, [0, 1] * 9, seed=3) == chance_level("SP", [0, 1] * 9, [0, 1] * 9, seed=3)
-    assert math.isnan(chance_level("SP", [0, 1], [0, 0]))
-    assert math.isnan(chance_level("EO", [0, 1], [0, 1]))
-    assert math.isnan(chance_level("SP", [], []))
-    other = chance_level("SP", [0, 1, 1, 0], ["a", "b", "c", "c"], compared=("a", "b"), n_permutations=400)
+    assert chance_level("SP", actions=[0, 1] * 9, groups=[0, 1] * 9, seed=3) == chance_level(
+        "SP", actions=[0, 1] * 9, groups=[0, 1] * 9, seed=3
+    )
+    assert math.isnan(chance_level("SP", actions=[0, 1], groups=[0, 0]))
+    assert math.isnan(chance_level("EO", actions=[0, 1], groups=[0, 1]))
+    assert math.isnan(chance_level("SP", actions=[], groups=[]))
+    other = chance_level(
+        "SP", actions=[0, 1, 1, 0], groups=["a", "b", "c", "c"], compared=("a", "b"), n_permutations=400
+    )
     assert other == pytest.approx(2 / 3, abs=0.06)  # of the pairs of decisions 4 in 6 differ
 
 

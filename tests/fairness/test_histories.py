@@ -98,9 +98,13 @@ def test_the_full_history_counts_everyone_and_samples_people():
     data = feed([tracker], steps, n=2)
     values = tracker.values()
     for copy in range(2):
-        history = (data["action"][:, copy], data["feedback"][:, copy], data["group"][:, copy])
+        history = {
+            "actions": data["action"][:, copy],
+            "feedback": data["feedback"][:, copy],
+            "groups": data["group"][:, copy],
+        }
         for notion in ("SP", "EO", "OAE", "PP", "PE"):
-            assert values[notion][copy] == pytest.approx(group_notion(notion, *history))
+            assert values[notion][copy] == pytest.approx(group_notion(notion, **history))
         rng = np.random.default_rng(7)  # as if the copy were alone
         kept = list(range(reservoir))  # Vitter's algorithm R
         for t in range(reservoir, steps):
@@ -275,7 +279,9 @@ def test_long_discounted_histories_equal_the_whole_history_functions(threshold, 
                 kept = {name: np.array([person[name] for person in seen[copy][-size:]]) for name in people}
                 weights = 0.99 ** np.arange(size)[::-1].astype(float)
                 for notion in ("SP", "EO", "OAE", "PP", "PE"):
-                    expected = group_notion(notion, kept["action"], kept["feedback"], kept["group"], weights=weights)
+                    expected = group_notion(
+                        notion, actions=kept["action"], feedback=kept["feedback"], groups=kept["group"], weights=weights
+                    )
                     assert values[notion][copy] == pytest.approx(expected, abs=1e-9, nan_ok=True)
                 pairs = kept["features"], kept["probabilities"]
                 assert values["IF"][copy] == pytest.approx(individual_fairness(*pairs, weights=weights), abs=1e-9)

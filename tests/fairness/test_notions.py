@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sb3_fair.fairness import (
     FairnessTracker,
     GroupNotion,
     Interaction,
+    chance_level,
     consistency,
     find_notion,
     group_notion,
@@ -46,11 +48,11 @@ def people(size=30, n_groups=3, n_actions=3):
 
 
 def columns(history):
-    return (
-        np.array([p.action for p in history]),
-        np.array([np.nan if p.feedback is None else p.feedback for p in history]),
-        np.array([p.group for p in history]),
-    )
+    return {
+        "actions": np.array([p.action for p in history]),
+        "feedback": np.array([np.nan if p.feedback is None else p.feedback for p in history]),
+        "groups": np.array([p.group for p in history]),
+    }
 
 
 def same(value, expected):
@@ -64,12 +66,12 @@ weights_of = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=30, max_si
 @given(people(), weights_of, st.sampled_from(GROUP_NOTIONS), st.sampled_from([(1,), (0, 2)]))
 def test_group_notion_is_the_formula(history, weights, notion, favourable):
     same(
-        group_notion(notion, *columns(history), favourable=favourable),
+        group_notion(notion, **columns(history), favourable=favourable),
         group_value(notion, history, None, None, favourable),
     )
     weights = weights[: len(history)]
-    same(group_notion(notion, *columns(history), weights=weights), group_value(notion, history, weights))
-    same(group_notion(notion, *columns(history), compared=(0, 2)), group_value(notion, history, compared=(0, 2)))
+    same(group_notion(notion, **columns(history), weights=weights), group_value(notion, history, weights))
+    same(group_notion(notion, **columns(history), compared=(0, 2)), group_value(notion, history, compared=(0, 2)))
 
 
 @settings(max_examples=50, deadline=None)
@@ -82,7 +84,7 @@ def test_individual_notions_are_the_formulas(history, name, k):
         same(function(features, probabilities, **metric), pair_value(notion, history, name=name, nominal=[1]))
         weighted = pair_value(notion, history, weights, name=name, nominal=[1])
         same(function(features, probabilities, weights=weights, **metric), weighted)
-    actions = columns(history)[0]
+    actions = columns(history)["actions"]
     same(consistency(features, actions, k=k, **metric), consistency_value(history, k, name=name, nominal=[1]))
     weighted = consistency_value(history, k, weights, name=name, nominal=[1])
     same(consistency(features, actions, k=k, weights=weights, **metric), weighted)
@@ -92,12 +94,14 @@ def test_individual_notions_are_the_formulas(history, name, k):
 def test_order_of_people_and_names_of_groups_do_not_matter(notion):
     rng = np.random.default_rng(1)
     actions, feedback, groups = rng.integers(0, 2, 80), rng.integers(0, 2, 80).astype(float), rng.integers(0, 4, 80)
-    value = group_notion(notion, actions, feedback, groups)
+    value = group_notion(notion, actions=actions, feedback=feedback, groups=groups)
     order = rng.permutation(80)
-    same(group_notion(notion, actions[order], feedback[order], groups[order]), value)
+    same(group_notion(notion, actions=actions[order], feedback=feedback[order], groups=groups[order]), value)
     names = np.array(["north", "east", "south", "west"])
-    same(group_notion(notion, actions, feedback, names[groups]), value)
-    same(group_notion(notion, actions, feedback, [("a", name) for name in names[groups]]), value)
+    same(group_notion(notion, actions=actions, feedback=feedback, groups=names[groups]), value)
+    same(
+        group_notion(notion, actions=actions, feedback=feedback, groups=[("a", name) for name in names[groups]]), value
+    )
 
 
 @pytest.mark.parametrize("notion", NOTIONS.values(), ids=list(NOTIONS))
@@ -133,8 +137,8 @@ def test_fairlearn_agrees():
         truth, chosen, groups = rng.integers(0, 2, 200), rng.integers(0, 2, 200), rng.integers(0, 3, 200)
         parity = demographic_parity_difference(truth, chosen, sensitive_features=groups)
         odds = equalized_odds_difference(truth, chosen, sensitive_features=groups)
-        same(group_notion("SP", chosen, None, groups), -parity)
-        same(group_notion("EqOdds", chosen, truth, groups), -odds)
+        same(group_notion("SP", actions=chosen, groups=groups), -parity)
+        same(group_notion("EqOdds", actions=chosen, feedback=truth, groups=groups), -odds)
 
 
 def test_unknown_notions_name_the_closest():
@@ -143,7 +147,7 @@ def test_unknown_notions_name_the_closest():
     with pytest.raises(ValueError, match=r"unknown notion 'xyzzy': allowed are \['SP', 'EO'"):
         FairnessTracker(notions=["xyzzy"])
     with pytest.raises(ValueError, match=r"'IF' is not a group notion"):
-        group_notion("IF", [1], None, [0])
+        group_notion("IF", actions=[1], groups=[0])
 
 
 @pytest.mark.parametrize(
@@ -156,14 +160,29 @@ def test_unknown_notions_name_the_closest():
 )
 def test_lengths_and_kinds_are_checked(arguments, message):
     with pytest.raises(ValueError, match=message):
-        group_notion("SP", *arguments)
+        group_notion("SP", **dict(zip(("actions", "feedback", "groups"), arguments, strict=True)))
+
+
+def test_columns_given_by_position_are_taken_in_the_old_order_with_a_warning():
+    actions, feedback, groups = [1, 0, 1, 1], [1, 1, 0, 1], [0, 1, 0, 1]
+    for function, columns, written in (
+        (group_notion, (actions, feedback, groups), "actions=..., feedback=..., groups=..."),
+        (chance_level, (actions, groups), "actions=..., groups=..."),
+    ):
+        with pytest.warns(DeprecationWarning, match=rf"{function.__name__} will take .*: write {re.escape(written)}$"):
+            found = function("SP", *columns)
+        named = {"actions": actions, "groups": groups}
+        assert found == function("SP", **named) != 0
+        for positional in ((*columns, 1), (actions,)):
+            with pytest.raises((TypeError, ValueError)):
+                function("SP", *positional, **named)
 
 
 def test_further_arguments_are_checked():
     with pytest.raises(ValueError, match="weights must be 2 finite numbers"):
-        group_notion("SP", [1, 0], None, [0, 1], weights=[1])
+        group_notion("SP", actions=[1, 0], groups=[0, 1], weights=[1])
     with pytest.raises(ValueError, match="favourable must hold at least one action number"):
-        group_notion("SP", [1, 0], None, [0, 1], favourable=())
+        group_notion("SP", actions=[1, 0], groups=[0, 1], favourable=())
     with pytest.raises(ValueError, match="k must be a positive integer, got 0"):
         consistency([[0.0], [1.0]], [0, 1], k=0)
     with pytest.raises(ValueError, match="probabilities must have one row per individual"):
@@ -175,7 +194,7 @@ def test_further_arguments_are_checked():
 
 
 def test_empty_and_tiny_histories():
-    assert math.isnan(group_notion("SP", [], None, []))
+    assert math.isnan(group_notion("SP", actions=[], groups=[]))
     assert individual_fairness(np.zeros((2, 1)), [[1, 0], [0, 1]]) == 0
     assert lipschitz_violation(np.zeros((1, 1)), [[1, 0]]) == 0
     assert lipschitz_violation(np.zeros((2, 1)), [[1, 0], [0, 1]]) == -1
@@ -186,4 +205,4 @@ def test_empty_and_tiny_histories():
 @pytest.mark.parametrize("feedback", [0.7, -0.5])
 def test_feedback_is_an_action_or_unknown(feedback):
     with pytest.raises(ValueError, match="feedback must be the right actions, whole numbers or NaN"):
-        group_notion("EO", [1, 0, 1], [1, np.nan, feedback], [0, 1, 1])
+        group_notion("EO", actions=[1, 0, 1], feedback=[1, np.nan, feedback], groups=[0, 1, 1])

@@ -229,11 +229,11 @@ def test_long_runs_equal_the_whole_history_functions(distance, window, levels):
             continue
         for copy in range(n):
             held = slice(max(start[copy], t + 1 - window), t + 1)
-            history = actions[held, copy], feedback[held, copy], groups[held, copy]
+            history = {"actions": actions[held, copy], "feedback": feedback[held, copy], "groups": groups[held, copy]}
             people = features[held, copy]
             metric = {"distance": distance, "nominal": [0, 3]}
             for notion in GROUP_NOTIONS:
-                same(values[notion][copy], group_notion(notion, *history))
+                same(values[notion][copy], group_notion(notion, **history))
             same(values["IF"][copy], individual_fairness(people, probabilities[held, copy], **metric))
             same(values["LIP"][copy], lipschitz_violation(people, probabilities[held, copy], **metric))
             same(values["CSC"][copy], consistency(people, actions[held, copy], k=k, **metric))

@@ -133,10 +133,12 @@ def test_group_notions(name, history):
 def test_group_notions_of_whole_histories(name, notion):
     c = columns(name)
     compared = ("m", "f") if name == "E" else None
-    value = group_notion(notion, c["actions"], c["feedback"], c["groups"], compared=compared)
+    value = group_notion(notion, actions=c["actions"], feedback=c["feedback"], groups=c["groups"], compared=compared)
     expected = GROUP_VALUES[name][GROUP.index(notion)]
     assert value == approx(expected)
-    instead = group_notion(notion, c["actions"], c["feedback"], c["groups"], compared=compared, undefined=-1.0)
+    instead = group_notion(
+        notion, actions=c["actions"], feedback=c["feedback"], groups=c["groups"], compared=compared, undefined=-1.0
+    )
     assert instead == approx(-1.0 if math.isnan(expected) else expected)
 
 

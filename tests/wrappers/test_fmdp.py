@@ -81,7 +81,7 @@ def test_figures_belong_to_the_observation_the_action_was_chosen_on():
         groups = [left_or_right(one, {}) for one in past]
         feedback = np.array([towards_the_pole(one, 0, {}) for one in past], dtype=float)
         for name in ("SP", "EO"):
-            expected = group_notion(name, actions[window], feedback, groups)
+            expected = group_notion(name, actions=actions[window], feedback=feedback, groups=groups)
             assert info["fairness"][name] == (None if np.isnan(expected) else pytest.approx(expected, abs=1e-9))
         features = (past[:, 2:4] + [0.5, 5]) / [1, 10]
         expected = individual_fairness(features, np.array(rows)[window])
@@ -148,7 +148,9 @@ def test_several_people_are_recorded_one_after_the_other():
         history += [[1, int(action == 1), int(action == 2)][i] for i in present]
         groups += [[0, 1, 1][i] for i in present]
         feedback += [[1, np.nan, 0][i] for i in present]
-        assert info["fairness"]["SP"] == pytest.approx(group_notion("SP", history, np.array(feedback), groups))
+        assert info["fairness"]["SP"] == pytest.approx(
+            group_notion("SP", actions=history, feedback=np.array(feedback), groups=groups)
+        )
         assert len(info["individual"]["id"]) == len(present)
 
 

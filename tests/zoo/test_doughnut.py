@@ -164,7 +164,7 @@ def test_fairness_among_the_people_can_be_measured():
         actions.extend(info["individual"]["action"])
         groups.extend(info["individual"]["group"])
         assert len(info["individual"]["id"]) == len(info["individual"]["action"])
-    assert info["fairness"]["SP"] == pytest.approx(group_notion("SP", actions, actions, groups))
+    assert info["fairness"]["SP"] == pytest.approx(group_notion("SP", actions=actions, feedback=actions, groups=groups))
     assert {"SP", "spread", "least", "wasted"} == set(info["fairness"])
     assert env.unwrapped.fairness_spec.group_names == ("person 0", "person 1", "person 2")
 

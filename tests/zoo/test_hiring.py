@@ -316,8 +316,8 @@ def test_hiring_every_man_and_rejecting_every_woman_is_as_unfair_as_can_be():
         groups.append(record["group"])
     actions, feedback, groups = map(np.array, (actions, feedback, groups))
     for copy in range(40):
-        history = actions[:, copy], feedback[:, copy], groups[:, copy]
-        assert [group_notion(name, *history) for name in ("SP", "EO", "PE")] == [-1, -1, -1]
+        history = {"actions": actions[:, copy], "feedback": feedback[:, copy], "groups": groups[:, copy]}
+        assert [group_notion(name, **history) for name in ("SP", "EO", "PE")] == [-1, -1, -1]
 
 
 @pytest.mark.parametrize(

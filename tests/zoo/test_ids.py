@@ -142,7 +142,9 @@ def test_several_attributes_have_figures_of_their_own():
     names = env.get_wrapper_attr("objective_names")
     assert names == ("R", "SP@gender", "SP@nationality", "SP@gender+nationality")
     for name, groups in zip(names[1:], (gender, nationality, 2 * gender + nationality), strict=True):
-        assert info["fairness"][name] == pytest.approx(group_notion("SP", actions, actions, groups))
+        assert info["fairness"][name] == pytest.approx(
+            group_notion("SP", actions=actions, feedback=actions, groups=groups)
+        )
 
 
 def test_a_product_partition_is_one_attribute():

@@ -163,7 +163,7 @@ def test_fairness_between_the_groups_can_be_measured():
             column.extend(info["individual"][name])
     feedback = [np.nan if value is None else value for value in feedback]
     for notion in ("SP", "EO"):
-        expected = group_notion(notion, actions, feedback, groups)
+        expected = group_notion(notion, actions=actions, feedback=feedback, groups=groups)
         assert info["fairness"][notion] == pytest.approx(expected, nan_ok=True)
     assert info["fairness"]["SP"] < -0.1
     assert env.unwrapped.fairness_spec.group_names == ("A", "B")
