@@ -56,7 +56,7 @@ def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure
     show(_table(figures))
     if path is not None:
         content = {"versions": versions(), "figures": [asdict(figure) for figure in figures]}
-        Path(path).write_text(json.dumps(content, indent=1))
+        Path(path).write_text(json.dumps(content, indent=1), encoding="utf-8")
     return figures
 
 

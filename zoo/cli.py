@@ -360,7 +360,8 @@ def enjoy(
 
     folder = _run(run, pretrained, trust)
     hold_threads(num_threads)
-    film = film or (Path() if run is None else run) / f"policy_{policy}.gif"
+    name = f"policy_{policy}.gif"
+    film = film or (Path(name) if run is None else folder.inside(name))
     played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
     show(episode_table(played))
     typer.echo(f"\n{film}")

@@ -65,7 +65,8 @@ def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **setting
 
 @cache
 def _table() -> dict[str, Any]:
-    shipped: dict[str, Any] = yaml.safe_load(files("sb3_fair.zoo").joinpath("reference_points.yml").read_text())
+    text = files("sb3_fair.zoo").joinpath("reference_points.yml").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = yaml.safe_load(text)
     return shipped
 
 

@@ -136,7 +136,7 @@ class RunFolder:
 
     @property
     def config(self) -> dict[str, Any]:
-        return self._settings("config.yml")
+        return self.parse("config.yml", _config) or {}
 
     @property
     def args(self) -> dict[str, Any]:
@@ -192,14 +192,22 @@ class RunFolder:
             if known is not None:
                 raise DamagedError(path, "it is missing")
             return None
-        if not path.resolve().is_relative_to(self.path.resolve()):
-            raise DamagedError(path, "it is a link to a place outside the folder")
-        if not path.is_file():
+        if not self.inside(name).is_file():
             raise DamagedError(path, "it is no file")
         content = path.read_bytes()
         if known is not None and hashlib.sha256(content).hexdigest() != known:
             raise DamagedError(path, f"its checksum is not the one in {MANIFEST}")
         return content
+
+    def inside(self, name: str) -> Path:
+        """The path of a file or folder.
+
+        :raises DamagedError: if it is a link to a place outside the folder
+        """
+        path = self.path / name
+        if not path.resolve().is_relative_to(self.path.resolve()):
+            raise DamagedError(path, "it is a link to a place outside the folder")
+        return path
 
     def read_program(self, name: str) -> bytes | None:
         """The bytes of a file that can run code when it is loaded.
@@ -263,8 +271,8 @@ class RunFolder:
 def distrusted(path: Path) -> str:
     """What is wrong with a file that can run code."""
     return (
-        f"{path} can run code when it is loaded, and no run of yours wrote it as it is: pass --trust (trust=True) if "
-        "you trust where it comes from"
+        f"{path} can run code when it is loaded, and no {MANIFEST} of yours says that a run of yours wrote it so: pass "
+        "--trust (trust=True) if you trust where it comes from"
     )
 
 
@@ -308,6 +316,14 @@ def _mapping(content: bytes) -> dict[str, Any]:
     found = yaml.safe_load(content.decode("utf-8"))
     if not isinstance(found, dict):
         raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
+    return found
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    found = _mapping(content)
+    for name in ("env_kwargs", "hyperparams"):
+        if not isinstance(found.get(name, {}), dict):
+            raise ValueError(f"{name} must be settings by name, got {found[name]!r}")
     return found
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """A file to be written, which then takes the place of ``path``, also if several processes write it."""
+    """A file to be written, which then takes the place of ``path``, also if several processes write it, and of a link
+    there rather than of its target."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    yield part
-    part.replace(path)
+    part.unlink(missing_ok=True)  # of a process that was killed, or a link
+    try:
+        yield part
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise

@@ -120,7 +120,7 @@ def write_table(path: str | Path, agents: Agents, every: int = 1) -> None:
 
     :param every: only every so many-th step, and the last; the legacy measures have the steps they were taken at
     """
-    with Path(path).open("w", newline="") as file:
+    with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["agent", "training", "figure", "step", "mean", "low", "high"])
         for agent, evaluations in agents.items():
@@ -170,7 +170,8 @@ def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: 
         }
         for agent, evaluations in agents.items()
     }
-    Path(path).write_text(json.dumps({"after": after, "fair_below": fair_below, "agents": content}, indent=1))
+    written = json.dumps({"after": after, "fair_below": fair_below, "agents": content}, indent=1)
+    Path(path).write_text(written, encoding="utf-8")
 
 
 def _listed(summary: Summary) -> dict[str, dict[str, list[float | None]]]:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.whole_file import whole
 from sb3_fair.report.content import Curves, Measure, axes, best_performance, charts
 from sb3_fair.report.selection import axis_order, base, colours, representative_set
 
@@ -69,7 +70,8 @@ def save_all(
     if charts(curves or {}):
         drawn["curves"] = learning_curves([curves or {}])
     for name, figure in drawn.items():
-        figure.savefig(folder / f"{name}.png")
+        with whole(folder / f"{name}.png") as file:
+            figure.savefig(file, format="png")
     return [folder / f"{name}.png" for name in drawn]
 
 

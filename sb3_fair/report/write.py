@@ -8,6 +8,7 @@ import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.whole_file import whole
 from sb3_fair.report import figures
 from sb3_fair.report.content import Curves, content
 from sb3_fair.report.html import page
@@ -32,14 +33,16 @@ def write_report(
     :param made: what to say about how this was made, in this order
     :param title: heading of the page; by default it names ``made["environment"]``
     :raises ValueError: if the front is empty
+    :raises DamagedError: if ``figures`` is a link to a place outside the folder
     """
     if not len(front):
         raise ValueError("front must hold at least one policy, got an empty one")
     run = RunFolder(folder)
     run.path.mkdir(parents=True, exist_ok=True)
     about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=run if run.is_run else None)
-    run.report.write_text(page(about), encoding="utf-8")
-    figures.save_all(run.path / "figures", front, baselines=baselines, curves=curves)
+    with whole(run.report) as file:
+        file.write_text(page(about), encoding="utf-8")
+    figures.save_all(run.inside("figures"), front, baselines=baselines, curves=curves)
     return run.report
 
 

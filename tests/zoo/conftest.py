@@ -45,26 +45,27 @@ QUICK = {
 }  # fmt: skip
 
 
+def make_quick_plan(algo, n_timesteps=600, **changes):
+    """A plan that is trained in a second."""
+    where, hyperparams = QUICK[algo]
+    kwargs = {**where.get("env_kwargs", {}), **({"window": where["window"]} if "window" in where else {})}
+    return make_plan(
+        algo,
+        where["env"],
+        objectives=where.get("objectives"),
+        env_kwargs=kwargs,
+        hyperparams={**hyperparams, "n_eval_episodes": 2} | changes,
+        n_envs=2,
+        n_timesteps=n_timesteps,
+        audit=("SP",),
+        seed=3,
+    )
+
+
 @pytest.fixture
 def quick_plan():
     """Makes a plan that is trained in a second."""
-
-    def make(algo, n_timesteps=600, **changes):
-        where, hyperparams = QUICK[algo]
-        kwargs = {**where.get("env_kwargs", {}), **({"window": where["window"]} if "window" in where else {})}
-        return make_plan(
-            algo,
-            where["env"],
-            objectives=where.get("objectives"),
-            env_kwargs=kwargs,
-            hyperparams={**hyperparams, "n_eval_episodes": 2} | changes,
-            n_envs=2,
-            n_timesteps=n_timesteps,
-            audit=("SP",),
-            seed=3,
-        )
-
-    return make
+    return make_quick_plan
 
 
 @pytest.fixture

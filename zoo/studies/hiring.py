@@ -50,7 +50,7 @@ def study(
     rows = {plan.seed: _cached(run, plan, n_eval_episodes) for plan, run in zip(plans, runs, strict=True)}
     summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
     result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
-    (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1))
+    (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
     _sheet(env, rows, summary).publish(Path(log_dir) / "study.md")
     return result
 

@@ -1,0 +1,110 @@
+"""Is every damaged file of a run either noticed in one line, or of no importance to the figures?"""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from sb3_fair.common.run_folder import LISTED, MANIFEST, RunFolder
+from sb3_fair.report import from_run
+from sb3_fair.zoo import train as training
+from sb3_fair.zoo.enjoy import enjoy
+from sb3_fair.zoo.evaluate import evaluate_run
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.train import resume, train
+
+RANDOM = np.random.default_rng(0).bytes(300)
+DAMAGE = {
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "short by a byte": lambda file: file.write_bytes(file.read_bytes()[:-1]),
+    "empty": lambda file: file.write_bytes(b""),
+    "random": lambda file: file.write_bytes(RANDOM),
+    "list": lambda file: file.write_text("[1, 2]"),
+    "text": lambda file: file.write_text("something else"),
+    "missing": lambda file: file.unlink(),
+    "folder": lambda file: (file.unlink(), file.mkdir()),
+    "link": lambda file: (file.unlink(), file.symlink_to("/etc/passwd")),
+}
+KINDS = {"ppo": {"normalize": True}, "pcn": {}, "tabular_fair_qcm": {}}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A finished run of each kind, and under "halted" one that was interrupted."""
+    from tests.zoo.conftest import make_quick_plan
+
+    folder = tmp_path_factory.mktemp("runs")
+    made = {
+        algo: train(make_quick_plan(algo, n_timesteps=96, **more), log_dir=folder, device="cpu").path
+        for algo, more in KINDS.items()
+    }
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(training, "policies_of", lambda *_: 1 / 0)
+        train(make_quick_plan("ppo", n_timesteps=96), log_dir=folder / "halted", device="cpu", checkpoint_minutes=0)
+    (halted,) = folder.glob("halted/*/*")
+    return {**made, "halted": halted}
+
+
+def evaluated(path, trust=False):
+    return [policy.returns for policy in evaluate_run(RunFolder.open(path, trust=trust), 0, n_eval_episodes=1)]
+
+
+def filmed(path, trust=False):
+    film = path / "film.gif"
+    return [enjoy(RunFolder.open(path, trust=trust), film, seed=5, every=1000, device="cpu").returns]
+
+
+def reported(path, trust=False):
+    return [np.frombuffer(from_run(path).read_bytes(), dtype=np.uint8)]
+
+
+def resumed(path, trust=False):
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(training, "_finish", lambda run, plan, model, *_: model)
+        model = resume(path, trust=trust)
+    return [np.array(model.num_timesteps), *(value.numpy() for value in model.policy.state_dict().values())]
+
+
+def damaged(whole, work, name, damage):
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(whole, work)
+    DAMAGE[damage](work / name)
+    return work
+
+
+def outcome(command, path, trust=False):
+    """Arrays, or the line that the command line prints; any other exception is a failure."""
+    try:
+        return command(path, trust)
+    except (InputError, OSError) as error:
+        return str(error)
+
+
+READS = [("ppo", evaluated), ("ppo", filmed), ("ppo", reported), ("pcn", evaluated), ("tabular_fair_qcm", evaluated)]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "command"), [*READS, ("halted", resumed)], ids=lambda value: getattr(value, "__name__", value)
+)
+def test_damage_is_noticed_or_changes_no_figure(kind, command, runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("sb3_fair.report.figures.save_all", lambda *_, **__: None)
+    whole, work = runs[kind], tmp_path / "run"
+    (whole / "untouched").touch()
+    expected = outcome(command, damaged(whole, work, "untouched", "missing"))
+    names = [name for name in (*LISTED, MANIFEST, "checkpoint.pkl") if (whole / name).exists()]
+    assert len(names) >= 6 and isinstance(expected, list)
+    for name in names:
+        for damage in DAMAGE:
+            if name == "checkpoint.pkl" and damage in ("missing", "folder"):
+                continue  # the training begins anew, and comes to the same end
+            found = outcome(command, damaged(whole, work, name, damage))
+            if isinstance(found, str):
+                assert name in found and "\n" not in found, (name, damage, found)
+            else:
+                assert len(found) == len(expected), (name, damage)
+                assert all(map(np.array_equal, found, expected)), (name, damage)
+                break  # it is not read
+            if (work / MANIFEST).is_file():
+                (work / MANIFEST).unlink()  # as in a run of an earlier version: no traceback at least
+                outcome(command, work, trust=True)
