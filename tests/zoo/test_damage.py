@@ -8,6 +8,7 @@ import pytest
 from sb3_fair.common.run_folder import LISTED, MANIFEST, RunFolder
 from sb3_fair.report import from_run
 from sb3_fair.zoo import train as training
+from sb3_fair.zoo.cli import main
 from sb3_fair.zoo.enjoy import enjoy
 from sb3_fair.zoo.evaluate import evaluate_run
 from sb3_fair.zoo.names import InputError
@@ -108,3 +109,29 @@ def test_damage_is_noticed_or_changes_no_figure(kind, command, runs, tmp_path, m
             if (work / MANIFEST).is_file():
                 (work / MANIFEST).unlink()  # as in a run of an earlier version: no traceback at least
                 outcome(command, work, trust=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "name"),
+    [
+        ("ppo", ["evaluate", "--run"], "policy.npz"),
+        ("ppo", ["enjoy", "--run"], "front.json"),
+        ("ppo", ["report", "--run"], "baselines.json"),
+        ("halted", ["train", "--resume"], "checkpoint.pkl"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else value,
+)
+@pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
+@pytest.mark.parametrize("damage", ["truncated", "empty"])
+def test_damage_is_one_line_of_the_command_line(
+    kind, command, name, trust, damage, runs, tmp_path, monkeypatch, capsys
+):
+    work = damaged(runs[kind], tmp_path / "run", name, damage)
+    if trust:
+        (work / MANIFEST).unlink()
+    given = [*command, str(work), *(["--trust"] if trust and command[0] != "report" else [])]
+    monkeypatch.setattr("sys.argv", ["sb3-fair", *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert ended.value.code == 2 and line.startswith("sb3-fair: ") and name in line
