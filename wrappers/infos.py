@@ -9,6 +9,7 @@ their entry when asked, and are made when asked for (:class:`Infos`); what is mi
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
+from functools import wraps
 from numbers import Number
 from typing import Any, TypeAlias
 
@@ -47,65 +48,86 @@ def _without_nan(entry: Any) -> Any:
     return None if isinstance(entry, float) and entry != entry else entry
 
 
+UNREAD: Any = object()
+"""Stands in the storage of an :class:`Info` or :class:`Infos` for what has not been cut out of the record yet. C code
+that looks into the storage finds it not empty, as does ``json`` when it decides to ask for the items."""
+
+
+def _of_all(base: type, names: str) -> Callable[[type], type]:
+    """Gives a class the methods ``names`` of ``base``, which first make everything that has not been read yet."""
+
+    def methods(cls: type) -> type:
+        for name in names.split():
+            setattr(cls, name, _on_filled(getattr(base, name)))
+        return cls
+
+    return methods
+
+
+def _on_filled(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def on_filled(lazy: Any, *arguments: Any, **options: Any) -> Any:
+        return method(lazy._filled(), *arguments, **options)
+
+    return on_filled
+
+
+@_of_all(
+    dict,
+    "__iter__ __reversed__ __len__ __eq__ __ne__ __repr__ __or__ __ror__ __ior__ __delitem__ "
+    "keys items values pop popitem setdefault update clear",
+)
 class Info(dict[str, Any]):
     """The info of one copy: a dict that cuts an entry out of the shared record when it is asked for.
 
-    Looking at the whole dict (iteration, ``repr``, ``==``) fills in every entry first; copies are linked to the record
-    too, deep copies and pickles are plain dicts.
+    Single entries are read one by one; every other method of a dict fills in all entries first, in the order of the
+    record. ``copy()`` is linked to the record too, deep copies and pickles are plain dicts.
     """
 
     __slots__ = ("index", "record")
+    fromkeys = staticmethod(dict.fromkeys)
 
     def __init__(self, record: Record, index: int) -> None:
+        self[UNREAD] = None
         self.record = record
         self.index = index
 
     def __missing__(self, key: str) -> Any:
+        if key not in self.record or not dict.__contains__(self, UNREAD):
+            raise KeyError(key)
         value = self[key] = cut(self.record[key], self.index)
         return value
 
     def __contains__(self, key: object) -> bool:
-        return dict.__contains__(self, key) or key in self.record
+        return dict.__contains__(self, key) or (key in self.record and dict.__contains__(self, UNREAD))
 
     def get(self, key: str, default: Any = None) -> Any:
         if key in self.record or dict.__contains__(self, key):  # asked for every copy in every step: no call of ours
-            return self[key]
+            try:
+                return self[key]
+            except KeyError:  # taken out
+                return default
         return default
 
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        return self[key] if key in self else dict.setdefault(self, key, default)
-
     def _filled(self) -> "Info":
-        for key in self.record:
-            self[key]
+        if dict.pop(self, UNREAD, self) is None:
+            set_before = dict(dict.items(self))
+            dict.clear(self)
+            for key, value in self.record.items():
+                self[key] = set_before[key] if key in set_before else cut(value, self.index)
+            dict.update(self, set_before)
         return self
 
-    def __iter__(self) -> Iterator[str]:
-        return dict.__iter__(self._filled())
-
-    def __len__(self) -> int:
-        return dict.__len__(self._filled())
-
-    def keys(self) -> Any:
-        return dict.keys(self._filled())
-
-    def items(self) -> Any:
-        return dict.items(self._filled())
-
-    def values(self) -> Any:
-        return dict.values(self._filled())
-
-    def __eq__(self, other: object) -> bool:
-        return dict.__eq__(self._filled(), other)
-
-    def __repr__(self) -> str:
-        return dict.__repr__(self._filled())
-
-    def __or__(self, other: Any) -> Any:
-        return dict(self) | other
+    def renew(self, key: str) -> None:
+        """The record has another value under ``key``."""
+        if dict.__contains__(self, UNREAD):
+            dict.pop(self, key, None)
+        else:
+            self[key] = cut(self.record[key], self.index)
 
     def copy(self) -> "Info":
         clone = Info(self.record, self.index)
+        dict.clear(clone)
         dict.update(clone, dict.items(self))
         return clone
 
@@ -116,36 +138,51 @@ class Info(dict[str, Any]):
         return dict, (dict(self),)
 
 
+@_of_all(
+    list,
+    "__iter__ __reversed__ __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __repr__ "
+    "__add__ __iadd__ __mul__ __rmul__ __imul__ __setitem__ __delitem__ "
+    "append clear copy count extend index insert pop remove reverse sort",
+)
 class Infos(list[Any]):
     """The infos of a step: a list with one :class:`Info` per copy on a shared record, each made when it is asked for.
 
-    Whatever looks at the whole list makes all of them first; deep copies and pickles are plain lists of plain dicts.
+    Every other method of a list makes all of them first; deep copies and pickles are plain lists of plain dicts.
 
     :param record: arrays with the copies as first axis
     :param n: number of copies
     """
 
     def __init__(self, record: Record, n: int) -> None:
-        super().__init__([None] * n)
+        super().__init__([UNREAD] * n)
         self.record = record
+        self._whole = False
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return list.__getitem__(self._filled(), index)
         info = super().__getitem__(index)
-        if info is None:
+        if info is UNREAD:
             index = range(len(self))[index]
-            info = self[index] = Info(self.record, index)
+            info = Info(self.record, index)
+            super().__setitem__(index, info)
         return info
 
     def made(self) -> Iterator[Any]:
         """Those that somebody asked for."""
-        return (info for info in list.__iter__(self) if info is not None)
+        return (info for info in list.__iter__(self) if info is not UNREAD)
 
     def _filled(self) -> "Infos":
-        for index, info in enumerate(list.__iter__(self)):
-            if info is None:
-                self[index] = Info(self.record, index)
+        if not self._whole:
+            self._whole = True
+            record = self.record
+            for index, info in enumerate(list.__iter__(self)):
+                if info is UNREAD:
+                    info = dict.__new__(Info)  # as Info(record, index), whose call would take as long as all of this
+                    info[UNREAD] = None
+                    info.record = record
+                    info.index = index
+                    list.__setitem__(self, index, info)
         return self
 
     def __radd__(self, other: list[Any]) -> list[Any]:
@@ -153,22 +190,6 @@ class Infos(list[Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return list, (list(self),)
-
-
-def _of_all(name: str) -> Callable[..., Any]:
-    method = getattr(list, name)
-
-    def on_filled(infos: Infos, *arguments: Any, **options: Any) -> Any:
-        return method(infos._filled(), *arguments, **options)
-
-    return on_filled
-
-
-for _name in (
-    *("__iter__", "__reversed__", "__contains__", "__eq__", "__ne__", "__add__", "__mul__", "__rmul__", "__repr__"),
-    *("copy", "count", "index", "insert", "pop", "remove", "sort", "__delitem__"),
-):
-    setattr(Infos, _name, _of_all(_name))
 
 
 def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
@@ -182,9 +203,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
     :raises KeyError: if a copy did not publish it
     """
     record = record_of(infos)
-    if record is not None:
-        if key not in record:
-            raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(record)}")
+    if record is not None and key in record:
         return record[key]
     for info in infos:
         if key not in info:
@@ -250,8 +269,8 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
     record = record_of(infos)
     if record is not None:
         record[key] = value
-        for info in infos.made() if isinstance(infos, Infos) else infos:
-            dict.pop(info, key, None)
-    else:
-        for index, info in enumerate(infos):
+    for index, info in enumerate(infos.made() if isinstance(infos, Infos) else infos):
+        if isinstance(info, Info) and info.record is record:
+            info.renew(key)
+        else:
             info[key] = cut(value, index)

@@ -1,11 +1,14 @@
 """Do light infos on a shared record and plain dicts carry the same content?"""
 
 import copy
+import json
 import pickle
 from enum import Enum
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.infos import Infos, cut, publish, record_of, stack
@@ -70,6 +73,13 @@ def test_publish_replaces_what_was_cut_before(record):
     assert infos[0]["individual"] == {"group": 5}
 
 
+def test_stack_finds_what_a_wrapper_of_somebody_else_set(record):
+    infos = Infos(record, 2)
+    for index, info in enumerate(infos):
+        info["cost"] = 10.0 * index
+    assert stack(infos, "cost").tolist() == [0, 10]
+
+
 def test_publish_fills_plain_dicts():
     infos = [{}, {}]
     publish(infos, "fairness", {"SP": np.array([np.nan, -1.0])})
@@ -111,7 +121,7 @@ def test_copies_stay_light_until_they_are_read():
     (info, _) = Infos({"a": np.arange(2), "b": np.arange(2)}, 2)
     assert info["a"] == 0
     clone = info.copy()
-    assert dict.__len__(clone) == 1 and clone["b"] == 0
+    assert "b" not in [*dict.keys(clone)] and clone["b"] == 0
 
 
 def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
@@ -121,6 +131,69 @@ def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
     assert infos[-1]["individual"]["group"] == 1
     with pytest.raises(IndexError):
         infos[2]
+
+
+METHODS = {
+    "__class_getitem__": lambda d, k: type(d)[k] is not None,
+    "__contains__": lambda d, k: k in d,
+    "__delitem__": lambda d, k: d.__delitem__(k),
+    "__eq__": lambda d, k: (d == {"a": 1, "b": {"c": 10.5}, "n": None}, {k: 1} == d),
+    "__getitem__": lambda d, k: d[k],
+    "__init__": lambda d, k: dict(d),
+    "__ior__": lambda d, k: d.__ior__({k: 7}) == d,
+    "__iter__": lambda d, k: list(d),
+    "__len__": lambda d, k: (len(d), bool(d)),
+    "__ne__": lambda d, k: (d != {"a": 1, "b": {"c": 10.5}, "n": None}, {k: 1} != d),
+    "__ror__": lambda d, k: d.__ror__({k: 8}),
+    "__or__": lambda d, k: (d | {k: 8}, {k: 8} | d, {**d, k: 9}, [*(d | {k: 8})]),
+    "__repr__": lambda d, k: (repr(d), f"{d}", str(d)),
+    "__reversed__": lambda d, k: list(reversed(d)),
+    "__setitem__": lambda d, k: d.__setitem__(k, 5),
+    "clear": lambda d, k: d.clear(),
+    "copy": lambda d, k: (d.copy(), list(d.copy()), d.copy().pop(k, 0), copy.copy(d), copy.deepcopy(d)),
+    "fromkeys": lambda d, k: d.fromkeys(k, 3),
+    "get": lambda d, k: (d.get(k), d.get(k, 4)),
+    "items": lambda d, k: list(d.items()),
+    "json": lambda d, k: (json.dumps(d, default=str), json.dumps([d], sort_keys=True), json.dumps(d, indent=1)),
+    "keys": lambda d, k: [*d.keys()],
+    "match": lambda d, k: "{a}".format_map(d),
+    "pickle": lambda d, k: (pickle.loads(pickle.dumps(d)), (lambda **named: named)(**d)),
+    "pop": lambda d, k: d.pop(k),
+    "pop with default": lambda d, k: d.pop(k, 6),
+    "popitem": lambda d, k: d.popitem(),
+    "setdefault": lambda d, k: (d.setdefault(k, 2), d.setdefault(k)),
+    "update": lambda d, k: (d.update({k: 1}), {}.update(d), d.update(new=3)),
+    "values": lambda d, k: list(d.values()),
+}
+
+
+def outcome(call, *arguments):
+    try:
+        return call(*arguments)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def test_no_method_of_dict_is_forgotten():
+    basics = set(vars(object)) - {"__eq__", "__ne__", "__repr__", "__init__"}
+    assert set(vars(dict)) - basics <= set(METHODS)
+
+
+@given(st.lists(st.tuples(st.sampled_from(sorted(METHODS)), st.sampled_from(["a", "b", "n", "other"])), max_size=8))
+def test_an_info_behaves_as_a_plain_dict(steps):
+    record = {"a": np.array([0, 1]), "b": {"c": np.array([np.nan, 10.5])}, "n": np.array([0.0, np.nan])}
+    light, plain = Infos(record, 2)[1], {"a": 1, "b": {"c": 10.5}, "n": None}
+    for name, key in steps:
+        assert outcome(METHODS[name], light, key) == outcome(METHODS[name], plain, key), name
+    assert light == plain and [*light.items()] == [*plain.items()]
+
+
+def test_what_is_published_reaches_every_info_whatever_was_done_with_it(record):
+    infos = Infos(record, 2)
+    infos[0].pop("individual")
+    infos[1] = dict(infos[1])
+    publish(infos, "individual", {"group": np.array([5, 6])})
+    assert [info["individual"]["group"] for info in infos] == [5, 6] and list(infos[0]) == ["vector_reward", "individual"]
 
 
 @pytest.mark.parametrize(
@@ -138,6 +211,7 @@ def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
         lambda infos: [{}] + infos,
         lambda infos: [{}, *infos],
         lambda infos: infos * 2,
+        lambda infos: 2 * infos,
         lambda infos: [*infos],
         lambda infos: list(reversed(infos)),
         lambda infos: [info["group"] for _, info in zip(range(2), infos, strict=True)],
@@ -146,12 +220,29 @@ def test_the_infos_of_a_step_are_made_when_they_are_asked_for(record):
         lambda infos: {"group": 1} in infos,
         lambda infos: infos == [{"group": 0}, {"group": 1}],
         lambda infos: infos != [{"group": 0}, {"group": 1}],
+        lambda infos: outcome(infos.__lt__, [{"group": 0}, {"group": 1}]),
         lambda infos: infos.pop(),
-        lambda infos: infos.sort(key=lambda info: -info["group"]) or [*infos],
+        lambda infos: infos.pop(0),
+        lambda infos: infos.sort(key=lambda info: -info["group"]),
+        lambda infos: infos.reverse(),
+        lambda infos: infos.append(None),
+        lambda infos: infos.extend([None, {}]),
+        lambda infos: infos.insert(0, None),
+        lambda infos: infos.remove({"group": 0}),
+        lambda infos: infos.clear(),
+        lambda infos: infos.__delitem__(0),
+        lambda infos: infos.__setitem__(slice(0, 1), [None, None]),
+        lambda infos: infos.__setitem__(1, None),
+        lambda infos: infos.__iadd__([None]) and None,
+        lambda infos: infos.__imul__(2) and None,
+        json.dumps,
+        lambda infos: np.array(infos).tolist(),
+        lambda infos: [0, *[1, 2].__iadd__(infos)],
     ],
 )
 def test_they_look_like_any_list(look):
-    assert look(Infos({"group": np.arange(2)}, 2)) == look([{"group": 0}, {"group": 1}])
+    light, plain = Infos({"group": np.arange(2)}, 2), [{"group": 0}, {"group": 1}]
+    assert look(light) == look(plain) and light == plain and [*light] == plain
 
 
 def test_labels_of_several_copies_stay_what_they_are():
