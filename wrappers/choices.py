@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness.arguments import checked
+from sb3_fair.wrappers.layer import VecLayer
 
 
 class Choice(int):
@@ -67,7 +68,7 @@ class Choices(np.ndarray):
 
 
 @checked
-class VecChoices(VecEnvWrapper):
+class VecChoices(VecLayer):
     """Hands the action probabilities of an SB3 or sb3-contrib model to the environments with its actions.
 
     ::

@@ -13,6 +13,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.probabilities import half_roots
+from sb3_fair.fairness.validation import integer, number
+from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, kept
 
@@ -37,6 +39,7 @@ class FairnessRecorder:
         self.executed = probabilities == "executed"
         self.in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
         self.n = n
+        self.life = 0  # how often all histories and ids have begun anew
         self.tracker: Tracker | None = None
         self.names: tuple[str, ...] = ()
         if spec.notions:
@@ -44,7 +47,8 @@ class FairnessRecorder:
                 raise ValueError(
                     f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
                 )
-            self.first_action, self.executed_roots = int(action_space.start), half_roots(np.eye(int(action_space.n)))
+            self.space, self.first_action = action_space, int(action_space.start)
+            self.executed_roots = half_roots(np.eye(int(action_space.n)))
             missing = [action for action in spec.favourable if not action_space.contains(action)]
             if missing:
                 raise ValueError(f"favourable must have actions of {action_space}, got {missing[0]}")
@@ -65,7 +69,7 @@ class FairnessRecorder:
         if self.tracker is not None:
             published, people = self._individuals(infos, obs, actions)
             ids = self._record(people, actions, rows)
-            publish(infos, "individual", {**published, "id": ids})
+            publish(infos, "individual", {**published, "id": Ids.of(ids, self.life)})
             figures = {**figures, **self.tracker.values()}
         publish(infos, "fairness", figures)
 
@@ -103,6 +107,9 @@ class FairnessRecorder:
         """
         assert self.tracker is not None
         own = np.asarray(people.get("action", actions))
+        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
+        for name in people.keys() & {"action", "feedback"}:
+            self._require_actions(name, people[name], present)
         if own.ndim < 2:
             return self.tracker.add(
                 people.get("group"),
@@ -111,7 +118,6 @@ class FairnessRecorder:
                 feedback=people.get("feedback"),
                 **self._distributions(own, probabilities),
             )
-        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
         ids = np.full(own.shape, -1)
         for place in range(own.shape[1]):
             which = np.flatnonzero(present[:, place])
@@ -126,6 +132,13 @@ class FairnessRecorder:
                     **self._distributions(person["action"], person.get("probabilities")),
                 )
         return ids
+
+    def _require_actions(self, name: str, values: Any, present: Any = True) -> None:
+        """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor an action"""
+        numbers = np.asarray(values, dtype=np.float64)
+        wrong = (numbers < self.first_action) | (numbers >= self.first_action + self.space.n)
+        if np.count_nonzero(wrong) and (wrong & present).any():
+            raise ValueError(f"{name} must be an action of {self.space}, got {numbers[wrong & present][0]:g}")
 
     def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
         """For the tracker: the policy's rows (n, n_actions), else the executed actions as one-hot rows."""
@@ -144,14 +157,23 @@ class FairnessRecorder:
             else:
                 self.tracker.reset(which)
 
-    def begin_anew(self) -> None:
-        """All copies have an empty history, and ids begin at 0."""
-        if self.tracker is not None:
+    def begin_anew(self, copy: int | None = None) -> None:
+        """A copy, or all (None), have an empty history; ids of all begin at 0."""
+        if self.tracker is None:
+            return
+        if copy is None:
+            self.life += 1
             self.tracker = self._fresh()
+        else:
+            self.tracker.reset([copy])
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Late feedback for individual ``id`` of a copy."""
-        return self.tracker is not None and self.tracker.update_feedback(copy, id, value)
+        if self.tracker is None:
+            return False
+        self._require_actions("value", number("value", value))
+        known = not isinstance(id, Id) or id.life == self.life
+        return known and self.tracker.update_feedback(copy, integer("id", id, low=0), value)
 
 
 def _told(person: Individual) -> People:
@@ -244,9 +266,13 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         self._recorder.begin_anew()
 
     def update_feedback(self, id: int, value: float) -> bool:
-        """Feedback that came late: the action that would have been right for individual ``id``.
+        """Feedback that came late: the action that would have been right for an individual.
 
-        :return: whether the individual was still in the history
+        :param id: as ``info["individual"]["id"]`` said. It knows its reset: one from before a reset is refused, also
+            where ids have begun at 0 again after a seeded reset. A plain number is one since the last seeded reset
+        :param value: an action
+        :return: whether the individual was still in the history; if not, nothing has changed
+        :raises ValueError: if ``value`` is not in the action space, or ``id`` no id
         """
         return self._recorder.update_feedback(0, id, value)
 
@@ -256,6 +282,7 @@ class VecFairMDP(VecLayer):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
     published = ("fairness_spec", "fairness_names", "reset_on_episode")
+    methods = ("update_feedback", "forget_history")
 
     def __init__(
         self,
@@ -301,10 +328,15 @@ class VecFairMDP(VecLayer):
         self._obs = obs
         return obs, rewards, dones, infos
 
-    def forget_history(self) -> None:
-        """Empties the histories of all copies, also those that are carried over."""
-        self._recorder.begin_anew()
+    def forget_history(self, copy: int | None = None) -> None:
+        """Empties the history of a copy, None: of all, also those that are carried over."""
+        self._recorder.begin_anew(copy)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
-        """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`."""
+        """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`.
+
+        ``venv.env_method("update_feedback", id, value, indices=copy)`` does the same, on every kind of VecEnv.
+        """
+        if not 0 <= integer("copy", copy, low=0) < self.num_envs:
+            raise ValueError(f"copy must be below the number of copies, {self.num_envs}, got {copy}")
         return self._recorder.update_feedback(copy, id, value)

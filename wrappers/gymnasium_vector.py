@@ -8,6 +8,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.infos import record_of
@@ -77,6 +78,14 @@ class GymnasiumVector(VectorEnv):
     def _restarted(self, copy: int) -> Mapping[str, Any]:
         """What all copies published when ``copy`` restarted, the last time."""
         return record_of(self.venv.unwrapped.reset_infos[copy:]) or {}
+
+    def env_method(self, name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
+        """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
+        return self.venv.env_method(name, *args, indices=indices, **kwargs)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """The same for all copies, as in Gymnasium's own vector environments."""
+        return tuple(self.venv.env_method(name, *args, **kwargs))
 
     def render(self) -> tuple[Any, ...] | None:
         return None if self.render_mode is None else tuple(self.venv.get_images())

@@ -85,7 +85,7 @@ class Info(dict[str, Any]):
     """
 
     __slots__ = ("index", "record")
-    fromkeys = staticmethod(dict.fromkeys)
+    fromkeys = staticmethod(dict.fromkeys)  # type: ignore[assignment]
 
     def __init__(self, record: Record, index: int) -> None:
         self[UNREAD] = None

@@ -10,12 +10,16 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvO
 
 
 class VecLayer(VecEnvWrapper):
-    """A VecEnvWrapper whose ``published`` attributes are found by ``get_attr``, as ``get_wrapper_attr`` finds them.
+    """A VecEnvWrapper whose attributes and methods are found from outside, as ``get_wrapper_attr`` finds a wrapper's.
 
-    SB3's wrappers pass ``get_attr`` to the innermost VecEnv, so that what a wrapper adds to all copies stays unseen.
+    SB3's wrappers pass ``get_attr`` and ``env_method`` to the innermost VecEnv, so that what a wrapper adds to all
+    copies stays unseen, and refuse names that two wrappers have. Here the outermost of our layers answers.
     """
 
     published: ClassVar[tuple[str, ...]] = ()
+    """Attributes that ``get_attr`` finds, the same for all copies."""
+    methods: ClassVar[tuple[str, ...]] = ()
+    """Methods that ``env_method`` calls for each copy, whose number is their first argument."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         if attr_name in self.published:
@@ -23,18 +27,32 @@ class VecLayer(VecEnvWrapper):
         return super().get_attr(attr_name, indices)
 
     def has_attr(self, attr_name: str) -> bool:
-        return attr_name in self.published or super().has_attr(attr_name)
+        return attr_name in self.published or attr_name in self.methods or super().has_attr(attr_name)
+
+    def env_method(self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **named: Any) -> list[Any]:
+        if method_name in self.methods:
+            method = getattr(self, method_name)
+            return [method(copy, *method_args, **named) for copy in self._get_indices(indices)]
+        return super().env_method(method_name, *method_args, indices=indices, **named)
+
+    def getattr_depth_check(self, name: str, already_found: bool) -> str | None:
+        if not already_found and name in self._get_all_attributes():
+            return None
+        return super().getattr_depth_check(name, already_found)
 
 
-def forget_history(venv: VecEnv) -> None:
-    """Empties the fairness histories below, also those that are carried over from episode to episode."""
+def forget_history(venv: VecEnv, copy: int | None = None) -> None:
+    """Empties the fairness histories below, also those that are carried over from episode to episode.
+
+    :param copy: in one copy, None: in all
+    """
     while isinstance(venv, VecEnvWrapper):
         if hasattr(type(venv), "forget_history"):
-            venv.forget_history()
+            venv.forget_history(*([] if copy is None else [copy]))
             return
         venv = venv.venv
     if venv.has_attr("forget_history"):
-        venv.env_method("forget_history")
+        venv.env_method("forget_history", indices=copy)
 
 
 def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:

@@ -7,11 +7,12 @@ from typing import Any, Literal, TypeAlias
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import VecLayer
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 
 Utility: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -134,7 +135,7 @@ class Scalarise(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
 
 @checked
-class VecScalarise(VecEnvWrapper):
+class VecScalarise(VecLayer):
     """:class:`Scalarise` for a VecEnv whose infos carry ``vector_reward``."""
 
     def __init__(

@@ -90,9 +90,9 @@ class RewardVector:
                 self._warn()
         self.previous[which] = np.where(self._carried_over, self.previous[which], 0.0)
 
-    def begin_anew(self) -> None:
-        """All histories are empty, also those that were carried over."""
-        self.previous[:] = 0.0
+    def begin_anew(self, which: Any = slice(None)) -> None:
+        """The histories of the copies ``which`` are empty, also those that were carried over."""
+        self.previous[which] = 0.0
 
     def rewards(
         self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
@@ -212,6 +212,7 @@ class VecVectorReward(VecLayer):
     """:class:`VectorReward` for a VecEnv: the vectors (n, k) are ``stack(infos, "vector_reward")``."""
 
     published = ("objective_names", "reward_space", "reward_dim", "max_return", "emit")
+    methods = ("forget_history",)
 
     def __init__(
         self, venv: VecEnv, objectives: Sequence[str], *, emit: Emit = "level", undefined: float = 0.0
@@ -243,7 +244,7 @@ class VecVectorReward(VecLayer):
         self._rewards.restart(dones)
         return obs, rewards, dones, infos
 
-    def forget_history(self) -> None:
-        """Empties the histories of all copies, also those that are carried over."""
-        self._rewards.begin_anew()
-        forget_history(self.venv)
+    def forget_history(self, copy: int | None = None) -> None:
+        """Empties the history of a copy, None: of all, also those that are carried over."""
+        self._rewards.begin_anew(slice(None) if copy is None else copy)
+        forget_history(self.venv, copy)

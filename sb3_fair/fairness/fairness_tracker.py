@@ -84,10 +84,8 @@ class FairnessTracker:
         return ids[0] if single else ids
 
     def _add(self, interaction: Interaction) -> int:
-        for name in ("action", "feedback") if self._n_actions is not None else ():
-            value = getattr(interaction, name)
-            if value is not None and not 0 <= value < self._n_actions:
-                raise ValueError(f"{name} must be one of the {self._n_actions} actions 0, 1, ..., got {value!r}")
+        self._require_action("action", interaction.action)
+        self._require_action("feedback", interaction.feedback)
         group: Any = interaction.group
         if isinstance(group, Mapping):
             if self._open and len(group) > 1:
@@ -105,9 +103,14 @@ class FairnessTracker:
         self._open = False
         return int(ids[0])
 
+    def _require_action(self, name: str, value: Any) -> None:
+        if self._n_actions is not None and value is not None and not 0 <= value < self._n_actions:
+            raise ValueError(f"{name} must be one of the {self._n_actions} actions 0, 1, ..., got {value!r}")
+
     def update_feedback(self, id: int, value: float) -> bool:
         """Late feedback: the right action for interaction ``id``; False if it has left the history."""
-        return self._tracker.update_feedback(0, id, number("value", value))
+        self._require_action("value", number("value", value))
+        return self._tracker.update_feedback(0, id, value)
 
     def values(self) -> dict[str, float]:
         """Each requested notion, ``undefined`` where it is undefined."""

@@ -45,7 +45,8 @@ class FairnessSpec:
     :param features: columns of the observation (slice or numbers), a key in info, or f(obs, info) -> vector
     :param nominal: columns, within the features, whose values are names
     :param sensitive: columns, within the features, that tell the groups apart
-    :param feedback: f(obs, action, info) -> the right action or None, or the name of a key in info
+    :param feedback: f(obs, action, info) -> the right action or None, or the name of a key in info, which is
+        there in every step, None while the right action is unknown
     :param low: lowest value of each feature, or of all; with ``high``: scales the features to [0, 1]
     :param high: highest value
     :param notions: names from :data:`NOTIONS`, optionally "SP@gender" or "IF@heom" for one attribute or distance
@@ -219,7 +220,7 @@ class FairnessSpec:
         elif self.feedback is None:
             value = record.get("feedback")
         else:
-            value = info.get(self.feedback)
+            value = _entry("feedback", self.feedback, info)
         if value is None:
             return None
         known = np.asarray(value, dtype=np.float64)

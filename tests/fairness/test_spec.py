@@ -59,7 +59,9 @@ def test_keys_of_info():
     individual = spec.individual(OBS, 1, {"country": "b", "who": [0.5], "right": 1})
     assert (individual.group, individual.feedback) == ("b", 1)
     np.testing.assert_array_equal(individual.features, [0.5])
-    assert spec.individual(OBS, 1, {"country": "b", "who": [0.5]}).feedback is None
+    assert spec.individual(OBS, 1, {"country": "b", "who": [0.5], "right": None}).feedback is None
+    with pytest.raises(ValueError, match="feedback asks for 'right', but info has only"):
+        spec.individual(OBS, 1, {"country": "b", "who": [0.5]})
 
 
 def test_a_key_may_be_an_attribute_of_the_published_individual():

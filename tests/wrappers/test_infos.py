@@ -193,7 +193,10 @@ def test_what_is_published_reaches_every_info_whatever_was_done_with_it(record):
     infos[0].pop("individual")
     infos[1] = dict(infos[1])
     publish(infos, "individual", {"group": np.array([5, 6])})
-    assert [info["individual"]["group"] for info in infos] == [5, 6] and list(infos[0]) == ["vector_reward", "individual"]
+    assert [info["individual"]["group"] for info in infos] == [5, 6] and list(infos[0]) == [
+        "vector_reward",
+        "individual",
+    ]
 
 
 @pytest.mark.parametrize(
