@@ -27,6 +27,8 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.signature import is_signed, sign
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.stopping import Interrupted, received
+from sb3_fair.zoo.weights import check_weights
 
 PENDING = ("name_to_value", "name_to_count", "name_to_excluded")
 """What SB3's logger holds between two rows of the log."""
@@ -51,12 +53,13 @@ class Frozen:
 
 
 class Checkpoints(BaseCallback):
-    """Freezes the training into a file from time to time; :func:`thaw` reads it.
+    """Freezes the training into a file from time to time, at its end, and before a signal stops it; :func:`thaw` reads
+    the file.
 
     Put it last: at the beginning of the training it puts the random states back that ``resumed`` holds.
 
     :param path: of the file; the checkpoint before the last one is kept beside it, see :func:`before`
-    :param minutes: between two checkpoints; 0: one at the beginning of every rollout
+    :param minutes: between two checkpoints; 0: one at the beginning of every rollout; inf: none, even at the end
     :param beside: an object that the training also needs, frozen together with the model
     :param resumed: the checkpoint that the training goes on from
     """
@@ -73,6 +76,7 @@ class Checkpoints(BaseCallback):
 
     def _on_training_start(self) -> None:
         self._written = time.monotonic()
+        self._frozen = self.model.num_timesteps
         if self.resumed is not None:
             for name, values in self.resumed.pending.items():
                 getattr(self.logger, name).update(values)
@@ -80,14 +84,29 @@ class Checkpoints(BaseCallback):
             self.resumed = None
 
     def _on_rollout_start(self) -> None:
-        if self.model.num_timesteps and time.monotonic() - self._written >= 60 * self.minutes:
+        stop = received()
+        if stop or (self.model.num_timesteps and time.monotonic() - self._written >= 60 * self.minutes):
+            self._save()
+        if stop:
+            raise Interrupted(stop)
+
+    def _on_training_end(self) -> None:
+        if self.minutes < np.inf:
             self._save()
 
     def _save(self) -> None:
-        """Writes a checkpoint. Where that fails, the training goes on, and the last good checkpoint stays."""
+        """Writes a checkpoint, if there is anything new. Where that fails, the training goes on, and the last good
+        checkpoint stays.
+
+        :raises WorkError: if weights are not finite
+        """
+        if self.model.num_timesteps == self._frozen:
+            return
+        check_weights(self.model)
         try:
             freeze(self.path, self.model, self.beside)
             self.count += 1
+            self._frozen = self.model.num_timesteps
         except Exception as error:  # as of a disk that is full
             warnings.warn(f"no checkpoint could be written: {type(error).__name__}: {error}", stacklevel=1)
         self._written = time.monotonic()

@@ -33,6 +33,7 @@ from sb3_fair.zoo.options import (
     numbers,
     settings,
 )
+from sb3_fair.zoo.stopping import Interrupted, stoppable
 
 app = typer.Typer(
     name="sb3-fair",
@@ -43,6 +44,7 @@ app = typer.Typer(
 )
 app.add_typer(benchmark)
 
+ABORTED = 130
 RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
 Pretrained = Annotated[
     str | None, typer.Option(help="Instead of --run: pcn, f_ppo, fair_ppo or fair_qcm, a policy that ships.")
@@ -267,18 +269,19 @@ def tune(
         seed=seed,
     )
     hold_threads(num_threads)
-    tune(
-        tuning,
-        n_trials=n_trials,
-        study_name=study_name,
-        storage=storage,
-        sampler=sampler,
-        pruner=pruner,
-        n_jobs=n_jobs,
-        log_dir=log_dir,
-        device=device,
-        command=_command(),
-    )
+    with stoppable(f"stopped; the study goes on with the same command: {_command()}"):
+        tune(
+            tuning,
+            n_trials=n_trials,
+            study_name=study_name,
+            storage=storage,
+            sampler=sampler,
+            pruner=pruner,
+            n_jobs=n_jobs,
+            log_dir=log_dir,
+            device=device,
+            command=_command(),
+        )
 
 
 @app.command()
@@ -405,12 +408,17 @@ def main() -> None:
     except WorkError as error:
         _complain(str(error))
         sys.exit(1)
+    except Interrupted as stop:
+        _complain(stop.message)
+        sys.exit(stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        code = ABORTED
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own errors have it, whichever copy of click typer brings
             raise
         sys.exit(_complain(error.format_message()))
+    if code == ABORTED:  # what typer makes of Ctrl-C
+        _complain("stopped")
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -26,6 +26,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.policy_file import load_policy
 from sb3_fair.zoo.rules import RulePanel
+from sb3_fair.zoo.weights import check_weights
 
 COPIES = 25
 SEED = 10_000
@@ -65,6 +66,7 @@ def policies_of(plan: Plan, model: Any, deterministic: bool = True) -> list[Eval
 
     :param deterministic: whether that one takes its most probable actions, or samples
     """
+    check_weights(model)
     seed = plan.seed + SEED
     if plan.algorithm.vector:
         front = model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
@@ -135,10 +137,14 @@ def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     :param plan: of the run
     :raises InputError: if the plan cannot be built
     :raises DamagedError: if a file is not what the run wrote
+    :raises WorkError: if weights are not finite
     :raises PermissionError: if there is only a pickle, and neither the user's runs wrote it nor ``run.trust`` is set
     """
     model = load_policy(plan, run, device)
-    return load_model(plan, run.model, device, trust=run.trust) if model is None else model
+    if model is None:
+        return load_model(plan, run.model, device, trust=run.trust)
+    check_weights(model)
+    return model
 
 
 def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None, *, trust: bool = False) -> Any:
@@ -150,6 +156,7 @@ def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None
     :raises InputError: if the model was trained with a scale, and there is none
     :raises DamagedError: if a file is not what a run wrote
     :raises PermissionError: if it is not to be trusted
+    :raises WorkError: if weights are not finite
     """
     run = RunFolder(path.parent, trust=trust)
     content, scale = run.read_program(path.name), run.read_program(NORMALISER)
@@ -161,6 +168,7 @@ def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None
         model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
     except Exception as error:
         raise DamagedError(path, f"it is no model of {plan.algo} ({type(error).__name__}: {error})") from error
+    check_weights(model)
     if scale is not None:
         try:
             normaliser = pickle.loads(scale)
@@ -203,6 +211,7 @@ def evaluate_model(
 
     :param deterministic: whether it takes its most probable actions, or samples
     """
+    check_weights(model)
     following = with_chances(plan, venv)
     if isinstance(following, VecChoices):
         following.follow(model)

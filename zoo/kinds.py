@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import isfinite, isnan
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -12,6 +13,9 @@ from sb3_fair.zoo.names import InputError
 
 SCHEDULE = re.compile(r"lin_\d[\d.]*(e-?\d+)?")
 """A number that falls linearly to 0, as in rl-zoo: ``"lin_0.001"``."""
+
+ENDLESS = ("max_grad_norm", "max_return")
+"""Settings that may be infinite: there is no bound then."""
 
 _IS_A: dict[Any, Callable[[Any], bool]] = {
     NoneType: lambda value: value is None,
@@ -28,8 +32,10 @@ _IS_A: dict[Any, Callable[[Any], bool]] = {
 def of_its_kind(cls: type, name: str, value: Any) -> Any:
     """``value`` for the argument ``name`` of an algorithm, a whole number as int where one is wanted.
 
-    :raises InputError: if it is of another kind than the constructor says
+    :raises InputError: if it is of another kind than the constructor says, or is NaN or infinite
     """
+    if not _is_finite(value, endless=name in ENDLESS):
+        raise InputError(f"hyperparameter {name!r} must be finite, got {value!r}")
     hint = _hints(cls).get(name, Any)
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     if _fits_any(value, kinds):
@@ -37,6 +43,14 @@ def of_its_kind(cls: type, name: str, value: Any) -> Any:
     if isinstance(value, float) and value.is_integer() and int in kinds:
         return int(value)
     raise InputError(f"hyperparameter {name!r} must be {' or '.join(map(_named, kinds))}, got {value!r}")
+
+
+def _is_finite(value: Any, endless: bool) -> bool:
+    if isinstance(value, dict):
+        return all(_is_finite(entry, endless) for entry in value.values())
+    if isinstance(value, list | tuple):
+        return all(_is_finite(entry, endless) for entry in value)
+    return not isinstance(value, float) or isfinite(value) or (endless and not isnan(value))
 
 
 @cache

@@ -1,6 +1,7 @@
 """How does a plan become a trained, evaluated and documented run?"""
 
 import secrets
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
@@ -26,6 +27,8 @@ from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.policy_file import save_policy
 from sb3_fair.zoo.progress import run_logger
 from sb3_fair.zoo.reference import shipped_reference
+from sb3_fair.zoo.stopping import Interrupted, patience, received, stoppable
+from sb3_fair.zoo.weights import FiniteWeights, check_weights
 
 EVALUATION_COPIES = 100
 INTERRUPTED = "resume must be the folder of a run that was interrupted"
@@ -52,6 +55,8 @@ def train(
     :param tensorboard: whether TensorBoard follows
     :param checkpoint_minutes: between two checkpoints, from which :func:`resume` goes on; 0: at every rollout
     :raises InputError: if the environment or the algorithm refuses its settings
+    :raises WorkError: if weights become NaN or infinite; the last good checkpoint stays
+    :raises Interrupted: after Ctrl-C or SIGTERM, when a checkpoint is written
     """
     if not checkpoint_minutes >= 0:
         raise InputError(f"checkpoint-minutes must not be negative, got {checkpoint_minutes}")
@@ -66,7 +71,7 @@ def train(
         "tensorboard": tensorboard,
         "checkpoint_minutes": checkpoint_minutes,
     }
-    with _claimed(run):
+    with _claimed(run), _saying_how_to_go_on(run):
         run.start(config=plan.config, args=options, command=command)
         return _finish(run, plan, model, progress)
 
@@ -87,7 +92,7 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
         raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
     if not (trust or run.is_ours):
         raise PermissionError(distrusted(run.checkpoint))
-    with _claimed(run):
+    with _claimed(run), _saying_how_to_go_on(run):
         if run.finished:
             raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
         plan = Plan.of_run(run)
@@ -117,6 +122,18 @@ def _claimed(run: RunFolder) -> Iterator[None]:
         lock.release()
 
 
+@contextmanager
+def _saying_how_to_go_on(run: RunFolder) -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the training with a line on where it is saved and how to go on with it."""
+    try:
+        with stoppable():
+            yield
+    except Interrupted as stop:
+        saved = f"saved in {run.checkpoint}" if run.checkpoint.is_file() else "before anything could be saved"
+        command = shlex.join(["sb3-fair", "train", "--resume", str(run.path)])
+        raise Interrupted(stop.number, f"stopped, {saved}; go on with: {command}") from None
+
+
 def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Frozen | None = None) -> RunFolder:
     """Trains what is left to train, evaluates and reports."""
     options = run.args
@@ -128,12 +145,19 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
-    model.learn(
-        plan.n_timesteps - done,
-        callback=[episodes, checkpoints],
-        reset_num_timesteps=frozen is None,
-        progress_bar=progress,
-    )
+    with patience():
+        try:
+            model.learn(
+                plan.n_timesteps - done,
+                callback=[episodes, FiniteWeights(), checkpoints],
+                reset_num_timesteps=frozen is None,
+                progress_bar=progress,
+            )
+        except ValueError:  # as torch raises for actions whose probabilities are NaN
+            check_weights(model)
+            raise
+    if stop := received():
+        raise Interrupted(stop)
     model.save(run.model)
     save_policy(model, run.policy)
     normaliser = unwrap_vec_normalize(model.get_env())

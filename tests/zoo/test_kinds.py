@@ -27,6 +27,10 @@ def test_all_defaults_are_of_their_kind(algo):
         ("ppo", "policy_kwargs", "small", "must be settings by name or null"),
         ("ppo", "learning_rate", "fast", "must be a number or a schedule such as lin_0.001"),
         ("ppo", "use_sde", 1, "must be true or false"),
+        ("pcn", "noise", float("nan"), "must be finite, got nan"),
+        ("ppo", "clip_range", float("inf"), "must be finite, got inf"),
+        ("ppo", "max_grad_norm", float("nan"), "must be finite, got nan"),
+        ("dqn", "policy_kwargs", {"net_arch": [float("nan")]}, "must be finite"),
         ("fair_ppo", "lam", "free", "must be a number or 'auto' or 'dual'"),
     ],
 )
@@ -44,6 +48,7 @@ def test_other_kinds_are_refused(algo, name, value, words):
         ("fair_ppo", "lam", "dual"),
         ("tabular_fair_qcm", "n_counterfactual", "all"),
         ("pcn", "held", {"R": 0.9}),
+        ("ppo", "max_grad_norm", float("inf")),
     ],
 )
 def test_what_constructors_allow_stays(algo, name, value):

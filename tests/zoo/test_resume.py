@@ -200,7 +200,8 @@ def test_checkpoints_are_as_far_apart_as_asked_for(quick_plan, tmp_path, monkeyp
             return True
 
     model.learn(640, callback=[Clock(), checkpoints])
-    assert checkpoints.count == 4 and model.num_timesteps == 640
+    # the fifth at the end
+    assert checkpoints.count == 5 and model.num_timesteps == 640
 
 
 def pickled(value):

@@ -15,6 +15,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.stopping import Interrupted
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
 from sb3_fair.zoo.tuning.storage import CLAIM, ORIGIN, Claims, Place, try_again
@@ -122,7 +123,7 @@ def _do(trial: optuna.Trial, tuning: Tuning, search: Search, claims: Claims) -> 
     except optuna.TrialPruned:
         _say(trial, "pruned")
         raise
-    except KeyboardInterrupt:
+    except (Interrupted, KeyboardInterrupt):
         try_again(trial.study, trial)
         raise
     except Exception as error:

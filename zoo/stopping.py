@@ -1,0 +1,83 @@
+"""Ctrl-C and SIGTERM: training stops where it can be saved, and the last line says how to go on with it."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import active_children
+from types import FrameType
+
+HANDLED = (signal.SIGINT, signal.SIGTERM)
+NOTED = b"sb3-fair: stopping as soon as what was done can be saved; once more stops at once\n"
+
+
+class Interrupted(BaseException):
+    """Work was stopped by a signal; what was saved can be gone on with. Like KeyboardInterrupt, it is no Exception.
+
+    :param number: of the signal
+    :param message: what was saved, and how to go on
+    """
+
+    def __init__(self, number: int = signal.SIGINT, message: str = "stopped") -> None:
+        super().__init__(number, message)
+        self.number = int(number)
+        self.message = message
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
+
+
+_received: list[int] = []
+_patient = 0  # how many `patience` blocks are open
+
+
+def received() -> int | None:
+    """The number of the signal that asked to stop, None if there was none."""
+    return _received[0] if _received else None
+
+
+@contextmanager
+def stoppable(message: str = "stopped") -> Iterator[None]:
+    """Within it, Ctrl-C and SIGTERM raise :class:`Interrupted`; an ignored signal, as under nohup, stays ignored.
+
+    Only the main thread of a process can handle signals; in others nothing changes.
+
+    :param message: of the exception
+    """
+    outermost = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) != _handle
+    before = {number: signal.getsignal(number) for number in HANDLED} if outermost else {}
+    ours = [number for number, handler in before.items() if handler not in (signal.SIG_IGN, None)]
+    for number in ours:
+        signal.signal(number, _handle)
+    try:
+        yield
+    except (Interrupted, KeyboardInterrupt) as stop:
+        raise Interrupted(received() or getattr(stop, "number", signal.SIGINT), message) from None
+    finally:
+        for number in ours:
+            signal.signal(number, before[number])
+        if outermost:
+            _received.clear()
+
+
+@contextmanager
+def patience() -> Iterator[None]:
+    """Within it, the first signal is passed on to child processes and noted: see :func:`received`; a second one raises
+    :class:`Interrupted`."""
+    global _patient
+    _patient += 1
+    try:
+        yield
+    finally:
+        _patient -= 1
+
+
+def _handle(number: int, frame: FrameType | None) -> None:
+    _received.append(number)
+    if not _patient or len(_received) > 1:
+        raise Interrupted(_received[0])
+    for child in active_children():
+        child.terminate()
+    os.write(2, NOTED)  # print is not made for handlers of signals
