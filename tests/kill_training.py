@@ -67,10 +67,8 @@ class Chain:
 def train(algo: str, folder: Path, *options: str) -> list[str]:
     """The command that trains in ``folder``."""
     env, steps, *settings = SCENARIOS[algo]
-    return [
-        *MAIN, "train", "--algo", algo, "--env", env, "--n-timesteps", str(steps), "--audit", "SP",
-        "--log-dir", str(folder), "-P", "n_eval_episodes:2", "--device", "cpu", "--checkpoint-minutes", str(1 / 60), *settings, *options,
-    ]  # fmt: skip
+    given = f"train --algo {algo} --env {env} --n-timesteps {steps} --audit SP -P n_eval_episodes:2 --device cpu"
+    return [*MAIN, *given.split(), "--log-dir", str(folder), "--checkpoint-minutes", str(1 / 60), *settings, *options]
 
 
 def begin(command: list[str]) -> subprocess.Popen[str]:
