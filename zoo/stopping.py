@@ -54,7 +54,8 @@ def stoppable(message: str = "stopped") -> Iterator[None]:
     try:
         yield
     except (Interrupted, KeyboardInterrupt) as stop:
-        raise Interrupted(received() or getattr(stop, "number", signal.SIGINT), message) from None
+        asked = stop.number if isinstance(stop, Interrupted) else received() or int(signal.SIGINT)
+        raise Interrupted(asked, message) from None
     finally:
         for number in ours:
             signal.signal(number, before[number])
