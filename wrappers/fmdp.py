@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.probabilities import half_roots
+from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, stack, stack_people, stacked
@@ -90,7 +91,7 @@ class FairnessRecorder:
         seen = zip(obs, actions, infos, strict=True)
         told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
         described = [
-            {"action": int(action), **person, **info.get("individual", {})}
+            {"action": int(action), **person, **individual_in(info)}
             for action, person, info in zip(actions, told_of, infos, strict=True)
         ]
         known: People = stacked(described)

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from sb3_fair.fairness.spec import individual_in
+
 Record: TypeAlias = dict[str, Any]
 
 
@@ -193,8 +195,12 @@ class Infos(list[Any]):
 
 
 def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
-    """The shared record behind these infos, None if they are plain dicts."""
-    return infos[0].record if infos and isinstance(infos[0], Info) else None
+    """The shared record behind the infos of one step, None if they are plain dicts or of several steps."""
+    if not infos or not isinstance(infos[0], Info):
+        return None
+    record = infos[0].record
+    several = not isinstance(infos, Infos) and len(infos) > 1
+    return None if several and any(getattr(info, "record", None) is not record for info in infos) else record
 
 
 def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
@@ -214,11 +220,15 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     """What all copies published of their individuals; where their numbers of them differ, ``present`` (n, m) tells who
     is there."""
-    told: list[Record] = [] if record_of(infos) is not None else [info.get("individual", {}) for info in infos]
-    sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
-    if len(set(sizes)) < 2 or -1 in sizes:
+    if record_of(infos) is not None:
         people: Record = stack(infos, "individual")
         return people
+    told = [individual_in(info) for info in infos]
+    if not all(told):
+        raise ValueError(f"info['individual'] must tell whom every copy decided on, or be missing in all, got {told}")
+    sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
+    if len(set(sizes)) < 2 or -1 in sizes:
+        return stacked(told)
     most = max(sizes)
     donor = told[sizes.index(most)]
     padded = [

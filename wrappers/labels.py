@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
+from sb3_fair.fairness.spec import individual_in
 from sb3_fair.wrappers.infos import record_of
 
 Found: TypeAlias = Mapping[str, Any]
@@ -35,7 +36,7 @@ def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     if record is not None:
         individual = record.get("individual", {})
         return individual if "group" in individual else None
-    individuals = [info.get("individual") or {} for info in infos]
+    individuals = [individual_in(info) for info in infos]
     if not all("group" in individual for individual in individuals):
         return None
     found = {kind: [individual.get(kind) for individual in individuals] for kind in KINDS}

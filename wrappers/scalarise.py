@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
@@ -153,6 +153,6 @@ class VecScalarise(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, _, dones, infos = self.venv.step_wait()
-        rewards: ArrayLike = self._scalars.scalars(stack(infos, "vector_reward"))
+        rewards = self._scalars.scalars(stack(infos, "vector_reward"))
         self._scalars.restart(dones)
-        return obs, np.asarray(rewards, dtype=np.float32), dones, infos
+        return obs, rewards, dones, infos

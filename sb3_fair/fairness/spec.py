@@ -153,7 +153,7 @@ class FairnessSpec:
         :param info: what the step returned
         :raises ValueError: if a callable raises, a key is missing, or a feature is outside its range
         """
-        record = info.get("individual") or {}
+        record = individual_in(info)
         features = record.get("features") if self.features is None else self._features(obs, info)
         return Individual(
             self._group(obs, info, record),
@@ -225,6 +225,22 @@ class FairnessSpec:
             return None
         known = np.asarray(value, dtype=np.float64)
         return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
+
+
+def individual_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``info["individual"]``, empty where it is missing or None.
+
+    :raises TypeError: if it is not a dict
+    """
+    told = info.get("individual")
+    if isinstance(told, Mapping):
+        return told
+    if told is not None:
+        raise TypeError(
+            "info['individual'] must be a dict: of one person, or of several with an array per key "
+            f"({{'group': array, 'action': array, ...}}), got {told!r}"
+        )
+    return {}
 
 
 @cache

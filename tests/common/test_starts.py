@@ -43,6 +43,11 @@ def test_actions_that_start_elsewhere_are_refused(make):
         make(moved())
 
 
+def test_actions_that_are_not_discrete_have_no_choices():
+    with pytest.raises(ValueError, match=r"env must have a Discrete action space .* for VecChoices, got Box"):
+        VecChoices(DummyVecEnv([lambda: gym.make("Pendulum-v1")]))
+
+
 def test_observations_that_start_elsewhere_are_refused():
     with pytest.raises(ValueError, match=r"env must have spaces that start at 0.*, got Discrete\(2, start=7\)"):
         FairPPO("MlpPolicy", Seven(Town()))

@@ -14,6 +14,7 @@ import sb3_fair
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
 from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
 from sb3_fair.wrappers.infos import Infos
+from sb3_fair.wrappers.labels import of_infos
 
 
 def left_or_right(obs, info):
@@ -360,6 +361,36 @@ def test_copies_may_decide_on_different_numbers_of_people():
             assert info["fairness"] == alone["fairness"]
             assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
             assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
+
+
+class Listing(Queue):
+    """Tells of several people in a list of dicts, or whatever it is given."""
+
+    def __init__(self, told):
+        super().__init__([1])
+        self.told = told
+
+    def step(self, action):
+        return *super().step(action)[:4], {"individual": self.told}
+
+
+@pytest.mark.parametrize("told", [[{"group": 0, "action": 1}, {"group": 1, "action": 0}], [], "m", np.zeros(2)])
+@pytest.mark.parametrize("group", [None, "sex", lambda obs, info: 0])
+def test_individuals_are_told_in_a_dict_of_arrays(told, group):
+    for spec in (FairnessSpec(group=group), FairnessSpec(group=group, features=slice(0, 1))):
+        for env in (FairMDP(Listing(told), spec), VecFairMDP(DummyVecEnv([lambda: Listing(told)]), spec)):
+            env.reset()
+            with pytest.raises(TypeError, match=r"info\['individual'\] must be a dict: .*an array per key"):
+                env.step(np.zeros(1, dtype=int)[0] if isinstance(env, FairMDP) else np.zeros(1, dtype=int))
+    with pytest.raises(TypeError, match=r"info\['individual'\] must be a dict"):
+        of_infos([{"individual": told}])
+
+
+def test_a_step_that_decides_on_nobody_is_refused_where_others_decide():
+    env = FairMDP(Listing(None), FairnessSpec())
+    env.reset()
+    with pytest.raises(ValueError, match=r"info\['individual'\] must tell whom every copy decided on"):
+        env.step(0)
 
 
 class Full(Crowd):

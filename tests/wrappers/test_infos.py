@@ -58,6 +58,12 @@ def test_stack_reads_light_infos_and_plain_dicts_alike(record):
             stack(infos, "fairness")
 
 
+def test_stack_reads_infos_of_one_copy_at_several_steps(record):
+    later = {**record, "vector_reward": record["vector_reward"] + 7}
+    infos = [Infos(record, 2)[1], Infos(later, 2)[1], Infos(record, 2)[0]]
+    np.testing.assert_array_equal(stack(infos, "vector_reward"), [[0.0, 0.0], [7.0, 7.0], [1.0, -0.5]])
+
+
 def test_stack_reads_infos_that_a_wrapper_copied(record):
     infos = Infos(record, 2)
     infos[1] = infos[1].copy()

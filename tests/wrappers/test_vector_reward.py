@@ -212,7 +212,9 @@ def test_the_batched_twin_scalarises_the_same(weights):
     env = Scalarise(VectorReward(Told(), ("R", "SP")), weights)
     expected = np.concatenate([episode(env)[1] for _ in range(3)])
     venv.reset()
-    np.testing.assert_allclose([venv.step([0, 0])[1][0] for _ in range(15)], expected[:15], rtol=1e-6)
+    found = np.array([venv.step([0, 0])[1] for _ in range(15)])
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found[:, 0], expected[:15], rtol=1e-12)
 
 
 @pytest.mark.parametrize("weights", [(1,), (1, float("nan")), lambda v: v])

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal, assert_equal
 
+from sb3_fair.zoo.envs.harvest.layout import preferences, sensitive_agents
+from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 
 ACTIONS = np.random.default_rng(0).integers(0, 8, (40, 7, 40))
@@ -101,6 +103,16 @@ def test_without_strata_the_share_holds_over_all_and_varies_within_colours():
 def test_everybody_is_slow_equally_often(stratified):
     often = started(range(600), stratified=stratified).group.mean(axis=0)
     assert abs(often - 0.5).max() < 4.5 * 0.5 / 600**0.5
+
+
+@pytest.mark.parametrize("percent", range(101))
+def test_a_share_in_percent_of_100_agents_is_that_number(percent):
+    """.29 of 100 is 29, although .29 * 100 is 28.999999999999996."""
+    lf = preferences(HarvestConfig(red_agent_share=percent / 100, n_agents=100, width=60, height=60))
+    assert (lf == 1).sum() == percent
+    for stratified in (False, True):
+        slow = sensitive_agents(np.arange(100.0)[None], np.ones(100, dtype=np.int8), percent / 100, stratified)
+        assert slow.sum() == percent
 
 
 def test_red_agents_and_bushes_come_first_by_their_shares():

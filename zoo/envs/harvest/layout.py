@@ -1,6 +1,7 @@
 """Where are agents and bushes when an episode begins, and who is slow?"""
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,12 @@ def bush_colours(config: HarvestConfig) -> NDArray[np.int8]:
 
 
 def _red_first(share: float, total: int) -> NDArray[np.int8]:
-    return np.where(np.arange(total) < int(share * total), RED, BLUE).astype(np.int8)
+    return np.where(np.arange(total) < int(_part(share, total)), RED, BLUE).astype(np.int8)
+
+
+def _part(share: float, total: int) -> Fraction:
+    """Of a share as it is written: .29 of 100 is 29, which the product of floats falls short of."""
+    return Fraction(str(share)) * total
 
 
 def sensitive_agents(
@@ -103,7 +109,8 @@ def sensitive_agents(
     """
     slow = np.zeros(luck.shape, dtype=np.bool_)
     for members in [np.flatnonzero(lf == colour) for colour in (RED, BLUE)] if stratified else [np.arange(len(lf))]:
-        count = round(share * len(members)) if stratified else int(share * len(members))
+        part = _part(share, len(members))
+        count = round(part) if stratified else int(part)
         unlucky = members[luck[:, members].argsort(axis=1)[:, :count]]
         np.put_along_axis(slow, unlucky, True, axis=1)
     return slow
