@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv
 
+import sb3_fair
 from sb3_fair import fairness, wrappers
 from sb3_fair.fairness import FairnessSpec, Scheme
 
@@ -61,7 +62,9 @@ def fair_town():
 
 def remembering_town():
     scheme = Scheme(when="end")
-    return wrappers.MemoryAugmentation(wrappers.FairnessScheme(town(), scheme, stakeholders=[0, 1]), high=5)
+    return wrappers.MemoryAugmentation(
+        wrappers.FairnessScheme(town(), scheme, stakeholders=[0, 1]), "full+clock", high=5
+    )
 
 
 def batch(make=town):
@@ -150,9 +153,33 @@ WRAPPERS = {
     "find_counterexample": {"env": remembering_town, "n_episodes": 1},
     "make_memory": {"memory": "full", "stakeholders": [0, 1], "maximum": 5},
 }
+
+
+def paying_town():
+    return wrappers.VectorReward(fair_town(), ["R", "SP"])
+
+
+ON_POLICY = {"policy": "MlpPolicy", "env": fair_town, "n_steps": 8, "batch_size": 4, "device": "cpu"}
+ALGORITHMS = {
+    "ConstrainedPPO": ON_POLICY,
+    "CounterfactualReplayBuffer": {
+        "buffer_size": 10,
+        "observation_space": gym.spaces.Dict({"memory": gym.spaces.Box(0, 5, (2,))}),
+        "action_space": gym.spaces.Discrete(2),
+        "memory": some_memory,
+        "scheme": Scheme(),
+    },
+    "FPPO": ON_POLICY,
+    "FairPPO": ON_POLICY,
+    "FairQCM": {"policy": "MlpPolicy", "env": remembering_town, "buffer_size": 10, "device": "cpu"},
+    "PCN": {"policy": "MlpPolicy", "env": paying_town, "device": "cpu"},
+    "RecurrentDQN": {"policy": "MlpPolicy", "env": town, "buffer_size": 10, "device": "cpu"},
+    "TabularFairQCM": {"env": remembering_town},
+    "make_vec": {"env_id": "sb3_fair/JobHiring-Small-v0"},
+}
 # What is public, and takes no arguments that could be wrong.
 LEFT_OUT = {
-    "DISTANCES NOTIONS WELFARES": "tables",
+    "DISTANCES NOTIONS WELFARES __version__": "tables, and a text",
     "Average Candidates CounterExample Estimate FairEvent Individual Price Values": "tuples that functions return",
     "Choice Choices": "an int, and an array of these, that the library makes on every step",
     "GroupNotion NeighbourNotion Notion PairNotion": "rows of a table of our own",
@@ -176,6 +203,8 @@ MAKERS = {
     "fair_batch",
     "rewarded_batch",
     "some_memory",
+    "paying_town",
+    "scheming_town",
 }
 
 WRONG = {
@@ -206,6 +235,16 @@ WRONG = {
     "function": lambda *args: None,
     "class": object,
 }
+SHARES = (
+    "gamma gae_lambda tau reg_gamma penalty_gamma massage_start initial_epsilon final_epsilon epsilon_decay "
+    "exploration_fraction exploration_initial_eps exploration_final_eps"
+)
+LIMITS = "clip_range clip_range_vf max_grad_norm target_kl reward_scale scaling_floor"
+WEIGHTS = (
+    "learning_rate vf_coef reg_lambda delta beta1 beta2 omega FairPPO.alpha beta lam tolerance FairPPO.threshold "
+    "lam_eta lam_target lam_max multiplier_lr multiplier_damping max_multiplier noise crowding_threshold "
+    "updates_per_step"
+)
 # Values that are right for some arguments, and why. What a type hint says is right (None, True or False, any text, any
 # callable) need not be listed.
 RIGHT = {
@@ -213,7 +252,29 @@ RIGHT = {
     "offset": ("-1 -0.5 0 0.5 10**12 1e12", "is added to amounts of any size"),
     "threshold": ("-1 -0.5 0 0.5 10**12 1e12", "negative: nothing is dropped; large: everything is"),
     "lam scale NewMultiple.k": ("0.5 10**12 1e12", "is a factor"),
-    "alpha factor gamma": ("0.5", "is a share or a power"),
+    "Welfare.alpha factor gamma": ("0.5", "is a share or a power"),
+    SHARES: ("0 0.5", "is a share of time, of probability or of what comes"),
+    LIMITS: ("0.5 10**12 1e12", "is a limit or a scale"),
+    WEIGHTS: ("0 0.5 10**12 1e12", "is a weight, or a step of any size"),
+    "ent_coef cost_limit ref_point eval_optimism initial_value": ("-1 -0.5 0 0.5 10**12 1e12", "has either sign"),
+    "n_updates n_counterfactual burn_in learning_starts eval_freq verbose": (
+        "0",
+        "of these there may be none",
+    ),
+    "eval_freq learning_starts": ("10**12 1e12 0.5", "may lie beyond the end of training"),
+    "gradient_steps sde_sample_freq": ("-1 0", "-1 is one per step, or per rollout"),
+    "policy_kwargs rollout_buffer_kwargs replay_buffer_kwargs critic_kwargs": (
+        "empty-dict dict",
+        "the class that gets them names the key",
+    ),
+    "tensorboard_log": ("text empty-text", "is a folder"),
+    "env env_id device cost policy": (
+        "text empty-text",
+        "Gymnasium, torch, SB3 or the env knows which there are",
+    ),
+    "exploration_decay": ("0.5", "is a factor"),
+    "CounterfactualReplayBuffer.seed eval_optimism": ("empty-list", "may be a sequence"),
+    "max_return scaling_floor held": ("empty-dict", "leaves out what has a default"),
     "massage_threshold": ("0 0.5", "is a difference between probabilities"),
     "max_return": ("inf -1 -0.5 0 0.5 10**12 1e12", "is a return; infinity is no bound"),
     "desired_horizon": ("10**12 1e12", "is as long as an episode may last"),
@@ -222,6 +283,7 @@ RIGHT = {
     "GroupLabelObs.group VecGroupLabelObs.group": ("function class", "is a callable"),
     "scheme": ("empty-dict", "has a default for everything"),
     "seed": ("0", "is any number that generators take"),
+    "FairnessSpec.measures": (" ".join(WRONG), "is a scenario's own, which the algorithms that ask for it check"),
     "nominal sensitive notions attributes feature_names group_names": ("empty-list", "there need be none"),
     "attributes feature_names group_names FairnessSpec.group": ("list-of-text empty-dict", "are names"),
     "FairnessSpec.group": ("function class", "is a callable"),
@@ -310,7 +372,11 @@ def refusals(room, table):
     return found, tried
 
 
-ROOMS = {"fairness": (fairness, FAIRNESS, 3000), "wrappers": (wrappers, WRAPPERS, 1500)}
+ROOMS = {
+    "fairness": (fairness, FAIRNESS, 3000),
+    "wrappers": (wrappers, WRAPPERS, 1500),
+    "algorithms": (sb3_fair, ALGORITHMS, 4000),
+}
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -456,7 +456,7 @@ class ProductMemory(_Known):
 
 
 COUNTING = {kind.name: kind for kind in (FullMemory, MinMemory, ResetMemory, DifferenceMemory)}
-MemoryLike: TypeAlias = str | Memory | Sequence["str | Memory"]
+MemoryLike: TypeAlias = str | Memory | Sequence[str | Memory]
 _PROTOCOL = ("name", "dim", "low", "high", "initial", "update", "encode", "status", "sample_counterfactuals")
 _NAMES = (*COUNTING, "clock", "counter(period)", "rounds(period)")
 

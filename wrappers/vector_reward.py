@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.validation import did_you_mean, number
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_history
 
@@ -22,13 +22,6 @@ PERFORMANCE = "R"
 PATIENCE = 10
 """Episodes after which an objective that was never defined is worth a warning."""
 DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
-
-
-def check_emission(emit: Any, undefined: Any) -> None:
-    """:raises ValueError: unless ``emit`` is a way to emit, and ``undefined`` a finite number"""
-    if emit not in get_args(Emit):
-        raise ValueError(f"emit must be one of {get_args(Emit)}, got {emit!r}")
-    number("undefined", undefined)
 
 
 class RewardVector:
@@ -56,7 +49,6 @@ class RewardVector:
                 raise ValueError(f"objectives must be among {allowed}, got {name!r}{hint}")
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"objectives must name at least one objective, none of them twice, got {self.names!r}")
-        check_emission(emit, undefined)
         self.emit = emit
         self.undefined = float(undefined)
         self._carried_over = np.array([not forget and not name.startswith(DISPARITY) for name in self.names])

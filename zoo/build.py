@@ -9,6 +9,7 @@ import gymnasium as gym
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.history import History
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -16,12 +17,12 @@ from sb3_fair.wrappers.memories import MemoryLike
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
-from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward, check_emission
-from sb3_fair.zoo.envs.settings import require_one_of
+from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registration import WORLDS
 
 
+@checked
 @dataclass(frozen=True)
 class Measurement:
     """What is measured of a scenario and what its reward is made of; keyword arguments of every registered ID.
@@ -64,9 +65,6 @@ class Measurement:
     def __post_init__(self) -> None:
         if self.window is not None and self.history is not None:
             raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
-        for name in ("vector", "reset_on_episode", "flatten"):
-            require_one_of(name, getattr(self, name), (False, True))
-        check_emission(self.emit, self.undefined)
         if self.objectives is None and (self.scalarise is not None or self.vector):
             raise ValueError("scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
         if self.memory is None and (self.encoder, self.flatten) != ("log", False):
@@ -170,6 +168,7 @@ def make_gymnasium_vec(num_envs: int = 1, **settings: Any) -> gym.vector.VectorE
     return GymnasiumVector(make_batch(n_envs=num_envs, **settings))
 
 
+@checked
 def make_vec(env_id: str, n_envs: int = 1, seed: int | None = None, *, monitor: bool = True, **settings: Any) -> VecEnv:
     """``n_envs`` copies of a registered scenario on one World: much faster than SB3's ``make_vec_env``.
 

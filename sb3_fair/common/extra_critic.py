@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import get_device, obs_as_tensor
 from torch import nn
 
 from sb3_fair.common.columns import ColumnRolloutBuffer
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.arguments import Positive, checked
 
 MEMORY = 10
 """Rollouts over which the mean and standard deviation of the targets are averaged."""
@@ -59,6 +59,7 @@ class Credit(NamedTuple):
     values: NDArray[np.float32]
 
 
+@checked
 class ExtraCritic(nn.Module):
     """A value network on flattened observations with an optimiser and random numbers of its own.
 
@@ -83,16 +84,14 @@ class ExtraCritic(nn.Module):
         self,
         observation_space: spaces.Space,
         hidden: Sequence[int] = (64, 64),
-        learning_rate: float = 1e-3,
+        learning_rate: Positive = 1e-3,
         seed: int | None = None,
         device: th.device | str = "auto",
     ) -> None:
         super().__init__()
-        if number("learning_rate", learning_rate) <= 0:
-            raise ValueError(f"learning_rate must be positive, got {learning_rate!r}")
         self.observation_space = observation_space
         self.generator = th.Generator().manual_seed(th.initial_seed() if seed is None else seed)
-        sizes = [spaces.utils.flatdim(observation_space), *(integer("each size in hidden", n, low=1) for n in hidden)]
+        sizes = [spaces.utils.flatdim(observation_space), *hidden]
         layers: list[nn.Module] = []
         for inputs, outputs in pairwise(sizes):
             layers += [self._linear(inputs, outputs, gain=2**0.5), nn.Tanh()]

@@ -19,7 +19,8 @@ from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.starts import check_starts
-from sb3_fair.fairness.validation import did_you_mean, number
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
 
@@ -27,6 +28,7 @@ SelfConstrainedPPO = TypeVar("SelfConstrainedPPO", bound="ConstrainedPPO")
 Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
 
 
+@checked
 class ConstrainedPPO(PPO):
     """PPO with a Lagrange multiplier on the mean cost of a step: the constrained baseline of the F-PPO paper.
 
@@ -136,15 +138,6 @@ class ConstrainedPPO(PPO):
             raise ValueError(
                 f"rollout_buffer_class must be ColumnRolloutBuffer or a subclass, got {rollout_buffer_class!r}"
             )
-        if cost is not None and not isinstance(cost, str) and not callable(cost):
-            raise ValueError(f"cost must be the name of a figure, a callable on infos or None, got {cost!r}")
-        for name, value in (
-            ("multiplier_lr", multiplier_lr),
-            ("multiplier_damping", multiplier_damping),
-            ("max_multiplier", max_multiplier),
-        ):
-            if number(name, value) < 0:
-                raise ValueError(f"{name} must not be negative, got {value!r}")
         super().__init__(
             policy=policy,
             env=env,  # type: ignore[arg-type]  # None: to be loaded
@@ -174,7 +167,7 @@ class ConstrainedPPO(PPO):
             _init_setup_model=False,
         )
         self.cost = cost
-        self.cost_limit = number("cost_limit", cost_limit)
+        self.cost_limit = cost_limit
         self.multiplier_lr = multiplier_lr
         self.multiplier_damping = multiplier_damping
         self.max_multiplier = max_multiplier

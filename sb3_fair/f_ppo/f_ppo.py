@@ -26,8 +26,8 @@ from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRoll
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
+from sb3_fair.fairness.arguments import check, checked, recheck
 from sb3_fair.fairness.measures import Measures, keys_of
-from sb3_fair.fairness.validation import integer, number, one_of
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
@@ -38,6 +38,7 @@ Threshold: TypeAlias = float | Callable[[int], float]
 NOTED = ("changed", "candidates", "gain")
 
 
+@checked
 class FPPO(PPO):
     """PPO whose decisions are fair now while the groups' futures converge, at a small price in reward.
 
@@ -272,26 +273,9 @@ class FPPO(PPO):
             self.rollout_buffer.baseline = self.baseline
 
     def _check_arguments(self) -> None:
-        for name in ("reg_lambda", "delta", "beta1", "beta2", "omega"):
-            if number(name, getattr(self, name)) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
-        one_of("scaling", self.scaling, ("none", "std", "minmax"))
-        one_of("reg_credit", self.reg_credit, ("step", "return", "uplift"))
-        one_of("massage_credit", self.massage_credit, ("executed", "sampled"))
+        recheck(self, FPPO)
         if self.reg_credit != "step" and self.scaling == "minmax":
             raise ValueError(f"scaling must be 'none' or 'std' with reg_credit={self.reg_credit!r}, got 'minmax'")
-        for name in ("reg_gamma", "massage_start"):
-            if not 0 <= number(name, getattr(self, name)) <= 1:
-                raise ValueError(f"{name} must be between 0 and 1, got {getattr(self, name)!r}")
-        one_of("schedule_unit", self.schedule_unit, ("iteration", "timesteps"))
-        integer("schedule_steps", self.schedule_steps, low=1)
-        if self.minmax_weights is not None:
-            if np.shape(self.minmax_weights) != (2,):
-                raise ValueError(f"minmax_weights must be two numbers or None, got {self.minmax_weights!r}")
-            for weight in self.minmax_weights:
-                number("each weight in minmax_weights", weight)
-        if self.massage_threshold is not None and not callable(self.massage_threshold):
-            _probability(self.massage_threshold)
         buffer_class = self.rollout_buffer_class
         if buffer_class is not None and not issubclass(buffer_class, FairRolloutBuffer):
             raise ValueError(f"rollout_buffer_class must be a subclass of FairRolloutBuffer, got {buffer_class!r}")
@@ -393,10 +377,10 @@ class FPPO(PPO):
             return 0.0
         by_timesteps = self.schedule_unit == "timesteps"
         iteration = self.num_timesteps // self.schedule_steps if by_timesteps else self.iteration
-        if self.massage_threshold is None:
-            return _probability(self.measures.threshold(iteration))
-        given = self.massage_threshold
-        return _probability(given(iteration) if callable(given) else given)
+        given = self.measures.threshold if self.massage_threshold is None else self.massage_threshold
+        threshold = given(iteration) if callable(given) else given
+        check("massage_threshold", threshold, float)
+        return float(threshold)
 
     def _filter(
         self, watched: "_Watched", policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]
@@ -569,16 +553,6 @@ class _Watched:
         step = self.venv.step(actions if self.instead is None else self.instead)
         self.seconds += perf_counter() - begin
         return step
-
-
-def _probability(threshold: Any) -> float:
-    """``threshold`` as float.
-
-    :raises ValueError: if it is not between 0 and 1
-    """
-    if not 0 <= number("massage_threshold", threshold) <= 1:
-        raise ValueError(f"massage_threshold must be between 0 and 1, got {threshold!r}")
-    return float(threshold)
 
 
 def _massageable(space: spaces.Space) -> bool:

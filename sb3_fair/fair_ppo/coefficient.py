@@ -3,11 +3,13 @@
 from typing import Literal
 
 from sb3_fair.fair_ppo.episodes import MEMORY
-from sb3_fair.fairness.validation import number, one_of
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.validation import number
 
 SMALLEST_PENALTY = 1e-8
 
 
+@checked
 class Coefficient:
     """The weights of the penalties: lambda, alpha and beta.
 
@@ -38,12 +40,8 @@ class Coefficient:
         target: float = 0.05,
         lam_max: float = 10.0,
     ) -> None:
-        self.alpha, self.beta = _weight("alpha", alpha), _weight("beta", beta)
-        if isinstance(lam, str):
-            one_of("lam", lam, ("auto", "dual"), otherwise="a number")
-        self.lam: float | str = lam if isinstance(lam, str) else _weight("lam", lam)
-        self.eta, self.target = _weight("eta", eta), _weight("target", target)
-        self.lam_max = _weight("lam_max", lam_max)
+        self.alpha, self.beta, self.eta, self.target, self.lam_max = alpha, beta, eta, target, lam_max
+        self.lam: float | str = lam
         self.value = min(1.0, self.lam_max) if isinstance(self.lam, str) else self.lam
         """lambda."""
         self._average: float | None = None
@@ -80,13 +78,3 @@ class Coefficient:
             self._average = average
             self.value = min(max(self.value + self.eta * (average - self.target), 0.0), self.lam_max)
         return self.value
-
-
-def _weight(name: str, value: float) -> float:
-    """``value`` as float.
-
-    :raises ValueError: if it is not a number of at least 0
-    """
-    if number(name, value) < 0:
-        raise ValueError(f"{name} must not be negative, got {value!r}")
-    return float(value)

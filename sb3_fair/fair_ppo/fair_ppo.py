@@ -29,8 +29,8 @@ from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
 from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
+from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.populations import Disparity, Population
-from sb3_fair.fairness.validation import number, one_of
 
 SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
 Prosp: TypeAlias = Literal["state_cost", "advantage_clip", "critic_loss"]
@@ -40,6 +40,7 @@ COSINE_STEPS = 4096
 """Transitions that one looks at, about."""
 
 
+@checked
 class FairPPO(OwnGenerator, PPO):
     """PPO whose agents also pay for the disparity of their world: what groups earned so far, and what they may expect.
 
@@ -296,17 +297,9 @@ class FairPPO(OwnGenerator, PPO):
                 self._settings[name] = settings
 
     def _check_arguments(self) -> None:
-        for name in ("alpha", "beta", "threshold", "tolerance"):
-            if number(name, getattr(self, name)) < 0:
-                raise ValueError(f"{name} must not be negative, got {getattr(self, name)!r}")
-        one_of("prosp", self.prosp, ("state_cost", "advantage_clip", "critic_loss"))
-        one_of("stream", self.stream, ("advantage", "reward"))
+        recheck(self, FairPPO)
         if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
             raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
-        if self.mode is not None:
-            one_of("mode", self.mode, ("population", "streaming"), "None")
-        if self.penalty_gamma is not None and not 0 <= number("penalty_gamma", self.penalty_gamma) <= 1:
-            raise ValueError(f"penalty_gamma must be between 0 and 1, or None, got {self.penalty_gamma!r}")
         buffer_class = self.rollout_buffer_class
         if buffer_class is not None and not issubclass(buffer_class, PenaltyRolloutBuffer):
             raise ValueError(f"rollout_buffer_class must be a subclass of PenaltyRolloutBuffer, got {buffer_class!r}")

@@ -21,7 +21,7 @@ the mean of abs(C_x) in the world at that step. ``"linear"`` and ``"own_reweight
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, renewed
 from sb3_fair.fair_ppo.population_run import PopulationRun
 from sb3_fair.fair_ppo.stream_run import StreamRun
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.populations import Disparity, Population
-from sb3_fair.fairness.validation import number, one_of
 
 Retro: TypeAlias = Literal["telescoped", "terminal", "linear", "own_reweight", "constant"]
 Envy: TypeAlias = Literal["running", "episode"]
@@ -50,6 +50,7 @@ class Past(NamedTuple):
     returns: Mapping[int, float]
 
 
+@checked
 class Retrospective:
     """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
 
@@ -73,11 +74,7 @@ class Retrospective:
         g: Envy = "running",
         tolerance: float = 0.0,
     ) -> None:
-        one_of("retro", retro, get_args(Retro))
-        one_of("g", g, get_args(Envy))
-        if number("tolerance", tolerance) < 0:
-            raise ValueError(f"tolerance must not be negative, got {tolerance!r}")
-        self.retro, self.g, self.tolerance = retro, g, float(tolerance)
+        self.retro, self.g, self.tolerance = retro, g, tolerance
         self.disparity = disparity or Disparity()
         self.gaps, self.envies = Averages(), Averages()
         self.past = Past(0.0, 0.0, {})

@@ -19,8 +19,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.fair_qcm.environment import check_raw
 from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.fairness.validation import integer, number, one_of
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.memories import Memory, make_memory
 from sb3_fair.wrappers.memory import MEMORY
@@ -37,6 +37,7 @@ def each(change: Callable[[Any], Any], observations: Any) -> Any:
     return change(observations)
 
 
+@checked
 class Counterfactual(ReplayBuffer):
     """What both buffers share; arguments: :class:`CounterfactualReplayBuffer`."""
 
@@ -70,13 +71,7 @@ class Counterfactual(ReplayBuffer):
                 f"observation_space must be a {self.space_type.__name__} for a {type(self).__name__} (there is one for "
                 f"Dict, one for Box), got {observation_space}"
             )
-        self.n_counterfactual = integer("n_counterfactual", n_counterfactual, 0)
-        self.reward_scale = number("reward_scale", reward_scale)
-        if self.reward_scale <= 0:
-            raise ValueError(f"reward_scale must be positive, got {reward_scale!r}")
-        one_of("storage", storage, ("virtual", "rows"))
-        if shaping is not None:
-            one_of("shaping", shaping, ("potential",), "None")
+        self.n_counterfactual, self.reward_scale = n_counterfactual, reward_scale
         if shaping and (gamma is None or not 0 <= gamma < 1):
             raise ValueError(f"gamma must be the algorithm's, in [0, 1), for shaping='potential', got {gamma!r}")
         self.shaping = shaping
@@ -102,7 +97,7 @@ class Counterfactual(ReplayBuffer):
                 f"'scheme': env.get_attr('scheme')[0]}}, got {memory!r} and {scheme!r}"
             )
         self._check_spaces(observation_space, action_space, memory)
-        self.memory = memory if window is None else _with_window(memory, integer("window", window, 1))
+        self.memory = memory if window is None else _with_window(memory, window)
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
         if self.stores_rows:

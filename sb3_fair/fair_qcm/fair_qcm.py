@@ -28,6 +28,7 @@ from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, reme
 from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
@@ -36,6 +37,7 @@ from sb3_fair.wrappers.memory import MEMORY
 SelfFairQCM = TypeVar("SelfFairQCM", bound="FairQCM")
 
 
+@checked
 class FairQCM(ValueLearner):
     """Deep Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
 

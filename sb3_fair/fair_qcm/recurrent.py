@@ -12,17 +12,19 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.vec_env import VecEnv  # noqa: F401 (the hint GymEnv names it)
 
 from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.recurrent_buffer import DictWindowReplayBuffer, WindowReplayBuffer
 from sb3_fair.fair_qcm.recurrent_policies import RecurrentDQNPolicy, RecurrentQNetwork, State
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.choices import Choices
 
 SelfRecurrentDQN = TypeVar("SelfRecurrentDQN", bound="RecurrentDQN")
 
 
+@checked
 class RecurrentDQN(ValueLearner):
     """DQN whose network has a GRU in place of a memory in the observation.
 
@@ -76,7 +78,7 @@ class RecurrentDQN(ValueLearner):
     :param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
         linearly; None: linear
     :raises ValueError: if an argument is not allowed
-    :raises TypeError: if ``policy``, ``replay_buffer_class`` or a loaded buffer cannot deal with windows
+    :raises TypeError: if ``replay_buffer_class``, a loaded policy or a loaded buffer cannot deal with windows
     """
 
     policy: RecurrentDQNPolicy
@@ -91,7 +93,7 @@ class RecurrentDQN(ValueLearner):
     def __init__(
         self,
         policy: str | type[RecurrentDQNPolicy],
-        env: GymEnv | str,
+        env: GymEnv | str | None,
         learning_rate: float | Schedule = 1e-3,
         buffer_size: int = 100_000,
         learning_starts: int = 1000,
@@ -124,7 +126,7 @@ class RecurrentDQN(ValueLearner):
     ) -> None:
         super().__init__(
             policy,
-            env,
+            env,  # type: ignore[arg-type]  # None: to be loaded
             learning_rate,
             buffer_size,
             learning_starts,
@@ -165,7 +167,7 @@ class RecurrentDQN(ValueLearner):
             raise TypeError(f"policy must be a RecurrentDQNPolicy, got {self.policy_class.__name__}")
         if self.n_steps != 1:
             raise ValueError(f"n_steps must be 1, got {self.n_steps!r}")
-        if integer("batch_size", self.batch_size, low=1) < (self.sequence_length or 1):
+        if self.batch_size < (self.sequence_length or 1):
             raise ValueError(
                 f"batch_size must be at least sequence_length ({self.sequence_length}), got {self.batch_size}"
             )

@@ -10,7 +10,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import PyTorchObs, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.arguments import checked
 
 UNFINISHED = np.iinfo(np.int64).max
 Arrays = NDArray[Any] | dict[str, NDArray[Any]]
@@ -31,6 +31,7 @@ class Windows(NamedTuple):
     past_lengths: th.Tensor
 
 
+@checked
 class WindowReplayBuffer(ReplayBuffer):
     """A replay buffer that knows where episodes begin and end, and samples windows of them.
 
@@ -77,9 +78,7 @@ class WindowReplayBuffer(ReplayBuffer):
         super().__init__(
             buffer_size, observation_space, action_space, device, n_envs, False, handle_timeout_termination
         )
-        self.sequence_length = None if sequence_length is None else integer("sequence_length", sequence_length, low=1)
-        self.burn_in = None if burn_in is None else integer("burn_in", burn_in, low=0)
-        self.reward_scale = number("reward_scale", reward_scale)
+        self.sequence_length, self.burn_in, self.reward_scale = sequence_length, burn_in, reward_scale
         self.rng = np.random.default_rng(seed)
         self.reset()
 

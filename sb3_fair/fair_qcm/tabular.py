@@ -25,6 +25,7 @@ from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.windows import Window, WindowLike
+from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute
@@ -38,6 +39,7 @@ TIE = 1e-5
 """Actions whose Q-values differ by less are equally good."""
 
 
+@checked
 class TabularFairQCM(OwnGenerator):
     """Tabular Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
 
@@ -134,13 +136,6 @@ class TabularFairQCM(OwnGenerator):
         if _init_setup_model:
             self._setup_model()
 
-    def _check_arguments(self) -> None:
-        for name in ("gamma", "initial_epsilon", "final_epsilon", "epsilon_decay"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)!r}")
-        if self.epsilon_on not in ("visit", "explore"):
-            raise ValueError(f"epsilon_on must be 'visit' or 'explore', got {self.epsilon_on!r}")
-
     def _setup_model(self) -> None:
         assert self.env is not None and self.memory is not None
         check_discrete(self.action_space, "a table")
@@ -160,7 +155,7 @@ class TabularFairQCM(OwnGenerator):
     def _set_up_learning(self) -> None:
         """What the arguments say, which ``load`` may change."""
         assert self.memory is not None
-        self._check_arguments()
+        recheck(self, TabularFairQCM)
         self.recompute: Recompute | None = None
         if self.n_counterfactual:
             if self.scheme is None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_qcm.states import MemoryCode
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.memories import ClockMemory, CounterMemory, DifferenceMemory, FullMemory, Memory
 
 Array: TypeAlias = NDArray[Any]
@@ -15,6 +15,7 @@ WindowLike: TypeAlias = int | Literal["paper", "uniform"] | None
 MOST_ROWS = 2**20
 
 
+@checked
 class Window:
     """Draws counterfactual memories; what a draw may look at is the memory alone.
 
@@ -26,8 +27,6 @@ class Window:
     """
 
     def __init__(self, memory: Memory, n_counterfactual: int | Literal["all"], window: WindowLike = None) -> None:
-        if n_counterfactual != "all":
-            integer("n_counterfactual", n_counterfactual, 0)
         self.memory, self.n, self.window = memory, n_counterfactual, window
         self.code = MemoryCode(memory)
         self.low, self.high = (np.asarray(bound, dtype=np.float64) for bound in (memory.low, memory.high))
@@ -35,11 +34,6 @@ class Window:
         width = window
         if window is None and self.counts is not None:
             width = next(part.window for part in _parts(memory) if hasattr(part, "window"))
-        if isinstance(window, str):
-            if window not in ("paper", "uniform"):
-                raise ValueError(f"window must be a positive integer, 'paper', 'uniform' or None, got {window!r}")
-        elif window is not None:
-            integer("window", window, 1)
         if self.counts is None and (n_counterfactual == "all" or window in ("uniform",) or isinstance(window, int)):
             raise ValueError(
                 f"memory {memory.name!r} draws its counterfactuals itself: window must be None and n_counterfactual a "

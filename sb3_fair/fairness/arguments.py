@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike
 from sb3_fair.fairness.validation import did_you_mean
 
 T = TypeVar("T")
+RESHAPED = ("policy", "train_freq")
+"""Arguments whose attributes are of another kind."""
 LONGEST = 300
 """Letters of a value in a message."""
 
@@ -73,11 +75,13 @@ Share: TypeAlias = Annotated[float, Range("(0, 1]")]
 RANGES: dict[str, Range] = {
     name: Range(interval)
     for interval, names in {
-        "[0, 1]": "gamma gae_lambda tau reg_gamma penalty_gamma massage_threshold massage_start exploration_fraction "
-        "exploration_initial_eps exploration_final_eps initial_epsilon final_epsilon epsilon_decay exploration_decay",
+        "[0, 1]": "gamma gae_lambda tau held reg_gamma penalty_gamma massage_threshold massage_start "
+        "exploration_fraction exploration_initial_eps exploration_final_eps "
+        "initial_epsilon final_epsilon epsilon_decay",
+        "(0, 1]": "exploration_decay",
         "(0, 1)": "confidence",
         "[0, inf)": "learning_rate vf_coef reg_lambda delta beta1 beta2 omega alpha beta lam threshold tolerance eta "
-        "target lam_eta lam_target lam_max cost_limit multiplier_lr multiplier_damping max_multiplier noise "
+        "target lam_eta lam_target lam_max multiplier_lr multiplier_damping max_multiplier noise "
         "crowding_threshold updates_per_step eval_freq learning_starts",
         "(0, inf)": "clip_range clip_range_vf max_grad_norm target_kl reward_scale scaling_floor clip_obs clip_reward "
         "epsilon",
@@ -85,7 +89,7 @@ RANGES: dict[str, Range] = {
         "stats_window_size n_fill_episodes n_episodes n_command_candidates n_eval_episodes n_eval_commands "
         "schedule_steps window reservoir late delay min_window max_size n_permutations n_resamples k sequence_length "
         "max_steps high maximum",
-        "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs",
+        "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs hidden hidden_size",
         "[0, 10_000_000]": "n_updates burn_in n_counterfactual",
         "[-1, 10_000_000]": "gradient_steps sde_sample_freq",
         "[0, 2]": "verbose",
@@ -119,6 +123,14 @@ def checked(target: T) -> T:
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def recheck(made: object, cls: type) -> None:
+    """Checks again what ``cls`` was made with, as far as attributes of the same names keep it: users may change these,
+    and so does ``load``."""
+    for name, hint in hints(vars(cls)["__init__"]).items():
+        if name in vars(made) and name not in RESHAPED:
+            check(name, vars(made)[name], hint)
 
 
 @cache

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.history import DEFAULT_HISTORY
-from sb3_fair.fairness.measures import Measures
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
@@ -72,7 +71,7 @@ class FairnessSpec:
     notions: Iterable[str] = ("SP",)
     history: Any = DEFAULT_HISTORY
     distance: DistanceLike | Sequence[DistanceLike] = "hmom"
-    measures: Annotated[Any, Measures | None] = None
+    measures: Any = None
     favourable: Iterable[int] = (1,)
     k: int = 5
     exclude_sensitive: bool = True

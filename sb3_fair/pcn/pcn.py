@@ -33,7 +33,7 @@ from sb3_fair.common.pareto import (
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
 from sb3_fair.common.starts import check_discrete
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
 from sb3_fair.pcn.environment import max_steps_of, names_of, numbers_of, with_scalar_reward
@@ -54,6 +54,7 @@ SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
 
 
+@checked
 class PCN(OwnGenerator):
     """Pareto Conditioned Networks: one network, trained by classification on the best episodes seen, tells which action
     was taken in episodes that reached a given vector return within a given number of steps.
@@ -215,20 +216,9 @@ class PCN(OwnGenerator):
             self._setup_model()
 
     def _check_arguments(self) -> None:
-        counts = ("batch_size", "buffer_size", "n_fill_episodes", "n_episodes", "n_command_candidates")
-        for name in (*counts, "n_eval_episodes", "n_eval_commands"):
-            integer(name, getattr(self, name), low=1)
-        integer("n_updates", self.n_updates, low=0)
+        recheck(self, PCN)
         if self.buffer_size < self.n_episodes:
             raise ValueError(f"buffer_size must be at least n_episodes ({self.n_episodes}), got {self.buffer_size}")
-        for name in ("noise", "eval_freq", "updates_per_step"):
-            value = getattr(self, name)
-            if value is not None and value < 0:
-                raise ValueError(f"{name} must not be negative, got {value!r}")
-        names = {"crowding_penalty": ("double", "one"), "fill": ("uniform", "mixed")}
-        for name, allowed in {**names, "eval_deterministic": (True, False, "both")}.items():
-            if getattr(self, name) not in allowed:
-                raise ValueError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}")
 
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:

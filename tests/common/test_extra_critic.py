@@ -183,9 +183,9 @@ def test_a_restored_critic_learns_on_as_the_saved_one_would_have(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"hidden": (8, 0)}, "each size in hidden must be a positive integer, got 0"),
-        ({"learning_rate": 0}, "learning_rate must be positive, got 0"),
-        ({"learning_rate": "fast"}, "learning_rate must be a finite number, got 'fast'"),
+        ({"hidden": (8, 0)}, r"hidden must be .*positive integer.*, got \(8, 0\)"),
+        ({"learning_rate": 0}, "learning_rate must be a positive number, got 0"),
+        ({"learning_rate": "fast"}, "learning_rate must be a positive number, got 'fast'"),
     ],
 )
 def test_arguments_that_are_not_allowed(arguments, message):

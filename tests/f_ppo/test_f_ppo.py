@@ -574,17 +574,17 @@ def test_predict_needs_something_to_go_by():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reg_lambda": -1.0}, "reg_lambda must not be negative, got -1.0"),
-        ({"delta": float("nan")}, "delta must be a finite number, got nan"),
-        ({"omega": -0.1}, "omega must not be negative"),
-        ({"beta1": "much"}, "beta1 must be a finite number, got 'much'"),
+        ({"reg_lambda": -1.0}, "reg_lambda must be a non-negative number, got -1.0"),
+        ({"delta": float("nan")}, "delta must be a non-negative number, got nan"),
+        ({"omega": -0.1}, "omega must be a non-negative number"),
+        ({"beta1": "much"}, "beta1 must be a non-negative number, got 'much'"),
         ({"scaling": "minimax"}, r"scaling must be one of .* \(did you mean 'minmax'\?\)"),
-        ({"minmax_weights": (1.0,)}, r"minmax_weights must be two numbers or None, got \(1.0,\)"),
+        ({"minmax_weights": (1.0,)}, r"minmax_weights must be .* or None, got \(1.0,\)"),
         ({"massage_credit": "both"}, "massage_credit must be one of"),
         ({"schedule_unit": "steps"}, "schedule_unit must be one of"),
         ({"schedule_steps": 0}, "schedule_steps must be a positive integer, got 0"),
-        ({"massage_threshold": 1.2}, "massage_threshold must be between 0 and 1, got 1.2"),
-        ({"massage_threshold": lambda i: -1}, "massage_threshold must be between 0 and 1, got -1"),
+        ({"massage_threshold": 1.2}, r"massage_threshold must be in \[0, 1\].*, got 1.2"),
+        ({"massage_threshold": lambda i: -1}, r"massage_threshold must be in \[0, 1\].*, got -1"),
         ({"rollout_buffer_class": RolloutBuffer}, "rollout_buffer_class must be a subclass of FairRolloutBuffer"),
         ({"env": None}, "env must be given unless the model is loaded"),
     ],
@@ -596,13 +596,13 @@ def test_bad_arguments_are_refused(settings, message):
 
 
 def test_measures_must_be_measures():
-    with pytest.raises(TypeError, match=r"measures must have all that .*Measures has"):
+    with pytest.raises(TypeError, match=r"measures must be an object with all that Measures has"):
         model_of(banks(), measures="d_s")
 
 
 def test_a_threshold_must_stay_a_probability():
     model = model_of(banks(), massage_threshold=lambda i: i)
-    with pytest.raises(ValueError, match="massage_threshold must be between 0 and 1, got 2"):
+    with pytest.raises(ValueError, match=r"massage_threshold must be in \[0, 1\].*, got 2"):
         model.learn(216)
 
 

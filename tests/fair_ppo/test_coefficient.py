@@ -42,13 +42,13 @@ def test_dual_goes_on_after_saving():
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ({"alpha": -0.5}, "alpha must not be negative, got -0.5"),
-        ({"beta": -1}, "beta must not be negative, got -1"),
-        ({"lam": -1.0}, "lam must not be negative, got -1.0"),
-        ({"eta": -1.0}, "eta must not be negative"),
-        ({"lam": "duel"}, r"lam must be a number or one of .* got 'duel' \(did you mean 'dual'\?\)"),
-        ({"alpha": "much"}, "alpha must be a finite number, got 'much'"),
-        ({"lam": None}, "lam must be a finite number, got None"),
+        ({"alpha": -0.5}, "alpha must be a non-negative number, got -0.5"),
+        ({"beta": -1}, "beta must be a non-negative number, got -1"),
+        ({"lam": -1.0}, "lam must be a non-negative number .*, got -1.0"),
+        ({"eta": -1.0}, "eta must be a non-negative number"),
+        ({"lam": "duel"}, r"lam must be a non-negative number or one of .* got 'duel' \(did you mean 'dual'\?\)"),
+        ({"alpha": "much"}, "alpha must be a non-negative number, got 'much'"),
+        ({"lam": None}, "lam must be a non-negative number .*, got None"),
     ],
 )
 def test_settings_that_are_not_allowed(argument, words):

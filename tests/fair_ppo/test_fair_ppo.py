@@ -490,11 +490,11 @@ def test_a_function_that_tells_groups_sees_observations_before_they_are_normalis
 
 def test_what_is_not_allowed_is_named():
     for settings, words in (
-        ({"alpha": -1.0}, "alpha must not be negative, got -1.0"),
-        ({"beta": -0.5}, "beta must not be negative, got -0.5"),
-        ({"alpha": "much"}, "alpha must be a finite number, got 'much'"),
-        ({"threshold": -1}, "threshold must not be negative, got -1"),
-        ({"tolerance": -0.1}, "tolerance must not be negative, got -0.1"),
+        ({"alpha": -1.0}, "alpha must be a non-negative number, got -1.0"),
+        ({"beta": -0.5}, "beta must be a non-negative number, got -0.5"),
+        ({"alpha": "much"}, "alpha must be a non-negative number, got 'much'"),
+        ({"threshold": -1}, "threshold must be a non-negative number, got -1"),
+        ({"tolerance": -0.1}, "tolerance must be a non-negative number, got -0.1"),
         ({"retro": "telescope"}, "did you mean 'telescoped'"),
         ({"prosp": "statecost"}, "did you mean 'state_cost'"),
         ({"fairness": "pd"}, "fairness must be one of"),
@@ -504,8 +504,8 @@ def test_what_is_not_allowed_is_named():
         ({"stream": "rewards"}, "did you mean 'reward'"),
         ({"mode": "streams"}, "did you mean 'streaming'"),
         ({"lam": "automatic"}, "lam must be"),
-        ({"penalty_gamma": 1.5}, "penalty_gamma must be between 0 and 1, or None, got 1.5"),
-        ({"rollout_buffer_class": dict}, "subclass of PenaltyRolloutBuffer"),
+        ({"penalty_gamma": 1.5}, "penalty_gamma must be in .* or None, got 1.5"),
+        ({"rollout_buffer_class": dict}, "subclass of .*RolloutBuffer"),
     ):
         with pytest.raises(ValueError, match=words):
             model_of(earners(), **settings)

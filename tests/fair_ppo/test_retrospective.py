@@ -406,7 +406,7 @@ def test_unknown_names(argument, allowed):
 
 
 def test_a_tolerance_is_not_negative():
-    with pytest.raises(ValueError, match=r"tolerance must not be negative, got -0\.1"):
+    with pytest.raises(ValueError, match=r"tolerance must be a non-negative number, got -0\.1"):
         Retrospective(tolerance=-0.1)
 
 

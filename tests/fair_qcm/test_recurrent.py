@@ -460,10 +460,10 @@ def test_new_episodes_do_not_run_on_from_those_of_a_loaded_buffer(tmp_path):
     ("settings", "message"),
     [
         ({"n_steps": 3}, "n_steps must be 1, got 3"),
-        ({"sequence_length": 0}, "sequence_length must be a positive integer, got 0"),
+        ({"sequence_length": 0}, "sequence_length must be a positive integer or None, got 0"),
         ({"sequence_length": 50}, r"batch_size must be at least sequence_length \(50\), got 24"),
-        ({"burn_in": -1}, "burn_in must be a non-negative integer, got -1"),
-        ({"reward_scale": np.nan}, "reward_scale must be a finite number, got nan"),
+        ({"burn_in": -1}, "burn_in must be a non-negative integer or None, got -1"),
+        ({"reward_scale": np.nan}, "reward_scale must be a positive number, got nan"),
         ({"exploration_decay": 2}, r"exploration_decay must be in \(0, 1\] or None, got 2"),
         ({"optimize_memory_usage": True}, "optimize_memory_usage must be False, got True"),
         ({"policy_kwargs": {"hidden_size": 0}}, "hidden_size must be a positive integer, got 0"),
@@ -475,7 +475,7 @@ def test_arguments_that_are_not_allowed(settings, message):
 
 
 def test_classes_that_know_no_windows(tmp_path):
-    with pytest.raises(TypeError, match="policy must be a RecurrentDQNPolicy, got DQNPolicy"):
+    with pytest.raises(ValueError, match="policy must be a string or a subclass of RecurrentDQNPolicy"):
         model_on(diaries(), policy=DQNPolicy)
     with pytest.raises(TypeError, match="replay_buffer_class must be a WindowReplayBuffer, got ReplayBuffer"):
         model_on(diaries(), replay_buffer_class=ReplayBuffer)

@@ -394,14 +394,14 @@ def test_any_discrete_state_will_do(space):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_counterfactual": -1}, "n_counterfactual must be a non-negative integer, got -1"),
+        ({"n_counterfactual": -1}, "n_counterfactual must be a non-negative integer or 'all', got -1"),
         ({"n_counterfactual": "some"}, "n_counterfactual must be"),
-        ({"window": 0}, "window must be a positive integer, got 0"),
-        ({"window": "wide"}, "window must be a positive integer, 'paper', 'uniform' or None, got 'wide'"),
+        ({"window": 0}, "window must be a positive integer or .*, got 0"),
+        ({"window": "wide"}, "window must be a positive integer or one of 'paper', 'uniform' or None, got 'wide'"),
         ({"window": "uniform", "n_counterfactual": "all"}, "n_counterfactual must be a number"),
         ({"gamma": 1.5}, r"gamma must be in \[0, 1\], got 1.5"),
         ({"learning_rate": 0.0}, r"learning_rate must be in \(0, 1\], got 0.0"),
-        ({"epsilon_on": "look"}, "epsilon_on must be 'visit' or 'explore', got 'look'"),
+        ({"epsilon_on": "look"}, "epsilon_on must be one of 'visit', 'explore', got 'look'"),
         ({"memory": "min"}, "memory 'min' does not hold the status"),
     ],
     ids=str,
