@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import warnings
 from pathlib import Path
 from typing import BinaryIO
 
@@ -67,8 +68,8 @@ def _digest(key: bytes, file: BinaryIO, size: int) -> bytes:
 
 def _key(create: bool = False) -> bytes | None:
     """The key, which is made when it is first needed; None if there is none, or none can be kept."""
-    path = key_file()
     try:
+        path = key_file()
         if create and not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with FileLock(path.with_suffix(".lock")):
@@ -79,6 +80,12 @@ def _key(create: bool = False) -> bytes | None:
                         file.write(secrets.token_bytes(SIZE))
                     new.replace(path)
         key = path.read_bytes()
-    except OSError:
+    except (OSError, RuntimeError) as error:  # the latter where there is no home
+        if create:
+            warnings.warn(
+                f"no key can be kept ({error}), so that runs are not known as yours later: set XDG_CONFIG_HOME to a "
+                "folder that can be written",
+                stacklevel=2,
+            )
         return None
     return key if len(key) == SIZE else None

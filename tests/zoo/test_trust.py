@@ -99,6 +99,18 @@ def test_pickles_are_refused_in_one_line_unless_they_are_trusted(strangers, tmp_
     assert resumed[0] == 2 and (tmp_path / "mark").exists()
 
 
+def test_runs_of_earlier_versions_are_what_they_were_where_they_are_trusted(made, tmp_path):
+    again = RunFolder(tmp_path / "run", trust=True)
+    shutil.copytree(made[0], again.path)
+    for name in ("manifest.json", "policy.npz"):
+        (again.path / name).unlink()
+    returns = [evaluate_run(run, n_eval_episodes=2)[0].returns for run in (RunFolder(made[0]), again)]
+    np.testing.assert_array_equal(*returns)
+    again.normaliser.unlink()
+    with pytest.raises(InputError, match=r"vecnormalize\.pkl must be beside a model that was trained with normalize"):
+        evaluate_run(again)
+
+
 def test_ones_own_runs_are_trusted_as_long_as_they_are_as_they_were(quick_plan, tmp_path):
     run = train(quick_plan("ppo", n_timesteps=64, normalize=True), log_dir=tmp_path, device="cpu")
     expected = evaluate_run(run, n_eval_episodes=2)[0].returns
