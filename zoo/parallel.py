@@ -1,18 +1,24 @@
 """Where does independent work take place: in processes of this machine, or on a cluster?"""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from signal import SIGTERM
 from threading import Lock
 from typing import Any, TypeVar
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.externals.loky import get_reusable_executor
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
 from sb3_fair.common.threads import use_threads
 from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.stopping import Interrupted, patience, received, serve, stoppable
 
 Result = TypeVar("Result")
 CLUSTERS = ("dask",)
+STOPPED = "stopped; what is done is kept, and the same command goes on"
 _alone = Lock()
 
 
@@ -24,17 +30,44 @@ def in_parallel(
     :param work: a function that can be pickled
     :param n_jobs: processes; -1: one per core; within :func:`on_cluster` all that the cluster has
     :raises InputError: if ``n_jobs`` is 0
+    :raises Interrupted: after Ctrl-C or SIGTERM, as soon as trainings in other processes are saved
     """
     if n_jobs == 0:
         raise InputError("jobs must be a number of processes, or -1 for one per core, got 0")
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
-    yield from at_once(delayed(_work_alone)(work, *given) for given in arguments)
+    parent = None if elsewhere() else os.getpid()
+    stopped = False
+    with stoppable(STOPPED), patience(parent is not None and effective_n_jobs(n_jobs) > 1):
+        try:
+            for result in at_once(delayed(_work_alone)(parent, work, *given) for given in arguments):
+                if isinstance(result, Interrupted):
+                    stopped = True
+                else:
+                    yield result
+        except TerminatedWorkerError:
+            if not received():  # else it died of the signal
+                raise
+        if stopped or received():
+            get_reusable_executor().shutdown(wait=False, kill_workers=True)  # its workers know of the signal
+            raise Interrupted(received() or SIGTERM)
 
 
-def _work_alone(work: Callable[..., Result], *given: Any) -> Result:
-    with _alone:  # threads of a worker share the random states of numpy and torch
-        use_threads(1)
-        return work(*given)
+def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
+    """The result, or in a worker whose parent passed on a signal the interruption.
+
+    :param parent: number of the process that asks for it; None: it is on another machine
+    """
+    if parent in (None, os.getpid()):
+        with _alone:  # threads of a worker share the random states of numpy and torch
+            use_threads(1)
+            return work(*given)
+    serve(parent)
+    use_threads(1)
+    try:
+        with patience(False):
+            return Interrupted() if received() else work(*given)
+    except Interrupted as stop:
+        return stop
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from multiprocessing import active_children
@@ -30,7 +31,7 @@ class Interrupted(BaseException):
 
 
 _received: list[int] = []
-_patient = 0  # how many `patience` blocks are open
+_patient = False
 
 
 def received() -> int | None:
@@ -64,15 +65,48 @@ def stoppable(message: str = "stopped") -> Iterator[None]:
 
 
 @contextmanager
-def patience() -> Iterator[None]:
+def patience(patient: bool = True) -> Iterator[None]:
     """Within it, the first signal is passed on to child processes and noted: see :func:`received`; a second one raises
-    :class:`Interrupted`."""
+    :class:`Interrupted`.
+
+    :param patient: False: the first one raises again
+    """
     global _patient
-    _patient += 1
+    before, _patient = _patient, patient
     try:
         yield
     finally:
-        _patient -= 1
+        _patient = before
+
+
+def serve(parent: int) -> None:
+    """Makes this process a worker: it ends when its parent does, and leaves Ctrl-C to it. What the parent passes on is
+    noted, except within ``patience(False)``.
+
+    :param parent: number of the parent process
+    """
+    global _patient
+    if signal.getsignal(signal.SIGTERM) == _handle:
+        return
+    end_with(parent)
+    _patient = True
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, _handle)
+
+
+def end_with(parent: int) -> None:
+    """Ends this process soon after its parent, however that ends: work and locks would stay behind.
+
+    :param parent: number of the parent process
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -81,4 +115,5 @@ def _handle(number: int, frame: FrameType | None) -> None:
         raise Interrupted(_received[0])
     for child in active_children():
         child.terminate()
-    os.write(2, NOTED)  # print is not made for handlers of signals
+    if signal.getsignal(signal.SIGINT) == _handle:  # workers leave the word to their parent
+        os.write(2, NOTED)  # print is not made for handlers of signals

@@ -1,13 +1,12 @@
 """How do several processes, now or after an interruption, do the trials of one study?"""
 
-import os
+import signal
 import sys
 import traceback
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
-from threading import Thread
 from time import sleep
 
 import optuna
@@ -15,7 +14,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.stopping import Interrupted
+from sb3_fair.zoo.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
 from sb3_fair.zoo.tuning.storage import CLAIM, ORIGIN, Claims, Place, try_again
@@ -170,12 +169,8 @@ def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     from sb3_fair.common.threads import use_threads
 
     use_threads(1)
-    Thread(target=_end_with_parent, daemon=True).start()
-    work(place, tuning, search)
-
-
-def _end_with_parent() -> None:
     parent = parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+    assert parent is not None and parent.pid is not None
+    end_with(parent.pid)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends its processes on Ctrl-C
+    work(place, tuning, search)
