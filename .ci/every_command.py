@@ -1,0 +1,73 @@
+"""Runs every command of sb3-fair and every Python example of the README once, in this folder.
+
+Meant for an environment with nothing but `pip install .`: what only extras bring is missing here.
+Usage: python every_command.py README.md
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import typer
+
+from sb3_fair.zoo.cli import app
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+HARVEST = "sb3_fair/AllelopathicHarvest-v0"
+PCN_RUN = "logs/pcn/sb3_fair-JobHiring-Small-v0_1"
+ONE = "--seeds 1 --jobs 1"
+COMMANDS = f"""
+--version
+envs
+demo --n-timesteps 2000 --no-progress
+train --algo ppo --env {SMALL} --objectives R:SP --n-timesteps 1000 --tensorboard --no-progress
+train --algo dqn --env {SMALL} --n-timesteps 500 --seeds 2 --jobs 2 --no-progress
+tune --algo ppo --env {SMALL} --scores R:SP --n-trials 2 --n-timesteps 500
+tune --algo fair_ppo --env {HARVEST} --scores dp_norm --n-trials 1 --n-timesteps 4000 -E horizon:20
+evaluate --run {PCN_RUN} --n-eval-episodes 2
+evaluate --pretrained fair_qcm --n-eval-episodes 2
+enjoy --run {PCN_RUN} --film film.gif
+report --run {PCN_RUN}
+benchmark speed --quick --json speed.json
+benchmark all --quick --algo dqn --env sb3_fair/Doughnut-v0 {ONE}
+benchmark tuned --quick --algo fair_qcm {ONE}
+benchmark hiring --env {SMALL} --n-timesteps 2000 --n-eval-episodes 1 {ONE}
+benchmark fair-qcm --quick --experiment schemes {ONE}
+benchmark f-ppo --quick --experiment attention {ONE}
+benchmark fair-ppo --quick --experiment controls {ONE}
+benchmark fmdp --quick --experiment single {ONE}
+""".strip().splitlines()
+
+
+def names(group: click.Group, before: str = "") -> list[str]:
+    """The full names of all commands."""
+    found = []
+    for name, command in group.commands.items():
+        deeper = isinstance(command, click.Group)
+        found += names(command, f"{before}{name} ") if deeper else [before + name]
+    return found
+
+
+def run(title: str, command: list[str]) -> None:
+    started = time.perf_counter()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    print(f"{time.perf_counter() - started:6.1f} s  {title}", flush=True)
+    if done.returncode:
+        sys.exit(f"{title} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
+
+
+lines = [f"{line} " for line in COMMANDS]
+forgotten = [
+    name for name in names(typer.main.get_command(app)) if not any(line.startswith(f"{name} ") for line in lines)
+]
+if forgotten:
+    sys.exit(f"commands without a line here: {', '.join(forgotten)}")
+for line in COMMANDS:
+    run(f"sb3-fair {line}", [str(Path(sys.executable).with_name("sb3-fair")), *shlex.split(line)])
+readme = Path(sys.argv[1]).read_text(encoding="utf-8")
+for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE), start=1):
+    run(f"example {number} of the README", [sys.executable, "-c", example])
