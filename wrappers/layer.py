@@ -55,11 +55,13 @@ def forget_history(venv: VecEnv, copy: int | None = None) -> None:
         venv.env_method("forget_history", indices=copy)
 
 
-def attribute(venv: VecEnv, name: str, default: Any = None) -> Any:
-    """What the first copy has under ``name``.
+def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None) -> Any:
+    """What an environment, or the first copy of many, has under ``name``.
 
     :raises ValueError: if it cannot come here from another process
     """
+    if isinstance(venv, gym.Env):
+        return attribute_of(venv, name, default)
     try:
         return venv.get_attr(name)[0] if venv.has_attr(name) else default
     except (EOFError, ConnectionError) as error:
@@ -83,6 +85,16 @@ def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
 def attribute_of(env: gym.Env, name: str, default: Any = None) -> Any:
     """What the outermost layer of ``env`` that knows ``name`` has under it."""
     return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
+
+
+def max_steps_of(env: gym.Env | VecEnv) -> int | None:
+    """The number of steps after which an episode ends at the latest, None if neither ``env`` nor a wrapper in it says.
+
+    ``max_steps`` of the environment, a ``TimeLimit`` wherever it stands, or the spec.
+    """
+    told = [attribute(env, name) for name in ("max_steps", "_max_episode_steps")]
+    limits = [int(limit) for limit in told if limit is not None]
+    return min(limits) if limits else getattr(attribute(env, "spec"), "max_episode_steps", None)
 
 
 def kept(obs: Any) -> Any:

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.events import events_of, stakeholders_of
-from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of
+from sb3_fair.wrappers.layer import VecLayer, attribute, max_steps_of
 from sb3_fair.wrappers.memories import Memory, MemoryLike, make_memory
 
 STATE, MEMORY = "state", "memory"
@@ -98,14 +98,11 @@ def _try_out(memory: Memory, action_space: spaces.Space) -> None:
 def memory_for(env: gym.Env | VecEnv, memory: MemoryLike, high: int | None, encoder: str) -> Memory:
     """The memory of this name for what ``env`` says of its actions and of the length of its episodes."""
 
-    def told(name: str, default: Any = None) -> Any:
-        return attribute(env, name, default) if isinstance(env, VecEnv) else attribute_of(env, name, default)
-
     if isinstance(memory, Memory):
         return memory
-    stakeholders, first_action = stakeholders_of(env.action_space, told("stakeholders"))
+    stakeholders, first_action = stakeholders_of(env.action_space, attribute(env, "stakeholders"))
     if high is None:
-        high = told("max_steps") or getattr(told("spec"), "max_episode_steps", None)
+        high = max_steps_of(env)
     return make_memory(memory, stakeholders, high, encoder=encoder, first_action=first_action)
 
 

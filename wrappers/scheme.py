@@ -15,6 +15,7 @@ from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of, kept
@@ -183,6 +184,7 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
             self.scheme, attribute_of(env, "default_memory"), attribute_of(env, "clock", False)
         )
         self.max_return = np.inf
+        self._ends = Ends("a scheme that is assessed at the end" if self.scheme.when == "end" else None)
         self._obs: Any = None
 
     @property
@@ -193,13 +195,14 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._assessment.restart(slice(None))
+        self._ends.restart(self, seed)
         obs, info = self.env.reset(seed=seed, options=options)
         self._obs = kept(obs)
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         obs, _, terminated, truncated, info = self.env.step(action)
-        ended = np.array([terminated or truncated])
+        ended = np.array([self._ends.step(terminated or truncated)])
         reward = self._assessment.step([self._obs], np.asarray(action)[None], [info], ended)
         self._obs = kept(obs)
         return obs, float(reward[0]), terminated, truncated, info

@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_history
 
@@ -144,7 +145,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
         is fair for every fairness objective
     :param emit: ``"level"``: the notion after each step (its sum grows with the length of the episode, so that shorter
         episodes look fairer); ``"difference"``: its change, which sums to the notion at the end of the episode;
-        ``"terminal"``: 0, and the notion at the last step
+        ``"terminal"``: 0, and the notion at the last step, also where a ``TimeLimit`` outside decides which that is
     :param undefined: stands for a notion that is undefined, e.g. as long as only one group was seen
     :raises ValueError: if an objective is unknown or an argument is not allowed
     """
@@ -171,6 +172,7 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
             forget=attribute_of(env, "reset_on_episode", True),
             max_performance=attribute_of(env, "max_return", np.inf),
         )
+        self._ends = Ends("emit='terminal'" if emit == "terminal" else None)
         self.vector = vector
         self.emit = emit
         self.objective_names = self._rewards.names
@@ -183,12 +185,15 @@ class VectorReward(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._rewards.restart(0)
+        self._ends.restart(self, seed)
         return self.env.reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = self.env.step(action)
         fairness = stack([info], "fairness") if self._rewards.needs_fairness else {}
-        vectors = self._rewards.rewards(np.array([reward]), fairness, np.array([terminated or truncated]))
+        vectors = self._rewards.rewards(
+            np.array([reward]), fairness, np.array([self._ends.step(terminated or truncated)])
+        )
         publish([info], "vector_reward", vectors)
         return obs, vectors[0].copy() if self.vector else reward, terminated, truncated, info
 

@@ -47,9 +47,3 @@ def numbers_of(
         return None
     row = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(objectives.all_names),))
     return objectives.numbers(argument, row[objectives.columns])
-
-
-def max_steps_of(venv: VecEnv) -> int | None:
-    """Maximal length of an episode, if the environment says."""
-    announced = attribute(venv, "max_steps")
-    return getattr(attribute(venv, "spec"), "max_episode_steps", None) if announced is None else int(announced)

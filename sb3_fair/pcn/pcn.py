@@ -36,12 +36,12 @@ from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
-from sb3_fair.pcn.environment import max_steps_of, names_of, numbers_of, with_scalar_reward
+from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
 from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
