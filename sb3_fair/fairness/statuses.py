@@ -48,7 +48,7 @@ def count_status(
 ) -> Array:
     """How often each stakeholder was served up to and including each step, (..., T, n).
 
-    :param actions: (..., T) logged actions, int
+    :param actions: (..., T) logged actions, int from 0 on (of ``Discrete(n, start=s)``: the action less s)
     :param granted: (..., T) whether each took effect (bool, or 0 and 1); None: all did
     :param stakeholders: whom each action serves: a number from 0 on, -1 is nobody; n is one more than the largest
     :param lengths: (...) number of steps of each episode; later ones count nothing, whatever they hold
