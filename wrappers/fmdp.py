@@ -123,7 +123,7 @@ class FairnessRecorder:
         for place in range(own.shape[1]):
             which = np.flatnonzero(present[:, place])
             if len(which):
-                person = {key: _at(value, which, place) for key, value in people.items() if key in TOLD}
+                person = {key: _at(key, value, which, place) for key, value in people.items() if key in TOLD}
                 ids[which, place] = self.tracker.add(
                     person.get("group"),
                     person["action"],
@@ -181,11 +181,13 @@ def _told(person: Individual) -> People:
     return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
 
 
-def _at(value: Any, which: NDArray[Any], place: int) -> Any:
+def _at(name: str, value: Any, which: NDArray[Any], place: int) -> Any:
     if isinstance(value, Mapping):
-        return {key: _at(entry, which, place) for key, entry in value.items()}
+        return {key: _at(name, entry, which, place) for key, entry in value.items()}
     if value is None:
         return None
+    if np.ndim(value) > 1 and place >= np.shape(value)[1]:
+        raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
     return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
 
 

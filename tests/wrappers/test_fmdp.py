@@ -386,6 +386,22 @@ def test_individuals_are_told_in_a_dict_of_arrays(told, group):
         of_infos([{"individual": told}])
 
 
+def test_each_of_several_people_has_a_label_and_features():
+    two = {"group": np.array(["m", "f"]), "action": np.array([1, 0])}
+    for told, spec, message in (
+        (
+            {**two, "group": np.array(["m"])},
+            FairnessSpec(),
+            "group must have one entry per person, or one for all, got 1",
+        ),
+        (two, FairnessSpec(features=slice(0, 1), notions=("IF",)), "features must have"),
+    ):
+        env = FairMDP(Listing(told), spec)
+        env.reset()
+        with pytest.raises(ValueError, match=message):
+            env.step(0)
+
+
 def test_a_step_that_decides_on_nobody_is_refused_where_others_decide():
     env = FairMDP(Listing(None), FairnessSpec())
     env.reset()
