@@ -19,7 +19,7 @@ from sb3_fair.fairness.partition import Columns, Partition, ProductPartition
 from sb3_fair.fairness.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first
 from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked
-from sb3_fair.wrappers.layer import Observations, VecLayer, attribute
+from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, forget_history
 
 
 def measured(venv: VecEnv, measures: Measures | None = None) -> VecEnv:
@@ -68,12 +68,14 @@ class VecDisparity(VecLayer):
     """Publishes what a :class:`DemographicParity` is about, for one individual per copy and step.
 
     ``info["fairness"]`` gets ``d_s``, ``d_s_prev`` (0 at an episode's first step), ``d_l`` and ``d_l_next``, also
-    where the environment has figures of these names. ``info["massage"]`` gets the counts and the coming individual's
-    group, besides what the environment tells there; that of a step is about the coming decision, after an auto-reset
-    the first one of the new episode, and ``venv.unwrapped.reset_infos`` have it too. Groups are those of the fairness
-    spec. Before a decision they are asked of its callable, which gets the coming observation (before a
-    ``VecNormalize``) and an info with nothing but what is known then, else of ``info["massage"]["group"]``, or of the
-    entry there that bears the attribute's name.
+    where the environment has figures of these names. Decisions are counted over an episode, or, where the environment
+    has ``reset_on_episode=False``, over all episodes of a copy until :meth:`forget_history`.
+
+    ``info["massage"]`` gets the counts and the coming individual's group, besides what the environment tells there;
+    that of a step is about the coming decision, after an auto-reset the first one of the new episode, and
+    ``venv.unwrapped.reset_infos`` have it too. Groups are those of the fairness spec. Before a decision they are asked
+    of its callable, which gets the coming observation (before a ``VecNormalize``) and an info with nothing but what is
+    known then, else of ``info["massage"]["group"]``, or of the entry there that bears the attribute's name.
 
     :param measures: None: with the favourable actions and groups of the environment's fairness spec
     :raises ValueError: if the environment is no fairness MDP, its actions are not Discrete, or its spec has several
@@ -81,6 +83,7 @@ class VecDisparity(VecLayer):
     """
 
     published = ("fairness_spec",)
+    methods = ("forget_history",)
 
     def __init__(self, venv: VecEnv, measures: DemographicParity | None = None) -> None:
         super().__init__(venv)
@@ -91,6 +94,7 @@ class VecDisparity(VecLayer):
         _check_actions(venv.action_space, self.measures)
         self.fairness_spec = replace(spec, measures=self.measures)
         self._labels_of = replace(spec, features=None, feedback=None)
+        self._forgets = bool(attribute(venv, "reset_on_episode", True))
         self._asks = spec.calls_for_group and not isinstance(spec.group, str)
         self._parts = parts
         groups = self.measures.groups
@@ -105,7 +109,8 @@ class VecDisparity(VecLayer):
     def reset(self) -> VecEnvObs:
         obs = self.venv.reset()
         everybody = np.ones(self.num_envs, dtype=bool)
-        self._forget(everybody)
+        if self._forgets:
+            self._forget(everybody)
         self._announce(obs, first(self.venv), everybody)
         return obs
 
@@ -118,7 +123,7 @@ class VecDisparity(VecLayer):
         figures = stack(infos, "fairness") if "fairness" in infos[0] else {}
         publish(infos, "fairness", {**figures, **self._decide(_executed(infos, self._actions))})
         known = coming(self.venv, infos, dones)
-        if dones.any():
+        if self._forgets and dones.any():
             self._forget(dones)
         self._announce(obs, known, dones)
         publish(infos, MASSAGE, self._massage)
@@ -144,12 +149,21 @@ class VecDisparity(VecLayer):
         return np.stack((own, own & (codes & 1 > 0)[:, None]), axis=1).astype(np.int64)
 
     def _forget(self, ended: NDArray[np.bool_]) -> None:
-        """Empties the counts of copies whose episode ended; in fresh arrays, since the old ones are published."""
+        """Empties the counts of the copies ``ended`` (n,) bool; in fresh arrays, since the old ones are published."""
         self._window[:, ended] = 0
         self._recent = np.where(ended[:, None, None], 0, self._recent)
         self._whole = np.where(ended[:, None, None], 0, self._whole)
         self._short_term = np.where(ended, 0.0, self._short_term)
         self._long_term = np.where(ended, 0.0, self._long_term)
+
+    def forget_history(self, copy: int | None = None) -> None:
+        """Empties the history of a copy, None: of all, also those that are carried over."""
+        self._forget(np.ones(self.num_envs, bool) if copy is None else np.arange(self.num_envs) == copy)
+        self._massage = {**self._massage, **self._counts()}
+        forget_history(self.venv, copy)
+
+    def _counts(self) -> Record:
+        return {"decided": self._recent[:, 0], "favoured": self._recent[:, 1]}
 
     def _announce(self, obs: VecEnvObs, known: Record | None, begun: NDArray[np.bool_]) -> None:
         """Says what is known before the coming decision, also in the reset infos of the copies that have begun."""
@@ -157,8 +171,7 @@ class VecDisparity(VecLayer):
         new = self._partition.size - 1 - self._recent.shape[2]
         if new:
             self._recent, self._whole = (np.pad(c, ((0, 0), (0, 0), (0, new))) for c in (self._recent, self._whole))
-        counts = {"decided": self._recent[:, 0], "favoured": self._recent[:, 1], "column": columns - 1}
-        self._massage = {**(known or {}), **counts}
+        self._massage = {**(known or {}), **self._counts(), "column": columns - 1}
         reset_infos = self.venv.unwrapped.reset_infos
         for copy in np.flatnonzero(begun).tolist():
             info = reset_infos[copy]

@@ -1,5 +1,6 @@
 """What does a rollout keep of its steps besides rewards, and where do its learners use it?"""
 
+import warnings
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,3 +80,21 @@ def figure(infos: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]
     record = record_of(infos)
     values = [info["fairness"][name] for info in infos] if record is None else record["fairness"][name]
     return np.asarray(values, dtype=np.float64)
+
+
+def zero_rollouts(name: str, column: NDArray[np.float64], before: int) -> int:
+    """In how many rollouts in a row a disparity was 0 in every step; the second one is warned about.
+
+    :param column: the disparity in all steps of the last rollout
+    :param before: the count before it
+    """
+    if column.any():
+        return 0
+    if before == 1:
+        warnings.warn(
+            f"{name} was 0 in every step of two rollouts, so nothing is learned from it and any limit is met. If "
+            "episodes are too short to decide on two groups, carry the history over from one to the next: "
+            "FairMDP(env, spec, reset_on_episode=False), or reset_on_episode=False in gym.make",
+            stacklevel=4,
+        )
+    return before + 1

@@ -15,7 +15,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure, zero_rollouts
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.starts import check_starts
@@ -176,6 +176,7 @@ class ConstrainedPPO(PPO):
         self.dual = 0.0
         self.multiplier = 0.0
         self.cost_mean: float | None = None
+        self._zero_rollouts = 0
         if _init_setup_model:
             self._setup_model()
 
@@ -262,6 +263,8 @@ class ConstrainedPPO(PPO):
         complete = super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
         if complete:
             costs = self.rollout_buffer.columns["cost"]
+            if not callable(self.cost_source):
+                self._zero_rollouts = zero_rollouts(self.cost_source, costs, self._zero_rollouts)
             self._move_multiplier(float(costs.mean()))
             ends: Any = self._last_episode_starts
             credit = self.cost_critic.judge(

@@ -17,7 +17,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.columns import figure
+from sb3_fair.common.columns import figure, zero_rollouts
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.interruption import resets_if_stopped
@@ -221,6 +221,7 @@ class FPPO(PPO):
         self._coming: Record | None = None
         self._bound: VecComing | None = None
         self._massage_seconds = 0.0
+        self._zero_rollouts = 0
         if _init_setup_model:
             self._setup_model()
 
@@ -446,6 +447,7 @@ class FPPO(PPO):
 
     def _log_rollout(self, seconds: float, env_seconds: float) -> None:
         columns = self.rollout_buffer.columns
+        self._zero_rollouts = zero_rollouts(self.measures.short_term, columns["d_s"], self._zero_rollouts)
         if self.massage:
             changed, candidates, gain = (columns[name].mean() if name in columns else 0.0 for name in NOTED)
             self.logger.record("massage/changed_fraction", float(changed))

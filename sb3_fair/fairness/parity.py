@@ -24,7 +24,7 @@ class DemographicParity:
 
     Disparity is the largest difference between two groups in the share of favourable actions among their decisions;
     a group without decisions is left out, and with fewer than two groups left it is 0. Short-term disparity looks at
-    the last ``window`` + 1 decisions of the episode (minus statistical parity, ``SP``, with a sliding window of that
+    the last ``window`` + 1 decisions of the history (minus statistical parity, ``SP``, with a sliding window of that
     size), long-term disparity at all of them.
     :class:`~sb3_fair.wrappers.disparity.VecDisparity` keeps the counts.
 
