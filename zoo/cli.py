@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo import names
@@ -35,7 +36,19 @@ from sb3_fair.zoo.options import (
 )
 from sb3_fair.zoo.stopping import Interrupted, stoppable
 
+
+class Commands(TyperGroup):
+    """Commands that find the end of a file too soon say so; click would take it for Ctrl-D."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise InputError(f"a file must not end before all was read: {error or 'it is damaged'}") from error
+
+
 app = typer.Typer(
+    cls=Commands,
     name="sb3-fair",
     no_args_is_help=True,
     add_completion=False,

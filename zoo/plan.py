@@ -92,17 +92,19 @@ class Plan:
         from sb3_fair.zoo.layers import check_wrappers
 
         try:
-            plan = cls.from_config(run.config)
+            plan = cls.from_config(config := run.config)
             if plan.env != names.environment(plan.env):
                 raise ValueError(f"env must have its prefix {PREFIX}, got {plan.env!r}")
             _check_settings(_by_name("env_kwargs", plan.env_kwargs))
             _objectives(plan.env_kwargs.get("objectives"))
+            for name in config["audit"]:
+                names.notions(name)
             for name in ("n_envs", "n_eval_episodes", "seed"):
                 integer(name, getattr(plan, name), name != "seed")
             for name, value in _by_name("hyperparams", plan.hyperparams).items():
                 of_its_kind(plan.algorithm.cls, name, value)
             _normalisation(plan.normalize)
-        except (ValueError, TypeError, AttributeError) as error:
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"{run.path / 'config.yml'} must hold the settings of a run: {error}") from error
         if not (run.trust or run.is_ours):
             check_wrappers(plan)

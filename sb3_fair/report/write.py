@@ -60,7 +60,8 @@ def from_run(folder: str | Path) -> Path:
 
 def comparable_curves(run: RunFolder) -> Curves:
     """The training log without the commands of held objectives, which are not in the units of what was reached."""
-    held = run.config.get("hyperparams", {}).get("held") or {}
+    held = run.config.get("hyperparams", {}).get("held")
+    held = held if isinstance(held, Mapping) else {}
     return {key: values for key, values in run.curves.items() if key not in {f"pcn/desired_{name}" for name in held}}
 
 

@@ -1,9 +1,11 @@
 """Is every damaged file of a run either noticed in one line, or of no importance to the figures?"""
 
+import pickle
 import shutil
 
 import numpy as np
 import pytest
+import yaml
 
 from sb3_fair.common.run_folder import LISTED, MANIFEST, RunFolder
 from sb3_fair.report import from_run
@@ -109,6 +111,28 @@ def test_damage_is_noticed_or_changes_no_figure(kind, command, runs, tmp_path, m
             if (work / MANIFEST).is_file():
                 (work / MANIFEST).unlink()  # as in a run of an earlier version: no traceback at least
                 outcome(command, work, trust=True)
+
+
+def test_wrong_values_in_a_configuration_are_one_line(runs, tmp_path):
+    run = RunFolder(damaged(runs["ppo"], tmp_path / "run", MANIFEST, "missing"))
+    config = run.config
+    entries = [(config, name) for name in config]
+    entries += [(config[part], name) for part in ("env_kwargs", "hyperparams") for name in config[part]]
+    for part, name in entries:
+        right = part.pop(name)
+        for wrong in (None, "x", -3, [1, 2], {"a": 1}, float("nan")):
+            part[name] = wrong
+            (run.path / "config.yml").write_text(yaml.safe_dump(config))
+            outcome(evaluated, run.path)
+        part[name] = right
+
+
+def test_the_end_of_a_file_is_not_taken_for_an_abort(runs, monkeypatch, capsys):
+    monkeypatch.setattr("sb3_fair.report.from_run", lambda _: pickle.loads(b""))
+    monkeypatch.setattr("sys.argv", ["sb3-fair", "report", "--run", str(runs["ppo"])])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2 and "a file must not end" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
