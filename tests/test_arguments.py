@@ -239,7 +239,7 @@ SHARES = (
     "gamma gae_lambda tau reg_gamma penalty_gamma massage_start initial_epsilon final_epsilon epsilon_decay "
     "exploration_fraction exploration_initial_eps exploration_final_eps"
 )
-LIMITS = "clip_range clip_range_vf max_grad_norm target_kl reward_scale scaling_floor"
+LIMITS = "clip_range clip_range_vf target_kl reward_scale scaling_floor"
 WEIGHTS = (
     "learning_rate vf_coef reg_lambda delta beta1 beta2 omega FairPPO.alpha beta lam tolerance FairPPO.threshold "
     "lam_eta lam_target lam_max multiplier_lr multiplier_damping max_multiplier noise crowding_threshold "
@@ -267,6 +267,7 @@ RIGHT = {
         "empty-dict dict",
         "the class that gets them names the key",
     ),
+    "max_grad_norm": ("inf 0.5 10**12 1e12", "is a limit; infinity is none"),
     "tensorboard_log": ("text empty-text", "is a folder"),
     "env env_id device cost policy": (
         "text empty-text",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.run_folder import RunFolder, plain
 from sb3_fair.fairness.validation import integer
@@ -272,7 +273,7 @@ def _normalisation(given: Any) -> dict[str, Any] | None:
         return {} if given else None
     if not isinstance(given, dict):
         raise InputError(f"normalize must be true, false or arguments of VecNormalize by name, got {given!r}")
-    return given
+    return {key: of_its_kind(VecNormalize, key, value, "argument of normalize") for key, value in given.items()}
 
 
 def _about(objectives: tuple[str, ...], value: Any) -> Any:

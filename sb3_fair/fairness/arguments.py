@@ -50,7 +50,7 @@ class Range:
         if self.low not in (-math.inf, 0, 1):
             return f"{'an' if noun == 'integer' else 'a'} {noun} in {self.interval}"
         if self.low == -math.inf:
-            kind = "an" if noun == "integer" else "a finite"
+            kind = "an" if noun == "integer" else "a finite" if self.below else "a"
         else:
             kind = "a positive" if self.low == 1 or self.above else "a non-negative"
         limit = f" up to {self.high:.0f}" if isinstance(value, (int, float)) and self.high < value < math.inf else ""
@@ -79,16 +79,18 @@ RANGES: dict[str, Range] = {
         "exploration_fraction exploration_initial_eps exploration_final_eps "
         "initial_epsilon final_epsilon epsilon_decay",
         "(0, 1]": "exploration_decay",
-        "(0, 1)": "confidence",
-        "[0, inf)": "learning_rate vf_coef reg_lambda delta beta1 beta2 omega alpha beta lam threshold tolerance eta "
-        "target lam_eta lam_target lam_max multiplier_lr multiplier_damping max_multiplier noise "
+        "(0, 1)": "confidence line_search_shrinking_factor",
+        "[0, inf)": "learning_rate vf_coef cg_damping reg_lambda delta beta1 beta2 omega alpha beta lam threshold "
+        "tolerance eta target lam_eta lam_target lam_max multiplier_lr multiplier_damping max_multiplier noise "
         "crowding_threshold updates_per_step eval_freq learning_starts",
-        "(0, inf)": "clip_range clip_range_vf max_grad_norm target_kl reward_scale scaling_floor clip_obs clip_reward "
-        "epsilon",
+        "(0, inf)": "clip_range clip_range_vf target_kl reward_scale scaling_floor clip_obs clip_reward "
+        "epsilon rms_prop_eps",
+        "(0, inf]": "max_grad_norm",
+        "(-inf, inf]": "max_return",
         "[1, 10_000_000]": "n_steps batch_size n_epochs buffer_size train_freq target_update_interval "
         "stats_window_size n_fill_episodes n_episodes n_command_candidates n_eval_episodes n_eval_commands "
         "schedule_steps window reservoir late delay min_window max_size n_permutations n_resamples k sequence_length "
-        "max_steps high maximum",
+        "max_steps high maximum n_timesteps cg_max_steps line_search_max_iter n_critic_updates sub_sampling_factor",
         "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs hidden hidden_size",
         "[0, 10_000_000]": "n_updates burn_in n_counterfactual",
         "[-1, 10_000_000]": "gradient_steps sde_sample_freq",

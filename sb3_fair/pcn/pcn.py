@@ -33,7 +33,7 @@ from sb3_fair.common.pareto import (
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
 from sb3_fair.common.starts import check_discrete
-from sb3_fair.fairness.arguments import checked, recheck
+from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
 from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
@@ -132,10 +132,10 @@ class PCN(OwnGenerator):
 
     def __init__(
         self,
-        policy: str | type[PCNPolicy],
+        policy: str | type[BasePolicy],
         env: GymEnv | str | None,
         learning_rate: float | Schedule = 1e-3,
-        gamma: float = 1.0,
+        gamma: Share = 1.0,
         batch_size: int = 256,
         buffer_size: int = 100,
         n_fill_episodes: int = 50,

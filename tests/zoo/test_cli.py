@@ -65,12 +65,16 @@ def train(command, algo, *more):
         ("train --algo pcn --env CartPole-v1", "environment must be one of `sb3-fair envs`, got 'CartPole-v1'"),
         ("train --algo pcn --env mine:Clinic-v0", "environment must be one of `sb3-fair envs`"),
         ("train --algo zzz --env {small}", "unknown algorithm 'zzz': choose one of"),
-        ("train --algo ppo --env {small} -P n_steps:-3", "Currently n_steps=-3"),
+        ("train --algo ppo --env {small} -P n_steps:-3", "hyperparameter 'n_steps' must be a positive integer, got -3"),
+        ("train --algo a2c --env {small} -P gamma:2", "hyperparameter 'gamma' must be in [0, 1], got 2"),
+        ("train --algo ppo --env {small} -P n_epochs:0", "hyperparameter 'n_epochs' must be a positive integer, got 0"),
+        ("train --algo ppo --env {small} -P clip_range:.nan", "'clip_range' must be a positive number"),
+        ("train --algo pcn --env {small} -P updates_per_step:.inf", "'updates_per_step' must be a non-negative number"),
         ("tune --algo ppo --env {small} --budget SP", "--budget must be key:value, as in SP:0.05, got 'SP'"),
         ("train --algo pcn --env {small} -P gama:1", "unknown hyperparameter 'gama': did you mean 'gamma'?"),
         ("train --algo pcn --env {small} -P gamma", "--param must be key:value"),
         ("train --algo pcn --env {small} -P gamma:[1", "--param must have a YAML value"),
-        ("train --algo pcn --env {small} -P gamma:7", "gamma must be in (0, 1], got 7"),
+        ("train --algo pcn --env {small} -P gamma:7", "'gamma' must be in (0, 1], got 7"),
         ("train --algo pcn --env {small} -E popultion:gender", "did you mean 'population'"),
         ("train --algo pcn --env {small} --emit leven", "emit must be one of"),
         ("train --algo pcn --env {small} --window 0", "window must be a positive integer"),
@@ -228,7 +232,7 @@ def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_po
 
 def test_values_on_the_command_line_are_data_and_never_run(command, tmp_path):
     code, _, err = command("train", "--algo", "ppo", "--env", SMALL, "-P", "gamma:__import__('os').mkdir('x')")
-    assert code == 2 and "'gamma' must be a number" in err and not (tmp_path / "x").exists()
+    assert code == 2 and "'gamma' must be in [0, 1]" in err and not (tmp_path / "x").exists()
     code, _, err = command("train", "--algo", "ppo", "--env", SMALL, "-P", "gamma:!!python/object/apply:os.mkdir [x]")
     assert code == 2 and "YAML" in err and not (tmp_path / "x").exists()
 

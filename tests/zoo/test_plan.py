@@ -115,3 +115,11 @@ def test_training_may_follow_every_episode():
     plan = make_plan("dqn", SMALL, hyperparams={"train_freq": [1, "episode"], "buffer_size": 100}, n_envs=1)
     model = build_model(plan, training_env(plan), "cpu")
     assert model.train_freq.unit.value == "episode" and model.train_freq.frequency == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [({"gamma": "x"}, "'gamma' must be in"), ({"clip_obs": 0}, "'clip_obs' must")]
+)
+def test_arguments_of_normalize_are_of_their_kind(given, words):
+    with pytest.raises(InputError, match=f"argument of normalize {words}"):
+        make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"normalize": given})
