@@ -32,7 +32,9 @@ def overview(
         list[str] | None, typer.Option(help="Environment ID; repeatable. One per scenario by default.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per pair.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a hundredth of the steps, a fifth of the episodes.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="At most two seeds, a hundredth of the steps, a fifth of the episodes.")
+    ] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
@@ -53,7 +55,9 @@ def tuned(
     algo: Annotated[list[str] | None, typer.Option(help="An algorithm; repeatable. All by default.")] = None,
     env: Annotated[list[str] | None, typer.Option(help="Environment ID; repeatable. All by default.")] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per pair and way.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a twentieth of the steps, a fifth of the episodes.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="At most two seeds, a twentieth of the steps, a fifth of the episodes.")
+    ] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
@@ -100,7 +104,7 @@ def fair_qcm(
         typer.Option(help="doughnut, loans, gaussian, tabular, visits or schemes; repeatable. All by default."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 10,
-    quick: Annotated[bool, typer.Option(help="Two seeds and a fifth of the steps.")] = False,
+    quick: Annotated[bool, typer.Option(help="At most two seeds and a fifth of the steps.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
@@ -122,7 +126,7 @@ def f_ppo(
         typer.Option(help="lending, attention, epidemic or epidemic-random; repeatable. All by default."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per learner.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a fifth of the steps and of the episodes.")] = False,
+    quick: Annotated[bool, typer.Option(help="At most two seeds, a fifth of the steps and of the episodes.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
@@ -145,7 +149,7 @@ def fair_ppo(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; of some experiments fewer.")] = 5,
     first_seed: Annotated[int, typer.Option(min=0, help="Below 100 to choose settings, which others then test.")] = 100,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth of the steps and of the episodes.")] = False,
+    quick: Annotated[bool, typer.Option(help="At most two seeds, a tenth of the steps and of the episodes.")] = False,
     jobs: Jobs = -1,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
@@ -171,7 +175,9 @@ def fmdp(
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs per setting.")] = 5,
-    quick: Annotated[bool, typer.Option(help="Two seeds, a tenth to a fifth of the steps, fewer episodes.")] = False,
+    quick: Annotated[
+        bool, typer.Option(help="At most two seeds, a tenth to a fifth of the steps, fewer episodes.")
+    ] = False,
     preset: Annotated[str | None, typer.Option(help="paper: rewards as published.")] = None,
     jobs: Jobs = -1,
     cluster: Cluster = None,

@@ -134,12 +134,12 @@ def study(
 
     :param experiments: keys of :data:`EXPERIMENTS`
     :param seeds: runs per learner
-    :param quick: two seeds, a fifth of the steps and of the episodes
+    :param quick: at most two seeds, a fifth of the steps and of the episodes
     :param n_jobs: processes; -1: one per core
     :return: what ``study.json`` holds: per experiment and agent, mean and 95 % interval over seeds (of a rule: over
         episodes)
     """
-    numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
+    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
     folder = Path(log_dir) / ("quick" if quick else "full")
     results = run_grid([job for name in experiments for job in _jobs(name, numbers, quick)], folder, n_jobs)
     found = {}

@@ -205,7 +205,7 @@ def study(
     :param experiments: of :data:`NAMES`
     :param seeds: runs per arm; of some experiments fewer
     :param first_seed: of the runs; below 100 to choose settings
-    :param quick: two seeds, a tenth of the steps and of the episodes
+    :param quick: at most two seeds, a tenth of the steps and of the episodes
     :param n_jobs: processes; -1: one per core
     :return: what ``study.json`` holds: per experiment, curve by curve, what all seeds together say, and the trends
     """
@@ -214,7 +214,7 @@ def study(
     known = {"chosen": Experiment("Demographic disparity: the zoo's setting", both, DP, trend=False), **EXPERIMENTS}
     name = ("quick" if quick else "full") + (f"-{first_seed}" if first_seed != FIRST_SEED else "")
     folder = Path(log_dir) / name
-    numbers = range(first_seed, first_seed + (2 if quick else seeds))
+    numbers = range(first_seed, first_seed + (min(seeds, 2) if quick else seeds))
     jobs = {job.name: job for name in experiments for job in _jobs(known[name], numbers, settings, chosen, quick)}
     results = run_grid([*_random(settings, quick), *jobs.values()], folder, n_jobs)
     found, compared = {}, {}

@@ -197,11 +197,11 @@ def study(
 
     :param experiments: of :data:`NAMES`
     :param seeds: runs per learner
-    :param quick: two seeds and a fifth of the steps
+    :param quick: at most two seeds and a fifth of the steps
     :param n_jobs: processes; -1: one per core
     :return: what ``study.json`` holds: per experiment and learner, mean and 95 % interval over seeds
     """
-    numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
+    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
     folder = Path(log_dir) / ("quick" if quick else "full")
     jobs = [job for seed in numbers for name in experiments if name in EXPERIMENTS for job in _jobs(name, seed, quick)]
     results = run_grid(jobs, folder, n_jobs)

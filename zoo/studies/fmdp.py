@@ -69,7 +69,7 @@ def study(
     :param experiments: names of :func:`~sb3_fair.zoo.studies.fmdp_matrix.experiments`; None: all of the scenario's
     :param env: key of :data:`~sb3_fair.zoo.studies.fmdp_matrix.SCENARIOS`
     :param seeds: runs per setting
-    :param quick: two seeds, a tenth to a fifth of the steps, fewer episodes and weights
+    :param quick: at most two seeds, a tenth to a fifth of the steps, fewer episodes and weights
     :param preset: ``"paper"``: rewards as published
     :param n_jobs: processes; -1: one per core
     :return: what ``study.json`` holds: per experiment and row, mean and 95 % interval over seeds
@@ -79,7 +79,7 @@ def study(
     if preset is not None:
         names.choose("preset", preset, [name for name in MEASUREMENTS if name])
     chosen = choose(env, experiments, preset)
-    numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
+    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
     common = Study(scenario, scenario.quick if quick else scenario.full, numbers, preset)
     folder = Path(log_dir) / "-".join([env, "quick" if quick else "full", *([preset] if preset else [])])
     cells = {cell.name: cell for experiment in chosen.values() for cell in experiment.cells.values()}

@@ -58,7 +58,7 @@ def study(
     """Trains every pair that makes sense with the seeds 0, 1, ..., evaluates on fresh episodes, prints and saves.
 
     :param seeds: runs per pair
-    :param quick: two seeds, a hundredth of the steps and a fifth of the episodes: a look at what would come out
+    :param quick: at most two seeds, a hundredth of the steps and a fifth of the episodes: a look at what would come out
     :param n_jobs: processes; -1: one per core
     :param log_dir: for the results of the runs, which are not done again, and ``study.json``
     :return: what ``study.json`` holds: environment -> algorithm or rule -> figure -> mean and ends of its 95 %
@@ -69,7 +69,7 @@ def study(
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
-    numbers = range(2 if quick else seeds)
+    numbers = range(min(seeds, 2) if quick else seeds)
     results = run_grid([*_jobs(plans, numbers)], log_dir, n_jobs)
     found: dict[str, Any] = {}
     for env, pairs in plans.items():

@@ -72,7 +72,7 @@ def study(
     writes down a table.
 
     :param seeds: runs per pair and way, from :data:`FIRST_SEED` on
-    :param quick: two seeds, a twentieth of the steps, a fifth of the episodes: whether all runs
+    :param quick: at most two seeds, a twentieth of the steps, a fifth of the episodes: whether all runs
     :param n_jobs: processes; -1: one per core
     :param log_dir: for the results of the runs, which are not done again, ``study.json`` and ``tuned.md``
     :return: what ``study.json`` holds: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and
@@ -81,7 +81,7 @@ def study(
     """
     if not pairs:
         raise InputError("there is nothing to train: these algorithms have no settings that are marked as tuned")
-    numbers = range(FIRST_SEED, FIRST_SEED + (2 if quick else seeds))
+    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
     results = run_grid([*_jobs(pairs, numbers, quick)], log_dir, n_jobs)
     found = {pair.name: compare(pair, results, numbers) for pair in pairs}
     sheet(pairs, found).publish(Path(log_dir, "tuned.md"))
