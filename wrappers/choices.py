@@ -14,9 +14,9 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.wrappers.starts import check_discrete
 
 
 class Choice(int):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness import FairnessSpec, Measures
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.measures import keys_of
@@ -20,6 +19,7 @@ from sb3_fair.fairness.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first
 from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, forget_history
+from sb3_fair.wrappers.starts import check_discrete
 
 
 def measured(venv: VecEnv, measures: Measures | None = None) -> VecEnv:

@@ -108,9 +108,8 @@ class FairnessRecorder:
         """
         assert self.tracker is not None
         own = np.asarray(people.get("action", actions))
-        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
         for name in people.keys() & {"action", "feedback"}:
-            self._require_actions(name, people[name], present)
+            self._require_actions(name, people[name], people.get("present", True))
         if own.ndim < 2:
             return self.tracker.add(
                 people.get("group"),
@@ -119,6 +118,7 @@ class FairnessRecorder:
                 feedback=people.get("feedback"),
                 **self._distributions(own, probabilities),
             )
+        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
         ids = np.full(own.shape, -1)
         for place in range(own.shape[1]):
             which = np.flatnonzero(present[:, place])
@@ -136,7 +136,9 @@ class FairnessRecorder:
 
     def _require_actions(self, name: str, values: Any, present: Any = True) -> None:
         """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor an action"""
-        numbers = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values)
+        if numbers.dtype.kind not in "iuf":
+            numbers = numbers.astype(np.float64)
         wrong = (numbers < self.first_action) | (numbers >= self.first_action + self.space.n)
         if np.count_nonzero(wrong) and (wrong & present).any():
             raise ValueError(f"{name} must be an action of {self.space}, got {numbers[wrong & present][0]:g}")

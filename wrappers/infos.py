@@ -104,12 +104,12 @@ class Info(dict[str, Any]):
         return dict.__contains__(self, key) or (key in self.record and dict.__contains__(self, UNREAD))
 
     def get(self, key: str, default: Any = None) -> Any:
-        if key in self.record or dict.__contains__(self, key):  # asked for every copy in every step: no call of ours
-            try:
-                return self[key]
-            except KeyError:  # taken out
-                return default
-        return default
+        if key not in self.record:  # as SB3 asks for every copy in every step
+            return dict.get(self, key, default)
+        try:
+            return self[key]
+        except KeyError:  # taken out
+            return default
 
     def _filled(self) -> "Info":
         if dict.pop(self, UNREAD, self) is None:
@@ -158,6 +158,7 @@ class Infos(list[Any]):
     def __init__(self, record: Record, n: int) -> None:
         super().__init__([UNREAD] * n)
         self.record = record
+        self._made: list[Info] = []
         self._whole = False
 
     def __getitem__(self, index: Any) -> Any:
@@ -168,11 +169,12 @@ class Infos(list[Any]):
             index = range(len(self))[index]
             info = Info(self.record, index)
             super().__setitem__(index, info)
+            self._made.append(info)
         return info
 
     def made(self) -> Iterator[Any]:
         """Those that somebody asked for."""
-        return (info for info in list.__iter__(self) if info is not UNREAD)
+        return list.__iter__(self) if self._whole else iter(self._made)
 
     def _filled(self) -> "Infos":
         if not self._whole:

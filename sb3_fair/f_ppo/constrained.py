@@ -18,11 +18,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure, zero_rollouts
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
-from sb3_fair.common.starts import check_starts
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.starts import check_starts
 
 SelfConstrainedPPO = TypeVar("SelfConstrainedPPO", bound="ConstrainedPPO")
 Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]

@@ -21,7 +21,6 @@ from sb3_fair.common.columns import figure, zero_rollouts
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.interruption import resets_if_stopped
-from sb3_fair.common.starts import check_starts
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
@@ -32,6 +31,7 @@ from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.starts import check_starts
 
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]

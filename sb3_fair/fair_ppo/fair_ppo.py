@@ -20,7 +20,6 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.common.starts import check_starts
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
@@ -31,6 +30,7 @@ from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_c
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.wrappers.starts import check_starts
 
 SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
 Prosp: TypeAlias = Literal["state_cost", "advantage_clip", "critic_loss"]

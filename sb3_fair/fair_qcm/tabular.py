@@ -18,7 +18,6 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.common.starts import check_discrete
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
 from sb3_fair.fair_qcm.exploration import exploration_generator
 from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
@@ -31,6 +30,7 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.recompute import Recompute
+from sb3_fair.wrappers.starts import check_discrete
 
 SelfTabularFairQCM = TypeVar("SelfTabularFairQCM", bound="TabularFairQCM")
 Array = NDArray[Any]

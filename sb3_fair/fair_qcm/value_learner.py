@@ -12,8 +12,8 @@ from stable_baselines3.dqn.dqn import DQN
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.common.starts import check_starts
 from sb3_fair.fair_qcm.exploration import exploration_generator
+from sb3_fair.wrappers.starts import check_starts
 
 SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
 STEPS_PER_UPDATE = 4

@@ -32,7 +32,6 @@ from sb3_fair.common.pareto import (
     sparsity,
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
-from sb3_fair.common.starts import check_discrete
 from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
@@ -42,6 +41,7 @@ from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute, max_steps_of
+from sb3_fair.wrappers.starts import check_discrete
 from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
