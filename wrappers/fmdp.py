@@ -1,6 +1,6 @@
 """How does an environment become a fairness MDP: who was decided on, how, and how fair has that been so far?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -251,6 +251,11 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         """Names of the notions in ``info["fairness"]``."""
         return self._recorder.names
 
+    @property
+    def compared_groups(self) -> tuple[Hashable, ...] | None:
+        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
+        return self.fairness_spec.compared_groups
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._recorder.restart([0], seeded=seed is not None)
         obs, info = self.env.reset(seed=seed, options=options)
@@ -286,7 +291,7 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class VecFairMDP(VecLayer):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
-    published = ("fairness_spec", "fairness_names", "reset_on_episode")
+    published = ("fairness_spec", "fairness_names", "reset_on_episode", "compared_groups")
     methods = ("update_feedback", "forget_history")
 
     def __init__(
@@ -308,6 +313,11 @@ class VecFairMDP(VecLayer):
     def fairness_names(self) -> tuple[str, ...]:
         """Names of the notions in ``info["fairness"]``."""
         return self._recorder.names
+
+    @property
+    def compared_groups(self) -> tuple[Hashable, ...] | None:
+        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
+        return self.fairness_spec.compared_groups
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         self._seeded = True

@@ -1,6 +1,7 @@
 """Which labels does a VecEnv tell of its slots, and where?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,9 @@ from sb3_fair.fairness.spec import individual_in
 from sb3_fair.wrappers.infos import record_of
 
 Found: TypeAlias = Mapping[str, Any]
+Numbers: TypeAlias = dict[str, dict[Hashable, int]]
+"""Kind of label -> label -> its number, in the order in which labels came; empty where labels are numbers."""
+ARRAYS = (np.ndarray, np.generic)
 KINDS = ("group", "lf", "world", "pair")
 
 
@@ -21,13 +25,13 @@ def layer_with(venv: VecEnv, name: str) -> VecEnv:
     return venv
 
 
-def of_arrays(venv: VecEnv) -> Found | None:
+def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
     """The arrays ``slot_group``, ``slot_lf``, ... of a layer as :func:`checked` gives them, None without groups.
 
-    :raises ValueError: if one is not one whole number per slot
+    :raises ValueError: if one is not one label per slot
     """
     found = {kind: getattr(venv, f"slot_{kind}", None) for kind in KINDS}
-    return None if found["group"] is None else checked(found, venv.num_envs)
+    return None if found["group"] is None else checked(found, venv.num_envs, numbers)
 
 
 def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
@@ -43,26 +47,49 @@ def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     return {kind: labels for kind, labels in found.items() if kind == "group" or None not in labels}
 
 
-def checked(found: Found, slots: int) -> Found:
-    """Copies of the labels as arrays (slots,), None where a kind of label is not told; unknown ones are -1.
+def checked(found: Found, slots: int, numbers: Numbers) -> Found:
+    """Copies of the labels as arrays of numbers (slots,), None where a kind of label is not told; unknown ones are -1.
 
-    :raises ValueError: if one is not one whole number per slot
+    :param numbers: of labels that are no numbers themselves; new ones are added
+    :raises ValueError: if one is not one label per slot
     """
-    return {kind: None if found.get(kind) is None else _known(kind, found[kind], slots) for kind in KINDS}
+    return {kind: None if found.get(kind) is None else numbered(kind, found[kind], slots, numbers) for kind in KINDS}
 
 
-def _known(kind: str, labels: Any, slots: int) -> NDArray[Any]:
-    if isinstance(labels, list):
-        labels = [-1 if label is None else label for label in labels]
+def numbered(kind: str, labels: Any, slots: int, numbers: Numbers) -> NDArray[Any]:
+    """Labels of one kind as numbers (slots,), as in :func:`checked`."""
     try:
-        array = np.array(labels)
-    except ValueError:  # of different shapes
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind not in "biuf" or array.shape != (slots,):
+        array = _numbers_of(kind, labels, numbers)
+    except TypeError:
+        array = np.empty(0)
+    if array.shape != (slots,):
         raise ValueError(
-            f"{kind} must be one whole number for each of the {slots} slots, got {labels!r}: number the groups"
+            f"{kind} must be one label for each of the {slots} slots, either whole numbers or other hashable values "
+            f"(such as strings), got {labels!r}"
         )
-    return np.where(np.isnan(array), -1, array) if array.dtype.kind == "f" else array
+    return array
+
+
+def _numbers_of(kind: str, labels: Any, numbers: Numbers) -> NDArray[Any]:
+    """The labels if they are numbers, else their numbers.
+
+    :raises TypeError: if some are numbers and some are not, or one is not hashable
+    """
+    array = np.fromiter(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.array(labels)
+    if array.dtype.kind not in "biuf":
+        plain = [label.item() if isinstance(label, ARRAYS) and label.ndim == 0 else label for label in array]
+        known = {label for label in plain if label is not None}
+        if not all(isinstance(label, Number) for label in known):
+            if kind == "pair" or numbers.get(kind) == {} or any(isinstance(label, Number) for label in known):
+                raise TypeError(f"{kind} is a number")
+            table = numbers.setdefault(kind, {})
+            return np.array([-1 if label is None else table.setdefault(label, len(table)) for label in plain])
+        array = np.array([-1 if label is None else label for label in plain])
+    if array.dtype.kind == "f":
+        array = np.where(np.isnan(array), -1, array)
+    if (array >= 0).any() and numbers.setdefault(kind, {}):
+        raise TypeError(f"{kind} is no number")
+    return array
 
 
 def same(first: Found, second: Found) -> bool:

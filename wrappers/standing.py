@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.wrappers.labels import Found, checked, layer_with, of_arrays, of_infos, same
+from sb3_fair.wrappers.labels import Found, Numbers, checked, layer_with, of_arrays, of_infos, same
 from sb3_fair.wrappers.layer import VecLayer
 
 STANDING = "standing"
@@ -87,6 +87,7 @@ class VecStanding(VecLayer):
         super().__init__(venv, observation_space=_space(venv.observation_space))
         self._rewards = np.zeros(self.num_envs)
         self._found: Found | None = None
+        self._numbers: Numbers = {}
         self._groups: Groups
         self._goes_on = np.zeros(self.num_envs, dtype=bool)
 
@@ -115,13 +116,13 @@ class VecStanding(VecLayer):
         return _with(obs, standing), rewards, dones, infos
 
     def _arrays(self) -> Found | None:
-        return of_arrays(layer_with(self.venv, "slot_group"))
+        return of_arrays(layer_with(self.venv, "slot_group"), self._numbers)
 
     def _of_infos(self, infos: Sequence[Mapping[str, Any]]) -> Found:
         found = of_infos(infos)
         if found is None:
             raise ValueError(MISSING)
-        return checked(found, self.num_envs)
+        return checked(found, self.num_envs, self._numbers)
 
     def _tell(self, found: Found | None) -> None:
         """Takes labels, if there are any."""

@@ -15,21 +15,22 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import obs_as_tensor
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
+from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, Told, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
-from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Mode, find_labels
+from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode, find_labels
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
-from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
+from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy, has_trunk
 from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.wrappers.labels import Numbers
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
@@ -57,12 +58,18 @@ class FairPPO(OwnGenerator, PPO):
 
         E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
 
-    One unit of an agent's own reward changes D by at most one unit: at lambda * alpha = 1 what an agent of the
-    better-off group gains is cancelled, and what one of the other group gains counts twice. With alpha = beta = 0 it is
-    SB3's PPO number for number.
+    In a population, one unit of an agent's own reward changes D by at most one unit: at lambda * alpha = 1 what an
+    agent of the better-off group gains is cancelled, and what one of the other group gains counts twice. In a stream of
+    individuals it is (k_U + k_S) / (2 k_g) units for a member of group g, of which k_g came: 1 for groups of equal
+    size, 17 for a minority of 3 %. With alpha = beta = 0 it is SB3's PPO number for number, and says so.
 
     The environment tells who belongs to which group: a VecEnv by arrays ``slot_group``, ``slot_lf``, ``slot_world``,
-    ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``), or ``group_fn`` does.
+    ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``); or ``group_fn`` does,
+    which comes first. Labels are whole numbers or other hashable values. Groups that never meet are warned about.
+
+    Where the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
+    are compared. Where episodes are of one decision (contextual bandits), or the environment carries its history over
+    (``reset_on_episode=False``), streams carry over what groups got, half of it with every rollout.
 
     A ``tolerance`` lets a disparity of a wanted size be: only what exceeds it is paid for. Agents stop there if they
     know how far their group is ahead, which :class:`~sb3_fair.wrappers.VecStanding` tells them.
@@ -133,7 +140,7 @@ class FairPPO(OwnGenerator, PPO):
         after the other, whose groups are compared; None: streaming if a label changes inside an episode
     :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
         e.g. ``{"hidden": (64, 64)}``
-    :raises ValueError: if an argument is not allowed; in training, if labels are missing or name one group alone
+    :raises ValueError: if an argument is not allowed; in training, if labels are missing
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
@@ -246,12 +253,19 @@ class FairPPO(OwnGenerator, PPO):
         self.penalised_rollouts = 0
         self._settings: dict[str, Any] = {}
         self._has_critic: bool | None = None
-        self._compared = False
+        self._meetings = Meetings()
+        self._label_numbers: Numbers = {}
         self._last_loss: float | None = None
         self._populations: list[Population] = []
         self._make_generator(seed)
         if _init_setup_model:
             self._setup_model()
+            if not self.acts:
+                warnings.warn(
+                    "alpha and beta are 0: this is plain PPO, no disparity is penalised (it is logged where groups are "
+                    "told); alpha=1 is a start",
+                    stacklevel=2,
+                )
 
     # ---------------------------------------------------------------- set up
 
@@ -269,7 +283,7 @@ class FairPPO(OwnGenerator, PPO):
             self._has_critic = self._needs_critic
         if self._has_critic:
             self._build_critic()
-        if self.beta and self.prosp == "critic_loss" and not _has_trunk(self.policy):
+        if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
             warnings.warn(
                 "prosp='critic_loss' only biases the critic unless actor and critic share their hidden layers: take "
                 "policy_kwargs={'shared_trunk': True, ...} with 'GroupedPolicy', or another prosp",
@@ -323,7 +337,7 @@ class FairPPO(OwnGenerator, PPO):
         return [*state_dicts, *(f"penalty_critic.{name}" for name in names)], variables
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_populations", "_told"]
+        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_meetings", "_populations", "_told"]
 
     # ---------------------------------------------------------------- learning
 
@@ -348,7 +362,10 @@ class FairPPO(OwnGenerator, PPO):
         progress_bar: bool = False,
     ) -> SelfFairPPO:
         """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+        if self.acts and self.labels is not None:
+            self._meetings.warn(self.labels)
+        return self
 
     def _setup_learn(
         self,
@@ -362,7 +379,7 @@ class FairPPO(OwnGenerator, PPO):
         prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         if restarts or self.labels is None:
             assert self.env is not None
-            self.labels = find_labels(self.env, self.group_fn, self.mode)
+            self.labels = find_labels(self.env, self.group_fn, self.mode, self._label_numbers)
             self.labels.begin()
         if restarts:
             self.retrospective.restart()
@@ -380,7 +397,7 @@ class FairPPO(OwnGenerator, PPO):
         """A rollout, priced; see SB3's ``collect_rollouts``."""
         self._set_up_penalties()
         self._populations = []
-        told: Any = _Told(env, None if self.group_fn is None else self._vec_normalize_env)
+        told: Any = Told(env, None if self.group_fn is None else self._vec_normalize_env, self.acts)
         self._told = told
         return super().collect_rollouts(told, callback, rollout_buffer, n_rollout_steps)
 
@@ -398,7 +415,7 @@ class FairPPO(OwnGenerator, PPO):
         scale: Any = 1.0
         normalizer = self._vec_normalize_env
         if normalizer is not None and normalizer.norm_reward:
-            rewards = normalizer.get_original_reward()
+            rewards = np.float32(normalizer.get_original_reward())
             scale = 1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon)
         self.rollout_buffer.note(reward=rewards, reward_scale=scale, done=dones)
         self.rollout_buffer.note_truncations(infos, dones)
@@ -413,26 +430,27 @@ class FairPPO(OwnGenerator, PPO):
         """Prices the steps of a full rollout: r -> r + F, or A -> A + A_F."""
         if self.labels is None:
             return
-        buffer, streaming = self.rollout_buffer, self.labels.streaming
+        buffer, streaming, carries = self.rollout_buffer, self.labels.streaming, self.labels.carries
         rewards, scale = buffer.columns["reward"], buffer.columns["reward_scale"]
         dones = buffer.columns["done"] > 0
         try:
-            penalties = self.retrospective(rewards, self._populations, dones, streaming)
+            penalties = self.retrospective(rewards, self._populations, dones, streaming, carries)
+            past, apart = self.retrospective.past, self.retrospective.apart
             worth = value_disparity(
-                buffer.values / scale, self._populations, self.disparity, self.retrospective.scale, streaming
+                buffer.values / scale, self._populations, self.disparity, self.retrospective.scale, streaming, apart
             )
         except ValueError as error:
             self._do_without(error)
             return
-        self._require_groups(streaming, dones)
-        past = self.retrospective.past
+        if self.acts:
+            self._meetings.note(self._populations, self.labels, self.disparity)
         self.coefficient.update(past.normalised, float(worth.normalised.mean()), self._last_loss)
         self.logger.record("fair/D_retro", past.disparity)
         self.logger.record("fair/D_norm", past.normalised)
         self.logger.record("fair/D_prosp", float(worth.disparity.mean()))
         self.logger.record("fair/lambda", self.coefficient.value)
         for group, mean in past.returns.items():
-            self.logger.record(f"fair/return_{group}", mean)
+            self.logger.record(f"fair/return_{self.labels.name(group)}", mean)
         pays = 0.0 if self.retro == "constant" else self.coefficient.retrospective
         expects = self.coefficient.prospective
         penalties = pays * (-penalties * rewards if self.retrospective.reweights else penalties)
@@ -441,7 +459,7 @@ class FairPPO(OwnGenerator, PPO):
             pays += expects
         if expects and self.prosp == "advantage_clip":
             last = None
-            if not streaming:  # who comes next in a stream is not known
+            if not (streaming or apart):  # who comes next in a stream is not known, nor others' values at one point
                 values = last_values.cpu().numpy().reshape(1, -1) / scale[-1]
                 last = value_disparity(values, self._populations[-1:], self.disparity, self.retrospective.scale)
                 last = last.normalised[0]
@@ -466,25 +484,6 @@ class FairPPO(OwnGenerator, PPO):
         credit = critic.judge(buffer, penalties, self._last_obs, ends, gamma, self.gae_lambda)
         critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
         buffer.penalties = credit.advantages
-
-    def _require_groups(self, streaming: bool, dones: NDArray[np.bool_]) -> None:
-        """Nothing.
-
-        :raises ValueError: if nobody was compared by the time that an episode has ended, so that nothing will ever be
-            paid
-        """
-        if self._compared or not self.acts:
-            return
-        groups = np.array([population.group for population in self._populations])  # (T, n_envs)
-        streams = groups.T if streaming else [groups]
-        known = [set(np.unique(stream[stream >= 0]).tolist()) for stream in streams]
-        self._compared = any(len(labels) > 1 for labels in known)
-        if not self._compared and (dones.any() or self.mode == "population"):
-            where = "in the course of any slot's episodes" if streaming else "among the slots"
-            raise ValueError(
-                f"group must have at least two labels {where}, got {sorted(set().union(*known))} only in the first "
-                "rollouts; mode='streaming' compares individuals that come one after the other, 'population' slots"
-            )
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""
@@ -519,7 +518,11 @@ class FairPPO(OwnGenerator, PPO):
             steps = np.sort(self.rng.choice(buffer.buffer_size, n_steps, replace=False))
             values = self.policy.predict_values(self._observed(observations, steps)).reshape(n_steps, -1)
             slopes = critic_slopes(
-                values.detach().cpu().numpy(), [populations[step] for step in steps], self.disparity, streaming
+                values.detach().cpu().numpy(),
+                [populations[step] for step in steps],
+                self.disparity,
+                streaming,
+                self.retrospective.apart,
             )
             return k * (th.as_tensor(slopes).to(values) * values).sum()
 
@@ -564,35 +567,3 @@ class FairPPO(OwnGenerator, PPO):
         kinds = plain[steps].flatten(), whole[steps].flatten()
         without, within = actor_gradients(self.policy, observations, actions, *kinds)
         return float(th.cosine_similarity(without, within, dim=0))
-
-
-class _Told:
-    """An environment whose rewards are kept, since SB3 adds the values of truncated episodes to them in place; with a
-    ``normalizer`` also ``shown``, the observations before the step as they were before it."""
-
-    def __init__(self, venv: VecEnv, normalizer: VecNormalize | None) -> None:
-        self.venv, self.normalizer = venv, normalizer
-        self.rewards: NDArray[Any]
-        self.shown: Any = None
-        self._shows = self._original()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "venv":  # not there yet: copies and pickles are made without __init__
-            raise AttributeError(name)
-        return getattr(self.venv, name)
-
-    def step(self, actions: NDArray[Any]) -> Any:
-        step = self.venv.step(actions)
-        self.rewards = np.array(step[1], dtype=np.float64)
-        self.shown, self._shows = self._shows, self._original()
-        return step
-
-    def _original(self) -> Any:
-        return None if self.normalizer is None else self.normalizer.get_original_obs()
-
-
-def _has_trunk(policy: ActorCriticPolicy) -> bool:
-    """Whether actor and critic share parameters."""
-    if isinstance(policy, GroupedActorCriticPolicy):
-        return policy.shared_trunk or any(_has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
-    return policy.share_features_extractor and any(True for _ in policy.features_extractor.parameters())

@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.fairness.populations import Population
+from sb3_fair.fairness.populations import Disparity, Population
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.wrappers.labels import KINDS, Found, checked, layer_with, of_arrays, of_infos, same
+from sb3_fair.wrappers.labels import KINDS, Found, Numbers, checked, layer_with, numbered, of_arrays, of_infos, same
+from sb3_fair.wrappers.layer import attribute
 
 Mode: TypeAlias = Literal["population", "streaming"]
 GroupFunction: TypeAlias = Callable[[Any, Sequence[Mapping[str, Any]]], ArrayLike | Mapping[str, ArrayLike]]
+LONG = 1000
+"""Steps of all slots after which it is said that nobody was compared."""
 MISSING = (
     "group labels must be told in one of three ways: arrays slot_group (and slot_lf, slot_world, slot_pair) of the "
     "VecEnv, info['individual']['group'] of every slot in every step, or group_fn(obs, infos); got none of them"
@@ -30,35 +33,50 @@ class Labels:
         populations = []
         for _ in range(n_steps):                        # in _update_info_buffer
             populations.append(labels.at(infos, last_obs, dones))
-        penalty = retrospective(rewards, populations, dones, streaming=labels.streaming)
+        penalty = retrospective(rewards, populations, dones, streaming=labels.streaming, carries=labels.carries)
     """
 
-    def __init__(self, venv: VecEnv, group_fn: GroupFunction | None, mode: Mode | None) -> None:
+    def __init__(
+        self, venv: VecEnv, group_fn: GroupFunction | None, mode: Mode | None, numbers: Numbers | None = None
+    ) -> None:
         self.n_slots, self.group_fn, self.mode = venv.num_envs, group_fn, mode
+        self.numbers: Numbers = {} if numbers is None else numbers
         self._source = layer_with(venv, "slot_group")
+        self._goes_on = not attribute(venv, "reset_on_episode", True)
+        self._compared = None if group_fn is not None else attribute(venv, "compared_groups")
+        if self._compared is not None:
+            self._compared = numbered("group", self._compared, len(self._compared), self.numbers)
         self._found: Found = {}
         self._population: Population | None = None
-        self._has_changed = False
+        self._changes_inside = self._changes_between = False
+        self._single = True
         self.begin()
 
     @property
     def streaming(self) -> bool:
         """Whether each slot is a stream of individuals, whose label may change from step to step."""
-        return self.mode == "streaming" or (self.mode is None and self._has_changed and not self._worlds_told)
+        changes = self._changes_inside or (self._changes_between and self._single and self.n_slots == 1)
+        return self.mode == "streaming" or (self.mode is None and changes and not self._worlds_told)
 
     @property
-    def of_arrays(self) -> bool:
-        """Whether the VecEnv tells labels by arrays."""
-        return self._coming is not None
+    def carries(self) -> bool:
+        """Whether what a stream's groups got is carried over to the next episode: the environment carries its history
+        over, or no episode was of two groups, such as those of one decision."""
+        return self.streaming and (self._goes_on or not self._changes_inside)
 
     @property
     def _worlds_told(self) -> bool:
         return self._found.get("world") is not None
 
+    def name(self, number: int) -> Any:
+        """The label of a group as the environment tells it."""
+        return {own: label for label, own in self.numbers.get("group", {}).items()}.get(number, number)
+
     def begin(self) -> None:
         """The VecEnv was reset: its arrays are read anew."""
-        self._last_known = np.full(self.n_slots, -1)  # in the running episode
-        self._coming = of_arrays(self._source)
+        self._last_known = np.full(self.n_slots, -1)
+        self._last_inside = np.full(self.n_slots, -1)  # in the running episode
+        self._coming = of_arrays(self._source, self.numbers)
 
     def at(self, infos: Sequence[Mapping[str, Any]], obs: Any, dones: NDArray[Any]) -> Population:
         """Labels of the transition just finished, the same object as long as they stay the same.
@@ -66,27 +84,37 @@ class Labels:
         :param infos: of that transition
         :param obs: (S, ...) the observations that its actions answered
         :param dones: (S,) whether it ended an episode
-        :raises ValueError: if labels are found in none of the three ways, or are not one whole number per slot
+        :raises ValueError: if labels are found in none of the three ways, or are not one per slot
         """
         if self._coming is None:
-            found = checked(of_infos(infos) or self._of_function(obs, infos), self.n_slots)
+            told = of_infos(infos)
         else:  # what the VecEnv shows now is of the next transition
-            found, self._coming = self._coming, of_arrays(self._source)
+            told, self._coming = self._coming, of_arrays(self._source, self.numbers)
+        if told is None and self.group_fn is None:
+            raise ValueError(MISSING)
+        if self.group_fn is not None:
+            told = {**(told or {}), **self._of_function(obs, infos)}
+        found = checked(told or {}, self.n_slots, self.numbers)
         if self._population is None or not same(found, self._found):
-            self._found, self._population = found, Population(**found)
-        if not self._has_changed:
+            group = found["group"]
+            if self._compared is not None:
+                group = np.where(np.isin(group, self._compared), group, -1)
+            self._found, self._population = found, Population(**{**found, "group": group})
+        if not self._changes_inside:
             self._watch(self._population.group, np.asarray(dones, dtype=bool))
         return self._population
 
     def _watch(self, group: NDArray[Any], dones: NDArray[np.bool_]) -> None:
-        """Does a slot have two known labels in one episode?"""
-        known = np.where(group >= 0, group, self._last_known)
-        self._has_changed = bool(((known != self._last_known) & (self._last_known >= 0)).any())
-        self._last_known = np.where(dones, -1, known)
+        """Does a slot have two known labels, in one episode or in two?"""
+        known = group >= 0
+        self._changes_inside = bool((known & (self._last_inside >= 0) & (group != self._last_inside)).any())
+        self._changes_between |= bool((known & (self._last_known >= 0) & (group != self._last_known)).any())
+        self._single &= bool(dones.all())
+        self._last_known = np.where(known, group, self._last_known)
+        self._last_inside = np.where(dones, -1, np.where(known, group, self._last_inside))
 
     def _of_function(self, obs: Any, infos: Sequence[Mapping[str, Any]]) -> Found:
-        if self.group_fn is None:
-            raise ValueError(MISSING)
+        assert self.group_fn is not None
         found = self.group_fn(obs, infos)
         if not isinstance(found, Mapping):
             return {"group": found}
@@ -95,17 +123,25 @@ class Labels:
         return found
 
 
-def find_labels(venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode | None = None) -> Labels:
-    """Labels from the first of three ways that there is.
+def find_labels(
+    venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode | None = None, numbers: Numbers | None = None
+) -> Labels:
+    """Labels of the slots of a VecEnv. They are whole numbers, or other hashable values, which are numbered.
 
-    1. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
-    2. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step;
-    3. ``group_fn(obs, infos)``: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``; ``infos`` are those of
-       a transition, ``obs`` the observations before it, as they are before a VecNormalize.
+    1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
+       take the place of what the environment tells; ``infos`` are those of a transition, ``obs`` the observations
+       before it, as they are before a VecNormalize;
+    2. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
+    3. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step.
+
+    Where the environment has a fairness spec with ``groups``, only these are compared, and labels that are no numbers
+    are numbered in their order there, else in the order in which they come.
 
     :param mode: ``"population"``: slots of a world are compared with each other; ``"streaming"``: each slot is a stream
         of individuals, and each step's reward is that of a member of some group. None: population if the worlds are
-        told; else streaming as soon as a label changes inside an episode, and until then all slots are one population.
+        told; else streaming as soon as a label changes inside an episode, or in a single slot from one episode of one
+        decision to the next, and until then all slots are one population.
+    :param numbers: of labels met before; None: of none
     :raises ValueError: if ``mode`` is unknown
     :raises TypeError: if ``group_fn`` is no function
     """
@@ -113,7 +149,43 @@ def find_labels(venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode 
         one_of("mode", mode, get_args(Mode), otherwise="None")
     if group_fn is not None and not callable(group_fn):
         raise TypeError(f"group_fn must be a function of (obs, infos) or None, got {group_fn!r}")
-    labels = Labels(venv, group_fn, mode)
-    if group_fn is not None and labels.of_arrays:
-        warnings.warn("group_fn is not used: the VecEnv has slot_group", UserWarning, stacklevel=2)
-    return labels
+    return Labels(venv, group_fn, mode, numbers)
+
+
+class Meetings:
+    """Whether members of two groups were compared in the training so far; warns once if they were not for long."""
+
+    def __init__(self) -> None:
+        self.compared = self._warned = False
+        self._steps = 0
+        self._met: list[set[int]] = []
+
+    def note(self, populations: Sequence[Population], labels: Labels, disparity: Disparity) -> None:
+        """Looks at the labels of the steps of another rollout."""
+        if self.compared:
+            return
+        groups = np.stack([population.group for population in populations], axis=1)  # (S, T)
+        self._met = self._met or [set() for _ in groups]
+        for met, row in zip(self._met, groups, strict=True):
+            met.update(np.unique(row[row >= 0]).tolist())
+        self._steps += groups.size
+        if labels.carries:
+            self.compared = any(len(met) > 1 for met in self._met)
+        else:  # a stream that does not carry over has met two labels in an episode
+            self.compared = labels.streaming or any(map(disparity.compares, set(populations)))
+        if self._steps >= LONG:
+            self.warn(labels)
+
+    def warn(self, labels: Labels) -> None:
+        """Says that nobody was compared, if that is so and was not said."""
+        if self.compared or self._warned or not self._steps:
+            return
+        self._warned = True
+        told = sorted({str(labels.name(group)) for met in self._met for group in met})
+        how = "one slot met two of them" if labels.streaming else "two of them were in a world at once"
+        warnings.warn(
+            f"group must have two labels that are compared, got {told} in {self._steps} steps, and never {how}: "
+            "nothing was penalised. mode='streaming' compares individuals whom a slot meets one after the other, "
+            "'population' slots with each other",
+            stacklevel=3,
+        )

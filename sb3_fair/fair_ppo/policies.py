@@ -258,3 +258,10 @@ def _require_label(space: spaces.Space, group_index: int | None) -> None:
             f"group_index must be the column of the observation that holds the group, got {group_index!r} for {space}; "
             "GroupLabelObs adds one, and shared=True needs none"
         )
+
+
+def has_trunk(policy: ActorCriticPolicy) -> bool:
+    """Whether actor and critic share parameters."""
+    if isinstance(policy, GroupedActorCriticPolicy):
+        return policy.shared_trunk or any(has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
+    return policy.share_features_extractor and any(True for _ in policy.features_extractor.parameters())

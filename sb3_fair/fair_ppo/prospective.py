@@ -8,13 +8,13 @@ Optimization with Advantage Regularization for Long-Term Fairness in Decision Sy
 as it is (Ng et al., ICML 1999).
 """
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fair_ppo.apart_run import Key, keys_of, levelled, same, weighed
 from sb3_fair.fair_ppo.retrospective import check_shapes
 from sb3_fair.fair_ppo.stream_run import StreamRun
 from sb3_fair.fairness.populations import Disparity, Population
@@ -39,6 +39,7 @@ def value_disparity(
     disparity: Disparity,
     scale: float,
     streaming: bool = False,
+    apart: bool = False,
 ) -> Future:
     """D with values in the place of cumulated rewards.
 
@@ -46,6 +47,8 @@ def value_disparity(
     :param populations: T, the labels of each step
     :param scale: of :class:`~sb3_fair.fair_ppo.retrospective.Retrospective`
     :param streaming: True: abs(mean_U V - mean_S V) over the states of the rollout so far, slot by slot
+    :param apart: True, where episodes end apart: what the values of a step add to D of the groups' mean values, whose
+        states are not all at the same point of their episodes; its mean over the steps is that D
     :raises ValueError: if the shapes do not fit, or labels that D needs are missing
     """
     values = np.asarray(values, dtype=np.float64)
@@ -55,9 +58,12 @@ def value_disparity(
         found, size = stream.mean_gaps(), stream.sizes()
     else:
         found, size = np.empty_like(values), np.empty_like(values)
-        for population, steps in _same(populations):
-            found[steps] = population.spread(disparity(values[steps], population))
+        for population, steps in same(populations):
+            if not apart:
+                found[steps] = population.spread(disparity(values[steps], population))
             size[steps] = population.spread(disparity.size(population))
+    if apart and not streaming:
+        found = weighed(values, populations, disparity, mean_values(values, populations, disparity))
     matters = (size > 0) & (scale > 0)
     return Future(found, np.divide(found, size * scale, out=np.zeros_like(found), where=matters))
 
@@ -87,7 +93,11 @@ def advantage_clip(
 
 
 def critic_slopes(
-    values: ArrayLike, populations: Sequence[Population], disparity: Disparity, streaming: bool = False
+    values: ArrayLike,
+    populations: Sequence[Population],
+    disparity: Disparity,
+    streaming: bool = False,
+    apart: bool = False,
 ) -> Array:
     """Gradient (T, S), by V, of the mean of D(V) / m over all worlds and steps.
 
@@ -97,6 +107,7 @@ def critic_slopes(
     :param values: (T, S) of some states
     :param populations: T, their labels
     :param streaming: True: of abs(mean_U V - mean_S V) over these T states, slot by slot
+    :param apart: True, where episodes end apart: of D of the groups' mean values over these states
     :raises ValueError: if the shapes do not fit, or labels that D needs are missing
     """
     values = np.asarray(values, dtype=np.float64)
@@ -104,16 +115,19 @@ def critic_slopes(
     if streaming:
         return StreamRun(disparity, None, values, populations).mean_slopes()
     slopes = np.empty_like(values)
-    for population, steps in _same(populations):
+    means = mean_values(values, populations, disparity) if apart else {}
+    for population, steps in same(populations):
         size = population.spread(np.maximum(disparity.size(population), 1)) * disparity.count(population)
-        slopes[steps] = disparity.slopes(values[steps], population) / size
+        figures = levelled(population, disparity, means)[1] if apart else values[steps]
+        slopes[steps] = disparity.slopes(figures, population) / size
     return slopes / len(values)
 
 
-def _same(populations: Sequence[Population]) -> Iterator[tuple[Population, slice]]:
-    """Each stretch of steps with the same labels."""
-    start = 0
-    for _, stretch in groupby(populations, key=id):
-        members = list(stretch)
-        yield members[0], slice(start, start + len(members))
-        start += len(members)
+def mean_values(values: Array, populations: Sequence[Population], disparity: Disparity) -> Mapping[Key, float]:
+    """(legitimate factor, group) -> mean of the values (T, S) of its members."""
+    found: dict[Key, list[float]] = {}
+    everybody = np.ones(values.shape[1], dtype=bool)
+    for population, steps in same(populations):
+        for key, column in zip(keys_of(disparity, population, everybody), values[steps].T, strict=True):
+            found.setdefault(key, []).extend(column.tolist())
+    return {key: float(np.mean(column)) for key, column in found.items()}

@@ -15,20 +15,27 @@ mode                F_t for k = 1, the same for all agents of a world
 ``"constant"``      0, as in the paper, where D is only a number
 ==================  ===============================================================================================
 
+Where episodes have no common end, D_T is not at hand. In populations whose episodes end apart, D is that of the groups'
+latest returns (:class:`~sb3_fair.fair_ppo.apart_run.ApartRun`), ``"telescoped"`` pays what a step's rewards add to it,
+as ``"linear"`` does, and ``"terminal"`` the same at the end of an episode. In streams that carry over what groups got,
+such as episodes of one decision, ``"terminal"`` pays there what the episode has added to D.
+
 With a tolerance w, D is replaced by what of it exceeds a share of what there is: max(0, D - w m level), where level is
 the mean of abs(C_x) in the world at that step. ``"linear"`` and ``"own_reweight"`` charge only where something does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fair_ppo.apart_run import ApartRun, Finished, end_apart
 from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, renewed
 from sb3_fair.fair_ppo.population_run import PopulationRun
-from sb3_fair.fair_ppo.stream_run import StreamRun
+from sb3_fair.fair_ppo.stream_run import StreamRun, Tally
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.populations import Disparity, Population
 
@@ -55,8 +62,8 @@ class Retrospective:
     """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
 
     Cumulated rewards C and disparities D go on over the border of two rollouts, and begin anew where an episode ends.
-    In a world whose slots' episodes do not end together, each slot begins anew on its own, and D changes only by what
-    rewards do to it.
+    In streams that carry over, C and D never begin anew: what they got counts half as much with every further rollout,
+    so that policies of the past are forgotten.
 
     :param retro: the mode
     :param disparity: what D is; None: demographic parity
@@ -66,6 +73,11 @@ class Retrospective:
         the sums of rewards of the groups (with ``"csp"`` and the same legitimate factor) that had a step
     :raises ValueError: if a name is unknown, or the tolerance negative
     """
+
+    apart = False
+    """Whether episodes of the population have been seen to end apart."""
+    _finished: Finished = MappingProxyType({})
+    _owed: Array | float = 0.0
 
     def __init__(
         self,
@@ -92,7 +104,12 @@ class Retrospective:
         return self.retro == "own_reweight"
 
     def __call__(
-        self, rewards: ArrayLike, populations: Sequence[Population], dones: ArrayLike, streaming: bool = False
+        self,
+        rewards: ArrayLike,
+        populations: Sequence[Population],
+        dones: ArrayLike,
+        streaming: bool = False,
+        carries: bool = False,
     ) -> Array:
         """F (T, S) of the next T steps for k = 1; of ``"own_reweight"`` the factors g (T, S).
 
@@ -100,6 +117,7 @@ class Retrospective:
         :param populations: T, the labels of each step
         :param dones: (T, S) whether a step ended its slot's episode
         :param streaming: whether each slot is a stream of individuals
+        :param carries: whether what groups of a stream got is carried over to the next episode
         :raises ValueError: if the shapes do not fit, or labels that D needs are missing
         """
         rewards, dones = np.asarray(rewards, dtype=np.float64), np.asarray(dones, dtype=bool)
@@ -108,6 +126,11 @@ class Retrospective:
         if (kind, rewards.shape[1]) != (self._kind, self._slots):
             self.restart()
             self._kind, self._slots = kind, rewards.shape[1]
+        self.apart = not streaming and (self.apart or end_apart(populations, dones))
+        if self.apart:
+            return self._of_apart(rewards, populations, dones)
+        if streaming and carries:
+            return self._of_carried(rewards, populations, dones)
         penalties = np.zeros_like(rewards)
         ended: list[Episodes] = []
         for steps in stretches(populations, dones, streaming):
@@ -115,7 +138,8 @@ class Retrospective:
             penalties[steps] = MODES[self.retro](self, run, last)
             if last.any():
                 ended.append(run.episodes(last))
-                self._learn(run, last, ended[-1])
+                self.scale = renewed(self.scale if self._episodes_ended else None, ended[-1].level)
+                self._learn(run, last)
             elif not self._episodes_ended:
                 so_far = run.episodes(np.ones_like(last))
                 self.scale = float(so_far.level.mean())
@@ -124,22 +148,59 @@ class Retrospective:
             self.past = summary(ended or [so_far], self.scale)
         return penalties
 
+    def _of_carried(self, rewards: Array, populations: Sequence[Population], dones: NDArray[np.bool_]) -> Array:
+        """Of streams that go on over the ends of episodes; a rollout is what averages and figures are of."""
+        opening: Tally | None = self._state
+        run = StreamRun(self.disparity, opening and opening.faded(), rewards, populations)
+        self._state = run.closing(np.zeros(rewards.shape[1], dtype=bool))
+        everywhere = np.ones(rewards.shape[1], dtype=bool)
+        so_far = run.episodes(everywhere)
+        self.scale = float(so_far.level.mean())
+        self.past = summary([so_far], self.scale)
+        if self.retro == "terminal":
+            penalties = self._at_ends(_telescoped(self, run, everywhere), dones)
+        else:
+            penalties = MODES[self.retro](self, run, everywhere)
+        self._learn(run, everywhere)
+        return penalties
+
+    def _of_apart(self, rewards: Array, populations: Sequence[Population], dones: NDArray[np.bool_]) -> Array:
+        """Of populations whose episodes end apart."""
+        run = ApartRun(self.disparity, self._state, rewards, populations, dones, self._finished)
+        self._state, self._finished = run.closing, run.finished
+        if run.episodes is not None:
+            self.scale = float(run.episodes.level.mean())
+            self.past = summary([run.episodes], self.scale)
+            self._episodes_ended = True
+        if self.retro == "constant":
+            return np.zeros_like(rewards)
+        penalties = (_own_reweight if self.reweights else _linear)(self, run, dones[-1])
+        return self._at_ends(penalties, dones) if self.retro == "terminal" else penalties
+
+    def _at_ends(self, penalties: Array, dones: NDArray[np.bool_]) -> Array:
+        """Penalties (t, S), summed up to be paid where episodes end."""
+        due = np.zeros_like(penalties)
+        for step, ends in enumerate(dones):
+            self._owed = self._owed + penalties[step]
+            due[step] = np.where(ends, self._owed, 0.0)
+            self._owed = np.where(ends, 0.0, self._owed)
+        return due
+
     def restart(self) -> None:
         """All slots begin new episodes (the VecEnv was reset); averages over episodes stay."""
-        self._state = None
+        self._state, self._owed = None, 0.0
 
-    def excess(self, run: Run) -> Array:
+    def excess(self, run: Run | ApartRun) -> Array:
         """What of D (t + 1, S) is not tolerated, before the first step and after each."""
         if self.tolerance == 0:
             return run.disparities
         return np.maximum(run.disparities - self.tolerance * run.units, 0.0)
 
-    def _where_due(self, run: Run, penalties: Array) -> Array:
+    def _where_due(self, run: Run | ApartRun, penalties: Array) -> Array:
         """Penalties (t, S), 0 where all is tolerated."""
         return penalties if self.tolerance == 0 else penalties * (self.excess(run)[1:] > 0)
 
-    def _learn(self, run: Run, last: NDArray[np.bool_], ended: Episodes) -> None:
-        self.scale = renewed(self.scale if self._episodes_ended else None, ended.level)
+    def _learn(self, run: Run, last: NDArray[np.bool_]) -> None:
         self._episodes_ended = True
         if self.retro == "linear":
             self.gaps.learn(run.gaps(last))
@@ -159,11 +220,11 @@ def _terminal(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
     return penalties
 
 
-def _linear(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+def _linear(self: Retrospective, run: Run | ApartRun, ended: NDArray[np.bool_]) -> Array:
     return self._where_due(run, run.linear(self.gaps))
 
 
-def _own_reweight(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
+def _own_reweight(self: Retrospective, run: Run | ApartRun, ended: NDArray[np.bool_]) -> Array:
     return self._where_due(run, run.envy(self.envies if self.g == "episode" else None))
 
 

@@ -11,9 +11,13 @@ from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
 from sb3_fair.fairness.blocks import gaps
 from sb3_fair.fairness.populations import Disparity, Population
 
+KEPT = 0.5
+"""What counts in the next rollout of what counts in this one, where it is carried over."""
+
 
 class Tally(NamedTuple):
-    """What the groups of S streams got in the running episode, by L legitimate factors and G groups.
+    """What the groups of S streams got in the running episode, or in all that are carried over, by L legitimate factors
+    and G groups.
 
     :param factors: (L,) labels, rising; the first is -1, of nobody
     :param groups: (G,) labels, rising; the first is -1, of nobody
@@ -35,6 +39,10 @@ class Tally(NamedTuple):
         wide = np.zeros((2, len(self.sums), len(every_factor), len(every_group)))
         wide[(slice(None), slice(None), *rows)] = self.sums, self.counts
         return Tally(every_factor, every_group, *wide)
+
+    def faded(self) -> "Tally":
+        """As it counts one rollout later, where it is carried over."""
+        return self._replace(sums=KEPT * self.sums, counts=KEPT * self.counts)
 
 
 class StreamRun:
@@ -104,7 +112,7 @@ class StreamRun:
         leads = self.disparity.leads(np.where(np.isnan(known), running, known))
         counts = self.counts
         both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
-        shares = np.where(both, _weights(counts) / np.maximum(counts, 1)[..., :, None], 0.0)
+        shares = np.where(both, _weights(counts) / _divisors(counts)[..., :, None], 0.0)
         return -self.rewards * (leads * shares).sum(axis=-1)[self._own] / self._others
 
     def episodes(self, ended: NDArray[np.bool_]) -> Episodes:
@@ -173,7 +181,7 @@ class StreamRun:
         return max(int((self.groups >= 0).sum()) - 1, 1)
 
     def _gaps(self, sums: Array, counts: Array) -> Array:
-        return gaps(sums / np.maximum(counts, 1), counts > 0)
+        return gaps(sums / _divisors(counts), counts > 0)
 
     def _disparity(self, sums: Array, counts: Array) -> Array:
         found = self._gaps(sums, counts)
@@ -220,3 +228,8 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
 def _weights(counts: Array) -> Array:
     """(..., G, G) mean number of steps of each two groups."""
     return (counts[..., :, None] + counts[..., None, :]) / 2
+
+
+def _divisors(counts: Array) -> Array:
+    """The counts, which may be fractions where they fade, and 1 instead of 0."""
+    return np.where(counts > 0, counts, 1.0)

@@ -208,6 +208,10 @@ class Disparity:
         members = self.tell(blocks, blocks.sizes.sum(axis=-1), population)
         return self.tell(blocks, sums, population) / np.maximum(members, 1)
 
+    def compares(self, population: Population) -> bool:
+        """Whether a world has members of two groups who are compared."""
+        return bool(((self.blocks(population).sizes > 0).sum(axis=-1) > 1).any())
+
     def count(self, population: Population) -> int:
         """In how many worlds members are compared; two twin worlds are one."""
         return len(np.unique(population.home)) if self.fairness == "cf" else len(population.worlds)

@@ -124,6 +124,11 @@ class FairnessSpec:
         """Is a label of the individual computed by a callable, or read outside ``info["individual"]``?"""
         return isinstance(self.group, str) or any(callable(source) for source in self._parts.values())
 
+    @property
+    def compared_groups(self) -> tuple[Hashable, ...] | None:
+        """The labels that are compared, where there is one attribute; None: all."""
+        return None if self.groups is None or self.attributes else tuple(self.groups)
+
     def finds_group_in(self, published: Mapping[str, Any]) -> bool:
         """Does an ``info["individual"]`` alone tell every label?"""
         group = published.get("group")

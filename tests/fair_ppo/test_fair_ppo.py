@@ -9,14 +9,16 @@ import torch as th
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
 from sb3_fair import FairPPO, make_vec
 from sb3_fair.fair_ppo import GroupedActorCriticPolicy
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.fair_ppo.retrospective import Retrospective
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
-from tests.fair_ppo.toys import SEEN, Pairs, earners
+from tests.fair_ppo.toys import SEEN, Earner, Pairs, earners
 
 FORK = partial(SubprocVecEnv, start_method="fork")
 RETRO = ("telescoped", "terminal", "linear", "own_reweight", "constant")
@@ -24,6 +26,7 @@ PROSP = ("state_cost", "advantage_clip", "critic_loss")
 GROUPED = {"group_index": 2, "net_arch": [8]}
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),
+    pytest.mark.filterwarnings("ignore:alpha and beta are 0"),
     pytest.mark.filterwarnings("ignore:prosp='critic_loss' only biases"),
 ]
 
@@ -373,7 +376,7 @@ def test_a_stream_may_have_networks_for_each_group():
     assert model.labels.streaming and len(model.penalty_critic.members) == 2
 
 
-@pytest.mark.parametrize("settings", [{}, {"stream": True}, {"action": "box"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"stream": True}, {"action": "box"}, {"pay": 0.1}], ids=str)
 def test_processes_change_nothing(settings):
     first, second = earners(cls=DummyVecEnv, **settings), earners(cls=FORK, **settings)
     ours = [weights(model_of(venv, alpha=1.0, beta=0.5).learn(192)) for venv in (first, second)]
@@ -518,8 +521,6 @@ def test_what_is_not_allowed_is_named():
     [
         (partial(earners, tells=False), {"alpha": 1.0}, "slot_group.*individual.*group_fn"),
         (partial(earners, tells=False), {"beta": 1.0}, "slot_group.*individual.*group_fn"),
-        (partial(earners, 1), {"alpha": 1.0}, r"at least two labels among the slots.*\[0\] only.*streaming"),
-        (partial(earners), {"alpha": 1.0, "mode": "streaming"}, r"at least two labels in the course of any slot's"),
         (partial(earners), {"alpha": 1.0, "fairness": "cf"}, "pair must be given for fairness='cf'"),
         (partial(earners), {"beta": 1.0, "fairness": "csp"}, "lf must be given for fairness='csp'"),
     ],
@@ -529,12 +530,156 @@ def test_labels_that_are_missing_are_named(venv, settings, words):
         model_of(venv(), **settings).learn(64)
 
 
-def test_a_stream_may_begin_with_one_group_alone():
-    """In rollouts of one step, the first of which is about one individual."""
-    model = model_of(earners(1, stream=True, length=50), alpha=1.0, n_steps=2, batch_size=2).learn(40)
+@pytest.mark.parametrize(
+    ("venv", "settings", "words"),
+    [
+        (partial(earners, 1), {}, r"got \['0'\] in 64 steps, and never two of them were in a world at once"),
+        (partial(earners), {"mode": "streaming"}, r"got \['0', '1'\] in 64 steps, and never one slot met two of them"),
+    ],
+)
+def test_groups_that_never_meet_are_warned_about(venv, settings, words):
+    with pytest.warns(UserWarning, match=words):
+        model_of(venv(), alpha=1.0, **settings).learn(64)
+
+
+def test_that_they_never_met_is_said_after_a_while(monkeypatch):
+    monkeypatch.setattr("sb3_fair.fair_ppo.labels.LONG", 32)
+    with pytest.warns(UserWarning, match="in 32 steps") as said:
+        model_of(earners(1), alpha=1.0).learn(64)
+    assert sum("in 32 steps" in str(warning.message) for warning in said) == 1
+
+
+def test_a_rare_group_may_come_late():
+    class Late(Earner):
+        def _observe(self):
+            observation = super()._observe()
+            self.present = observation[2] = int(self.t == 40)
+            return observation
+
+    venv = DummyVecEnv([lambda: Late(None, length=50)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="group must have")
+        model = model_of(venv, alpha=1.0).learn(64)
     assert model.labels.streaming
+
+
+def test_gamma_is_below_1_for_a_cost_of_states():
     with pytest.raises(ValueError, match="gamma must be below 1"):
         model_of(earners(), beta=1.0, gamma=1.0)
+
+
+def test_without_weights_it_says_so_once():
+    with pytest.warns(UserWarning, match="alpha and beta are 0: this is plain PPO"):
+        model_of(earners())
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="alpha and beta are 0")
+        model_of(earners(), beta=0.1)
+
+
+class Labelled(VecEnvWrapper):
+    """Groups by these names."""
+
+    def __init__(self, venv, *names):
+        super().__init__(venv)
+        self.names = names
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        for info in infos:
+            info["individual"]["group"] = self.names[info["individual"]["group"]]
+        return obs, rewards, dones, infos
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_groups_may_have_names(stream):
+    settings = {"alpha": 1.0, "beta": 0.5, "retro": "linear"}
+    numbers = learned(model_of(Labelled(earners(stream=stream), 0, 1), **settings), 192)
+    names = learned(model_of(Labelled(earners(stream=stream), "men", "women"), **settings), 192)
+    assert th.equal(weights(numbers), weights(names))
+    found = {key for key in logs(names) if key.startswith("fair/return")}
+    assert found == {"fair/return_men", "fair/return_women"}
+    by_function = {"group_fn": lambda obs, infos: obs[:, 2].astype(int)}
+    model = model_of(Labelled(earners(stream=stream), "all", "all"), **settings, **by_function)
+    assert th.equal(weights(model.learn(192)), weights(numbers))
+
+
+def test_names_keep_their_numbers_in_a_saved_model(tmp_path):
+    model = model_of(Labelled(earners(), "women", "men"), alpha=1.0).learn(64)
+    model.save(tmp_path / "model")
+    loaded = FairPPO.load(tmp_path / "model", Labelled(earners(), "men", "women")).learn(64)
+    assert [loaded.labels.name(number) for number in range(2)] == ["women", "men"]
+
+
+# ---------------------------------------------------------------- episodes of one decision, or that end apart
+
+
+class Uneven(Earner):
+    """Its episodes have random lengths; it earns 1, and with a gap group 0 one more if it chooses 0."""
+
+    def __init__(self, group, gap):
+        super().__init__(group)
+        self.gap = gap
+
+    def reset(self, *, seed=None, options=None):
+        found = super().reset(seed=seed)
+        self.length = int(self.np_random.integers(2, 19))
+        return found
+
+    def step(self, action):
+        obs, _, *ends, info = super().step(action)
+        return obs, 1.0 + (self.gap and self.group == 0 and action == 0), *ends, info
+
+
+def uneven(gap=False):
+    return DummyVecEnv([lambda i=i: Uneven(i % 2, gap) for i in range(16)])
+
+
+def test_who_earns_alike_pays_nothing_whenever_its_episodes_end():
+    model = learned(model_of(uneven(), alpha=1.0, lam="dual", n_steps=64, batch_size=256), 16_384)
+    assert logs(model)["fair/D_norm"] < 0.06 and logs(model)["fair/lambda"] < 1.1
+
+
+def test_a_gap_is_closed_whenever_episodes_end():
+    settings = {"alpha": 2.0, "n_steps": 64, "batch_size": 256, "learning_rate": 0.01}
+    model = model_of(uneven(gap=True), policy="GroupedPolicy", **settings).learn(16_384)
+    seen = th.tensor([[0.0, 0.0, 0.0]])
+    assert model.policy.get_distribution(seen).distribution.probs[0, 0] < 0.2
+
+
+@pytest.mark.parametrize("prosp", PROSP)
+def test_values_are_compared_whenever_episodes_end(prosp):
+    model = learned(model_of(uneven(gap=True), beta=1.0, prosp=prosp), 512)
+    assert logs(model)["fair/D_prosp"] > 0 and weights(model).isfinite().all()
+
+
+def test_single_decisions_pay_for_what_groups_earn():
+    """Group 0 earns twice its action, group 1 its action."""
+
+    def trained(alpha):
+        settings = {"policy": "GroupedPolicy", "mode": "streaming", "learning_rate": 0.02, "alpha": alpha}
+        model = model_of(earners(8, stream=True, length=1), **settings)
+        return logs(learned(model, 3072))["fair/D_norm"]
+
+    assert trained(1.5) < 0.5 * trained(0.0)
+
+
+def test_so_does_a_single_slot():
+    model = learned(model_of(earners(1, stream=True, length=1), alpha=1.0), 128)
+    assert model.labels.carries and logs(model)["fair/D_norm"] > 0 and model.rollout_buffer.penalties.any()
+
+
+def test_what_groups_earned_is_kept_where_the_environment_keeps_its_history():
+    def carried(reset):
+        spec = FairnessSpec(notions=())
+        model = model_of(VecFairMDP(earners(1, stream=True), spec, reset_on_episode=reset), alpha=1.0).learn(64)
+        return model.labels.carries, model.retrospective._state.counts.sum()
+
+    assert carried(True) == (False, 0)
+    goes_on, counts = carried(False)
+    assert goes_on and counts == 16 + 8 + 4 + 2
 
 
 @pytest.mark.parametrize("again", [False, True])

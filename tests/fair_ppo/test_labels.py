@@ -8,6 +8,8 @@ from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair.fair_ppo.labels import find_labels
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.wrappers.infos import Infos
 from sb3_fair.zoo.envs.lending import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
@@ -80,20 +82,63 @@ def test_arrays_are_found_under_wrappers_and_are_those_before_the_reset():
     assert not labels.streaming
 
 
-def test_arrays_come_first_and_say_so():
-    with pytest.warns(UserWarning, match="group_fn is not used: the VecEnv has slot_group"):
-        labels = find_labels(Slots(), group_fn=lambda obs, infos: [5, 5])
-    assert_array_equal(labels.at([{}, {}], None, np.zeros(2, dtype=bool)).group, [0, 1])
+def test_a_function_comes_before_arrays_and_infos_which_tell_the_rest():
+    venv = Slots()
+    venv.slot_world = np.array([3, 4])
+    population = walk(venv, find_labels(venv, group_fn=lambda obs, infos: [5, 6]), 1)[0]
+    assert_array_equal(population.group, [5, 6])
+    assert_array_equal(population.world, [3, 4])
+    venv = of_infos([{"group": "no", "lf": 1}], [{"group": "yes", "lf": 2}])
+    population = walk(venv, find_labels(venv, group_fn=lambda obs, infos: [9, 8]), 1)[0]
+    assert_array_equal(population.group, [9, 8])
+    assert_array_equal(population.lf, [1, 2])
 
 
 def test_infos_tell_groups_factors_and_worlds():
     venv = of_infos([{"group": 0, "lf": 1, "world": 3}], [{"group": 1, "lf": 2, "world": 4}])
-    labels = find_labels(venv, group_fn=lambda obs, infos: [9, 9])
+    labels = find_labels(venv)
     population = walk(venv, labels, 4)[-1]
     assert_array_equal(population.group, [0, 1])
     assert_array_equal(population.lf, [1, 2])
     assert_array_equal(population.world, [3, 4])
     assert population.pair is None and not labels.streaming
+
+
+@pytest.mark.parametrize("pack", [list, np.array, lambda labels: np.array(labels, dtype=object)], ids=str)
+def test_labels_of_any_kind_are_numbered_as_they_come(pack):
+    given = iter((["b", "a", "b"], ["c", "b", "a"], [0, 1, 0]))
+    labels = find_labels(of_infos([None], [None], [None]), group_fn=lambda obs, infos: pack(next(given)))
+    ends = np.zeros(3, dtype=bool)
+    found = [labels.at([{}] * 3, None, ends).group.tolist() for _ in range(2)]
+    assert found == [[0, 1, 0], [2, 0, 1]] and [labels.name(number) for number in range(3)] == ["b", "a", "c"]
+    with pytest.raises(ValueError, match="either whole numbers or other hashable values"):
+        labels.at([{}] * 3, None, ends)
+
+
+def test_pairs_of_labels_are_labels_and_unknown_ones_none():
+    venv = of_infos(*[[{"group": group}] for group in (("f", 1), None, ("m", 1))])
+    assert_array_equal(walk(venv, find_labels(venv), 1)[0].group, [0, -1, 1])
+
+
+def test_the_groups_of_a_fairness_spec_are_compared_and_no_others():
+    def labels_of(*groups):
+        spec = FairnessSpec(groups=groups)
+        told = (
+            [[{"group": group}] for group in ("x", "b", "a")] if "a" in groups else [[{"group": i}] for i in range(3)]
+        )
+        venv = VecFairMDP(of_infos(*told), spec)
+        return walk(venv, find_labels(venv), 1)[0].group.tolist()
+
+    assert labels_of("a", "b") == [-1, 1, 0]
+    assert labels_of(2, 1) == [-1, 1, 2]
+
+
+def test_single_decisions_of_one_slot_are_a_stream_that_carries_over():
+    for slots, ends, streaming in ((1, True, True), (1, False, True), (2, True, False)):
+        labels = find_labels(of_infos(*[[None]] * slots))
+        for group in (0, 0, 1):
+            labels.at([{"individual": {"group": group}}] * slots, None, np.full(slots, ends))
+        assert labels.streaming is streaming and labels.carries is (streaming and ends)
 
 
 def test_light_infos_are_read_without_cutting_them_up():
@@ -150,9 +195,8 @@ def test_labels_that_are_missing():
 @pytest.mark.parametrize(
     ("group", "words"),
     [
-        ("a", "group must be one whole number for each of the 1 slots, got"),
-        ({"sex": 0}, "group must be one whole number for each of the 1 slots, got"),
-        ([0, 1], "group must be one whole number for each of the 1 slots, got"),
+        ({"sex": 0}, "group must be one label for each of the 1 slots, .*hashable"),
+        ([0, 1], "group must be one label for each of the 1 slots, .*hashable"),
         (0.5, "group must be whole numbers of at least -1"),
     ],
 )

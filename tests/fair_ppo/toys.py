@@ -91,12 +91,13 @@ class Earner(gym.Env):
     :param group: of the agent, None: random in every step
     :param tells: whether info has the label
     :param action: form of the actions
+    :param pay: for each of them
     """
 
     observation_space = SEEN
 
-    def __init__(self, group=None, length=4, tells=True, action="discrete"):
-        self.group, self.length, self.tells = group, length, tells
+    def __init__(self, group=None, length=4, tells=True, action="discrete", pay=1.0):
+        self.group, self.length, self.tells, self.pay = group, length, tells, pay
         self.action_space = ACTIONS[action]
 
     def _observe(self):
@@ -109,7 +110,7 @@ class Earner(gym.Env):
         return self._observe(), {}
 
     def step(self, action):
-        reward = float(np.sum(action)) * (2 if self.present == 0 else 1)
+        reward = self.pay * float(np.sum(action)) * (2 if self.present == 0 else 1)
         info = {"individual": {"group": self.present}} if self.tells else {}
         self.t += 1
         return self._observe(), reward, False, self.t == self.length, info
