@@ -1,10 +1,9 @@
 """Kills trainings of every algorithm at random times, resumes them, and compares them with uninterrupted ones.
 
-``python -m tests.kill_training --kills 100`` from the root of the repository; takes about half an hour on two cores.
+``python -m tests.kill_training --kills 100`` from the root of the repository takes half an hour on two idle cores.
 """
 
 import argparse
-import csv
 import os
 import random
 import re
@@ -36,16 +35,16 @@ SHORT = ("-E", "episode_length:100", "-E", "team_size:10")
 HIRING = "sb3_fair/JobHiring-Small-v0"
 SCENARIOS = {
     "pcn": (HIRING, 8_000, *SHORT, "-P", "n_fill_episodes:10", "-P", "n_episodes:10", "-P", "n_updates:10"),
-    "f_ppo": ("sb3_fair/Lending-v0", 30_000),
-    "cpo": ("sb3_fair/Lending-v0", 30_000),
-    "fair_ppo": (HARVEST, 8_000),
+    "f_ppo": ("sb3_fair/Lending-v0", 12_000),
+    "cpo": ("sb3_fair/Lending-v0", 12_000),
+    "fair_ppo": (HARVEST, 6_000),
     "fair_qcm": ("sb3_fair/Doughnut-v0", 4_000, *REPLAY),
     "tabular_fair_qcm": ("sb3_fair/Doughnut-Small-v0", 40_000),
     "recurrent_dqn": (HIRING, 2_000, *SHORT, *REPLAY),
     "ppo": (HARVEST, 8_000),
     "a2c": ("sb3_fair/FraudDetection-v0", 8_000),
     "dqn": (HARVEST, 8_000, *REPLAY),
-    "trpo": ("sb3_fair/EpidemicControl-v0", 8_000),
+    "trpo": ("sb3_fair/EpidemicControl-v0", 4_000),
     "qrdqn": (HIRING, 2_000, *SHORT, *REPLAY),
     "ppo_lstm": (HIRING, 2_000, *SHORT, "-P", "n_steps:32"),
 }
@@ -108,7 +107,7 @@ def chain(algo: str, kills: int, chance: random.Random, place: Path, signals=SIG
         process = begin(command)
         last = done.kills.total() >= kills
         try:
-            errors = process.communicate(timeout=None if last else chance.uniform(0.3, 1) * seconds)[1]
+            errors = process.communicate(timeout=None if last else chance.uniform(0.4, 0.9) * seconds)[1]
         except subprocess.TimeoutExpired:
             number = chance.choice(signals)
             process.send_signal(number)
@@ -143,16 +142,13 @@ def differences(algo: str, expected: RunFolder, found: RunFolder) -> list[str]:
     wrong = [f"weights {name}" for name in weights if not np.array_equal(weights[name], again[name])]
     if (expected.path / "front.json").read_text() != (found.path / "front.json").read_text():
         wrong.append("front.json")
-    if algo != "a2c" and rows(found.path) != rows(
-        expected.path
-    ):  # A2C counts iterations between rows from a resumption
+    if algo == "a2c":  # it counts iterations between rows from a resumption
+        steps = [int(row["time/total_timesteps"]) for row in rows(found.path)]
+        if any(later <= earlier for earlier, later in pairwise(steps)):
+            wrong.append(f"rows at {steps}")
+    elif rows(found.path) != rows(expected.path):
         wrong.append(f"progress.csv: {len(rows(found.path))} rows, not {len(rows(expected.path))}, or other numbers")
-    with (found.path / "progress.csv").open(newline="") as lines:
-        steps = [int(row["time/total_timesteps"]) for row in csv.DictReader(lines) if "time/total_timesteps" in row]
-    if any(later <= earlier for earlier, later in pairwise(steps)):
-        wrong.append(f"rows at {steps}")
-    left = [file.name for file in found.path.iterdir() if file.name.startswith(("checkpoint", "training.lock"))]
-    return wrong + [f"{name} is left" for name in left if name != "training.lock"]
+    return wrong + [f"{file.name} is left" for file in found.path.glob("checkpoint*")]
 
 
 def main() -> None:
@@ -165,7 +161,7 @@ def main() -> None:
     while totals.total() < given.kills:
         for algo in given.algo:
             with TemporaryDirectory() as place:
-                done = chain(algo, 1 + given.kills // len(given.algo), chance, Path(place))
+                done = chain(algo, 3, chance, Path(place))
             totals += done.kills
             wrong += bool(done.wrong)
             print(f"{algo}: {dict(done.kills)}, {done.wrong or 'the same'}", flush=True)

@@ -6,20 +6,21 @@ A database is for several machines: there, Optuna's heartbeat tells who is alive
 """
 
 import json
+import os
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
-from typing import Any
+from typing import Any, BinaryIO
 from uuid import uuid4
 
 import optuna
 from filelock import FileLock, Timeout
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import InputError
@@ -28,6 +29,8 @@ HEARTBEAT, GRACE = 60, 120
 """Seconds between two signs of life of a trial in a database, and how many without one make it count as dead."""
 TAKING = timedelta(minutes=1)
 """Longest time between the beginning of a trial and its being claimed by a process."""
+BEGINNING = b'{"op_code":'
+"""Of every line of a journal."""
 ATTEMPTS = 3
 """How often the values of a trial are tried whose process dies, before they are given up: they may be what kills it."""
 CLAIM, ATTEMPT, ORIGIN = "process", "attempt", "origin"
@@ -64,7 +67,10 @@ class Place:
         try:
             self.journal.parent.mkdir(parents=True, exist_ok=True)
             _check_journal(self.journal)
-            return JournalStorage(JournalFileBackend(str(self.journal)))
+            lock = JournalLock(self.journal)
+            lock.acquire()
+            lock.release()
+            return JournalStorage(JournalFileBackend(str(self.journal), lock))
         except OSError as error:
             raise InputError(f"storage must be a file that can be written, got {str(self.journal)!r}") from error
 
@@ -72,6 +78,49 @@ class Place:
     def claims(self) -> "Claims":
         """Who is at work on the study."""
         return Claims(None if self.journal is None else self.journal.with_suffix(".processes"))
+
+
+class JournalLock(JournalFileOpenLock):
+    """Who may write to a journal. The operating system releases it when its holder dies, unlike Optuna's own locks.
+
+    A line without an end, as a full disk or a kill leaves it, would merge with the next one and make the journal
+    unreadable. It is moved to ``<journal>.torn`` before anything else is written.
+
+    :param journal: the file
+    """
+
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
+        self._lock = FileLock(f"{journal}.writing")
+
+    def acquire(self) -> bool:
+        self._lock.acquire()
+        try:
+            self._set_torn_line_aside()
+        except BaseException:
+            self._lock.release()
+            raise
+        return True
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def _set_torn_line_aside(self) -> None:
+        if not self.journal.is_file():
+            return
+        with self.journal.open("rb+") as file:
+            if not file.seek(0, os.SEEK_END) or _last_byte(file) == b"\n":
+                return
+            file.seek(0)
+            whole, end, torn = file.read().rpartition(b"\n")
+            with suppress(OSError), Path(f"{self.journal}.torn").open("ab") as aside:  # the disk may still be full
+                aside.write(torn + b"\n")
+            file.truncate(len(whole) + len(end))
+
+
+def _last_byte(file: BinaryIO) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read()
 
 
 def _check_journal(path: Path) -> None:
@@ -88,7 +137,8 @@ def _check_journal(path: Path) -> None:
         entry = json.loads(line)
     except (ValueError, RecursionError):
         entry = None
-    if not isinstance(entry, dict) or "op_code" not in entry:
+    torn = not line.endswith(b"\n") and line.startswith(BEGINNING)  # the disk was full from the first line on
+    if not torn and (not isinstance(entry, dict) or "op_code" not in entry):
         raise InputError(f"storage must be a new file or a journal of trials, got {str(path)!r}")
 
 
@@ -129,11 +179,19 @@ class Claims:
             yield
             return
         self.folder.mkdir(parents=True, exist_ok=True)
+        self._sweep()
         try:
             with FileLock(self._lock(self.name)):
                 yield
         finally:
             self._lock(self.name).unlink(missing_ok=True)
+
+    def _sweep(self) -> None:
+        """Deletes locks that dead processes left."""
+        assert self.folder is not None
+        for path in self.folder.glob("*.lock"):
+            with suppress(Timeout, OSError), FileLock(path, timeout=0):
+                path.unlink()
 
     def fail_abandoned(self, study: optuna.Study) -> None:
         """Marks trials whose process is dead as failed, and lines up their values to be tried again."""

@@ -106,7 +106,10 @@ def work(place: Place, tuning: Tuning, search: Search) -> None:
         while len(finished(study)) < search.n_trials:
             claims.fail_abandoned(study)
             if sum(map(counts, study.get_trials(deepcopy=False))) < search.n_trials:
-                study.optimize(lambda trial: _do(trial, tuning, search, claims), n_trials=1, catch=(Exception,))
+                try:
+                    study.optimize(lambda trial: _do(trial, tuning, search, claims), n_trials=1, catch=(Exception,))
+                except AssertionError as error:  # what Optuna makes of a trial whose end cannot be written
+                    raise error.__context__ or error from None
             else:
                 sleep(PATIENCE)
 

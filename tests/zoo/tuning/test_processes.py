@@ -1,11 +1,14 @@
 """Do several processes share a study, and does one that dies leave nothing behind that is in the way?"""
 
+import json
 import multiprocessing
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import optuna
@@ -165,3 +168,40 @@ def test_after_sigkill_the_same_command_goes_on_with_the_same_study(tmp_path):
     assert len({trial.params["learning_rate"] for trial in after}) == 6
     assert len({trial.user_attrs[CLAIM] for trial in after}) >= 3
     assert (place.folder / "best.yml").is_file()
+
+
+@contextmanager
+def disk_full_at(size):
+    """No file of this process grows beyond ``size`` bytes: what does not fit is cut off, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("room", [0, 20, 200, 2000])
+def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, tuning):
+    place = Place("full", tmp_path)
+    if room != 20:  # else the first line is cut off
+        work(place, tuning, search(1))
+    before = place.journal.stat().st_size if place.journal.is_file() else 0
+    with disk_full_at(before + room), pytest.raises(OSError, match="File too large"):
+        work(place, tuning, search(3))
+    assert place.journal.stat().st_size == before + room
+    work(place, tuning, search(3))
+    study = begin(place, tuning, search(3))
+    assert [trial.state.name for trial in finished(study)] == ["COMPLETE"] * 3
+    assert all(json.loads(line) for line in place.journal.read_text().splitlines())
+
+
+def test_locks_of_dead_processes_do_not_stay(tmp_path, tuning):
+    place = Place("locks", tmp_path)
+    study, _ = killed_in_its_first_trial(place, tuning)
+    assert len(list(tmp_path.glob("*.processes/*.lock"))) == 1
+    with place.claims.alive() as _, place.claims.alive() as _:
+        assert len(list(tmp_path.glob("*.processes/*.lock"))) == 2
+    assert not list(tmp_path.glob("*.processes/*.lock"))
+    place.claims.fail_abandoned(study)
+    assert study.trials[0].state.name == "FAIL"
