@@ -411,3 +411,23 @@ def test_actions_and_feedback_are_among_the_actions():
         with pytest.raises(ValueError, match="must be one of the 2 actions"):
             tracker.add(fairness.Interaction(group="a", **wrong))
     assert tracker.add(fairness.Interaction(group="a", action=np.int64(1), feedback=0.0)) == 0
+
+
+SIZES = {
+    "Doughnut-v0": "n_people episode_length",
+    "FraudDetection-v0": "num_customers n_hours max_transactions",
+    "JobHiring-v0": "team_size episode_length",
+    "Lending-v0": "episode_length window",
+    "AttentionAllocation-v0": "n_locations history_length",
+    "VaccineDelivery-v0": "countries",
+    "HomeVisits-v0": "slots days",
+    "EpidemicControl-v0": "episode_length burn_in",
+    "LoanAllocation-v0": "episode_length",
+}
+
+
+@pytest.mark.parametrize("env_id", SIZES)
+def test_sizes_of_scenarios_have_an_end(env_id):
+    for name in SIZES[env_id].split():
+        for size in (10**12, 10**400, -1):
+            assert outcome(sb3_fair.make_vec, {"env_id": f"sb3_fair/{env_id}"}, name, size) is None, name

@@ -90,13 +90,16 @@ RANGES: dict[str, Range] = {
         "[1, 10_000_000]": "n_steps batch_size n_epochs buffer_size train_freq target_update_interval "
         "stats_window_size n_fill_episodes n_episodes n_command_candidates n_eval_episodes n_eval_commands "
         "schedule_steps window reservoir late delay min_window max_size n_permutations n_resamples k sequence_length "
-        "max_steps high maximum n_timesteps cg_max_steps line_search_max_iter n_critic_updates sub_sampling_factor",
-        "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs hidden hidden_size",
+        "max_steps high maximum cg_max_steps line_search_max_iter n_critic_updates sub_sampling_factor "
+        "episode_length history_length horizon bush_life growth_interval auto_ripen n_hours max_transactions days "
+        "slots",
+        "[1, 1_000_000]": "n n_actions n_copies n_groups n_envs n_worlds num_envs hidden hidden_size n_agents n_units "
+        "n_locations n_people num_customers num_fraudsters team_size countries width height",
         "[0, 10_000_000]": "n_updates burn_in n_counterfactual",
         "[-1, 10_000_000]": "gradient_steps sde_sample_freq",
         "[0, 2]": "verbose",
         "[0, 4294967295]": "seed",
-        "[0, 1_000_000]": "nominal sensitive features columns",
+        "[0, 1_000_000]": "n_bushes initial_infected nominal sensitive features columns",
         "[-1, 1_000_000]": "stakeholders",
     }.items()
     for name in names.split()

@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from sb3_fair.fairness.arguments import RANGES, check
 from sb3_fair.fairness.validation import did_you_mean, number
 
 Config = TypeVar("Config")
@@ -16,11 +17,16 @@ def parameter(default: Any, unit: str, source: str) -> Any:
 
 
 def configure(config: type[Config], settings: dict[str, Any]) -> Config:
-    """``config(**settings)``; an unknown name is a TypeError that names the nearest known one."""
+    """``config(**settings)``; an unknown name is a TypeError that names the nearest known one.
+
+    :raises ValueError: if a size would need too much memory, or a setting is not allowed
+    """
     known = [entry.name for entry in fields(config)]  # type: ignore[arg-type]
     for name in settings:
         if name not in known:
             raise TypeError(f"unknown setting {name!r}{did_you_mean(name, known)}; known are {', '.join(known)}")
+        if name in RANGES and isinstance(settings[name], int) and settings[name] > RANGES[name].high:
+            check(name, settings[name], int)
     return config(**settings)
 
 
