@@ -135,9 +135,11 @@ class FairPPO(OwnGenerator, PPO):
     :param lam_eta: step of ``"dual"``
     :param lam_target: D_norm that ``"dual"`` aims at
     :param lam_max: largest lambda of ``"auto"`` and ``"dual"``
-    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``
+    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``, in place of
+        what the environment tells
     :param mode: ``"population"``: slots are agents that are compared; ``"streaming"``: each slot serves individuals one
-        after the other, whose groups are compared; None: streaming if a label changes inside an episode
+        after the other, whose groups are compared; None: streaming if a label changes inside an episode, or in a
+        single slot whose episodes are of one decision
     :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
         e.g. ``{"hidden": (64, 64)}``
     :raises ValueError: if an argument is not allowed; in training, if labels are missing
