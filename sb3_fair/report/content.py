@@ -1,8 +1,10 @@
 """Which figures does a report show, before anything is drawn?"""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -209,9 +211,11 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
     if run is None or policy.command is None:
         return None
     config = run.config
-    arguments = "".join(f", {key}={value!r}" for key, value in config.get("env_kwargs", {}).items())
+    kwargs = config.get("env_kwargs", {})
+    named = all(str(key).isidentifier() and not iskeyword(str(key)) for key in kwargs)
+    arguments = "".join(f", {key}={value!r}" for key, value in kwargs.items()) if named else f", **{kwargs!r}"
     return {
-        "shell": f"sb3-fair evaluate --run {run.path} --policy {index}",
+        "shell": f"sb3-fair evaluate --run {shlex.quote(str(run.path))} --policy {index}",
         "python": "\n".join(
             (
                 "from sb3_fair import make_vec",
@@ -224,7 +228,7 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
                 f"model.set_command(run.front[{index}])",
                 f"env = model.follow(make_vec({config.get('env')!r}, n_envs=1{arguments}))",
                 "obs = env.reset()",
-                f"action, _ = model.predict(obs, deterministic={policy.deterministic})",
+                f"action, _ = model.predict(obs, deterministic={bool(policy.deterministic)})",
             )
         ),
     }

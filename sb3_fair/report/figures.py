@@ -34,6 +34,7 @@ STYLE: dict[Any, Any] = {
     "ytick.color": SOFT,
     "figure.dpi": 150,
     "savefig.bbox": "tight",
+    "text.parse_math": False,  # names are texts, also those with dollars
 }
 
 
@@ -117,7 +118,7 @@ def radars(
     for place, (title, front) in enumerate(fronts.items()):
         polar: Any = figure.add_subplot(rows, columns, place + 1, projection="polar")
         _draw_radar(polar, front, shown[title], values[title], worst)
-        polar.set_title(title, color=INK, pad=28)
+        polar.set_title(short(title), color=INK, pad=28)
     if len(fronts) > 1:
         figure.tight_layout()
     return figure
@@ -163,7 +164,13 @@ def parallel(front: Front) -> "Figure":
         axis.text(x, 1.06, f"{high[x]:.3g}", ha="center", color=SOFT)
         axis.text(x, -0.1, f"{low[x]:.3g}", ha="center", color=SOFT)
         axis.text(
-            x, 1.16, measure.name, ha="center", color=INK, fontweight="bold" if measure.optimised else "normal", size=12
+            x,
+            1.16,
+            short(measure.name),
+            ha="center",
+            color=INK,
+            fontweight="bold" if measure.optimised else "normal",
+            size=12,
         )
     axis.set_ylim(-0.12, 1.2)
     axis.axis("off")
@@ -182,7 +189,7 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
         for policy in baselines:
             point = first.mean(policy), second.mean(policy)
             axis.plot(*point, "D", markersize=6, color="white", markeredgecolor=SOFT)
-            axis.annotate(policy.name, point, xytext=(6, 5), textcoords="offset points", color=SOFT, size=7)
+            axis.annotate(short(policy.name), point, xytext=(6, 5), textcoords="offset points", color=SOFT, size=7)
         for policy, style in zip(front, _styles(front), strict=True):
             axis.errorbar(
                 first.mean(policy),
@@ -196,8 +203,8 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
                 alpha=style["alpha"],
                 zorder=style["zorder"],
             )
-        axis.set_xlabel(first.name)
-        axis.set_ylabel(second.name)
+        axis.set_xlabel(short(first.name))
+        axis.set_ylabel(short(second.name))
     figure.tight_layout()
     return figure
 
@@ -211,7 +218,7 @@ def bars(front: Front) -> "Figure":
     for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
         axis = figure.add_subplot(1, len(shown), place + 1)
         axis.bar([0], [np.nanmean(column)], yerr=[np.nanstd(column)], width=0.5, color=GREY, ecolor=INK, capsize=4)
-        axis.set_title(measure.name, fontweight="bold" if measure.optimised else "normal", color=INK)
+        axis.set_title(short(measure.name), fontweight="bold" if measure.optimised else "normal", color=INK)
         axis.set_xlim(-0.6, 0.6)
         axis.set_xticks([])
         axis.axhline(0, color=SOFT, linewidth=0.8)
@@ -238,7 +245,7 @@ def learning_curves(runs: Sequence[Curves]) -> "Figure":
             axis.plot(x, mean, color=GREY if lines[0]["context"] else INK, label=lines[0]["name"])
             if len(lines) > 1:
                 axis.fill_between(x, mean - sd, mean + sd, color=GREY, alpha=0.4, linewidth=0)
-        axis.set_title(title, color=INK)
+        axis.set_title(short(title), color=INK)
         axis.set_xlabel("training steps")
         if len(series[0]) > 1:
             axis.legend(frameon=False)
@@ -270,7 +277,13 @@ def _styles(front: Front) -> list[dict[str, Any]]:
 
 
 def _label(measure: Measure) -> str:
-    return f"{measure.name} − best" if base(measure.name) == "R" else measure.name
+    return f"{short(measure.name)} − best" if base(measure.name) == "R" else short(measure.name)
+
+
+def short(name: str) -> str:
+    """The name on one line of at most 60 characters, all of which can be drawn."""
+    line = " ".join(name.encode(errors="replace").decode().split())
+    return "".join(letter if letter.isprintable() else "?" for letter in line[:60])
 
 
 def _figure(width: float, height: float) -> "Figure":

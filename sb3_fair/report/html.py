@@ -1,7 +1,10 @@
 """How do the figures become one file that opens anywhere, without a network?"""
 
+import base64
+import hashlib
 import html
 import json
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
@@ -10,24 +13,38 @@ from typing import Any
 def page(figures: Mapping[str, Any]) -> str:
     """The whole report as one HTML document, with its style, its programs and its data inside.
 
+    Its Content-Security-Policy lets nothing run but the programs of this package, and nothing be loaded. Texts of the
+    figures are data: they stand in the document as JSON without ``<``, and once as an escaped title.
+
     :param figures: what :func:`sb3_fair.report.content.content` returns
     """
     from plotly.offline import get_plotlyjs
 
-    parts = {
-        "title": html.escape(str(figures["title"])),
-        "style": _asset("report.css"),
-        "plotly": get_plotlyjs(),
-        "data": json.dumps(figures, allow_nan=False).replace("<", "\\u003c"),
-        "program": _asset("report.js"),
+    style, program = _asset("report.css"), _asset("report.js")
+    plotly = re.sub("\r\n?", "\n", get_plotlyjs())  # as browsers read it, of which the hash is taken
+    policy = {
+        "default-src": "'none'",
+        "script-src": f"{_source(plotly)} {_source(program)}",
+        "style-src": f"{_source(style)} {_source('')}",  # Plotly fills an empty style sheet rule by rule,
+        "style-src-attr": "'unsafe-inline'",  # and sets style attributes
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
     }
-    document = _asset("report.html")
-    for name, part in parts.items():
-        head, marker, tail = document.partition(f"{{{{ {name} }}}}")
-        if not marker:
-            raise ValueError(f"report.html has no place for {name!r}")
-        document = head + part + tail
-    return document
+    parts = {
+        "policy": "; ".join(f"{kind} {sources}" for kind, sources in policy.items()),
+        "title": html.escape(str(figures["title"])),
+        "style": style,
+        "plotly": plotly,
+        "data": json.dumps(figures, allow_nan=False).replace("<", "\\u003c"),
+        "program": program,
+    }
+    return re.sub(r"\{\{ (\w+) \}\}", lambda place: parts[place[1]], _asset("report.html"))
+
+
+def _source(text: str) -> str:
+    """The hash by which a Content-Security-Policy allows an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def _asset(name: str) -> str:

@@ -3,6 +3,9 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const { policies, baselines, measures } = data;
+  // Plotly reads tags and %{...} in texts: names reach it as `drawn`, with both escaped, and not endless.
+  const plain = (text) => [...text].slice(0, 60).join("").replace(/[&<>%{}$]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  for (const named of [...policies, ...baselines, ...measures]) named.drawn = plain(named.name);
   const axes = data.axes.map((index) => ({ ...measures[index], index }));
   const $ = (id) => document.getElementById(id);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -74,7 +77,7 @@
     gridcolor: colour("line"), linecolor: colour("line"), ticks: "", automargin: true, nticks: 6, ...extra,
   });
   const tooltip = (p) =>
-    [`<b>${p.name}</b>`, ...axes.map((a) => `${a.name}  ${show(p.mean[a.index], a.index)}`)].join("<br>");
+    [`<b>${p.drawn}</b>`, ...axes.map((a) => `${a.drawn}  ${show(p.mean[a.index], a.index)}`)].join("<br>");
 
   function draw(id, traces, extra) {
     const target = $(id);
@@ -124,7 +127,7 @@
         }
       });
       const { width, opacity } = look(p);
-      return { type: "scatter", mode: "lines+markers", meta: p.id, x, y, opacity, name: p.name,
+      return { type: "scatter", mode: "lines+markers", meta: p.id, x, y, opacity, name: p.drawn,
         line: { color: stroke(p), width }, marker: { color: stroke(p), size, opacity: 1, line: { width: 0 } },
         hovertemplate: `${tooltip(p)}<extra></extra>` };
     });
@@ -132,7 +135,7 @@
       font: { size: strong ? 14 : narrow() ? 10 : 12, color: colour(strong ? "ink" : "soft") } });
     const annotations = axes.flatMap((a, k) => {
       const [low, high] = range(a.index);
-      return [label(k, 1.13, a.optimised ? `<b>${a.name}</b>` : a.name, "middle", true),
+      return [label(k, 1.13, a.optimised ? `<b>${a.drawn}</b>` : a.drawn, "middle", true),
         label(k, 1.035, show(high, a.index), "middle"), label(k, -0.04, show(low, a.index), "middle")];
     });
     const shapes = axes.map((_, k) => ({ type: "line", x0: k, x1: k, y0: 0, y1: 1, layer: "below",
@@ -155,12 +158,12 @@
       const { width, opacity } = look(p);
       const r = axes.map((_, k) => reach(p, k)), theta = axes.map((_, k) => (360 / axes.length) * k);
       return { type: "scatterpolar", mode: "lines+markers", meta: p.id, r: [...r, r[0]], theta: [...theta, theta[0]],
-        opacity, name: p.name, line: { color: stroke(p), width }, marker: { color: stroke(p), size: 5 },
+        opacity, name: p.drawn, line: { color: stroke(p), width }, marker: { color: stroke(p), size: 5 },
         fill: p.id === chosen ? "toself" : "none", fillcolor: tint(stroke(p)),
         hovertemplate: `${tooltip(p)}<extra></extra>` };
     });
     const ticktext = axes.map((a, k) =>
-      `${a.optimised ? `<b>${a.name}</b>` : a.name}<br><span style="font-size:11px">${show(worst[k], a.index)}</span>`);
+      `${a.optimised ? `<b>${a.drawn}</b>` : a.drawn}<br><span style="font-size:11px">${show(worst[k], a.index)}</span>`);
     draw("radar", traces, { margin: { l: 50, r: 50, t: 44, b: 44 }, polar: { bgcolor: "rgba(0,0,0,0)",
       radialaxis: { range: [0, 1.02], showticklabels: false, ticks: "", gridcolor: colour("line"), showline: false,
         tickvals: [0.12, 0.34, 0.56, 0.78, 1] },
@@ -176,7 +179,7 @@
     const cross = (p, measure, width) => ({ type: "data", array: [p.half[measure.index] ?? 0], thickness: width, width: 0,
       color: stroke(p) });
     const rules = baselines.map((p) => point(p, { symbol: "diamond", size: 8, color: colour("card"),
-      line: { color: colour("soft"), width: 1.5 } }, { mode: "markers+text", text: [p.name], textposition: "top center",
+      line: { color: colour("soft"), width: 1.5 } }, { mode: "markers+text", text: [p.drawn], textposition: "top center",
       cliponaxis: false, textfont: { size: 10, color: colour("soft") } }));
     const learned = layers().map((p) => {
       const { opacity } = look(p), picked = p.id === chosen;
@@ -184,13 +187,13 @@
         line: { color: picked ? colour("ink") : colour("card"), width: picked ? 2.5 : 1 } },
         { meta: p.id, opacity: Math.max(opacity, 0.4), error_x: cross(p, a, picked ? 2 : 1), error_y: cross(p, b, picked ? 2 : 1) });
     });
-    draw(id, [...rules, ...learned], { xaxis: cartesian(a.name), yaxis: cartesian(b.name) });
+    draw(id, [...rules, ...learned], { xaxis: cartesian(a.drawn), yaxis: cartesian(b.drawn) });
   }
 
   function curve({ title, series }, id) {
-    const traces = series.map(({ name, context, x, y }) => ({ type: "scatter", mode: "lines", name, x, y,
+    const traces = series.map(({ name, context, x, y }) => ({ type: "scatter", mode: "lines", name: plain(name), x, y,
       line: { width: 2, color: colour(context ? "faint" : "ink"), dash: context ? "dot" : "solid" },
-      hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${name}</extra>` }));
+      hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${plain(name)}</extra>` }));
     draw(id, traces, { showlegend: series.length > 1, hovermode: "x",
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
       margin: { l: 54, r: 16, t: series.length > 1 ? 26 : 12, b: 44 },

@@ -41,7 +41,7 @@ def write_report(
     run.path.mkdir(parents=True, exist_ok=True)
     about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=run if run.is_run else None)
     with whole(run.report) as file:
-        file.write_text(page(about), encoding="utf-8")
+        file.write_text(page(about), encoding="utf-8", errors="xmlcharrefreplace")
     figures.save_all(run.inside("figures"), front, baselines=baselines, curves=curves)
     return run.report
 

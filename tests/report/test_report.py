@@ -1,9 +1,13 @@
 """Does a report hold every figure, in a file that needs nothing else?"""
 
+import base64
+import hashlib
 import json
 import re
+import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -207,3 +211,66 @@ def test_a_folder_without_a_run_or_without_policies_is_refused(tmp_path, run):
         (run.path / name).unlink()
     with pytest.raises(FileNotFoundError, match="evaluated policies"):
         from_run(run.path)
+
+
+NASTY = [
+    "<script>alert(1)</script>",
+    '<span style="background:url(https://example.org/x)">',
+    "{{ data }} {{ program }}",
+    "$\\frac{$ 5 $",
+    "' onload=x \"\n</title>",
+    "\u202eright to left \U0001f600 \ud800 \x00",
+    "x" * 10_000,
+]
+
+
+class Tags(HTMLParser):
+    """Collects every element with its attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def tags_of(path):
+    tags = Tags()
+    tags.feed(path.read_text(encoding="utf-8"))
+    return tags.found
+
+
+def test_names_never_become_markup(tmp_path, front, baselines, curves):
+    plain = tags_of(write_report(tmp_path / "plain", front, baselines=baselines, curves=curves))
+    for number, name in enumerate(NASTY):
+        policies = Front((replace(front[0], name=name), *front[1:]))
+        rules = (replace(baselines[0], name=name), *baselines[1:])
+        folder = tmp_path / str(number)
+        path = write_report(folder, policies, baselines=rules, curves=curves, made={name: name}, title=name)
+        assert tags_of(path) == plain
+        assert data_of(path)["policies"][0]["name"] == name
+        assert len(list((folder / "figures").glob("*.png"))) == 5
+
+
+def test_the_page_allows_only_its_own_programs_and_loads_nothing(tmp_path, front):
+    path = write_report(tmp_path, front)
+    policy = next(tag["content"] for name, tag in tags_of(path) if tag.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'" and rules["img-src"] == "data:"
+    text = path.read_text(encoding="utf-8")
+    for kind, count in (("script", 2), ("style", 1)):
+        for body in re.findall(f"<{kind}>(.*?)</{kind}>", text, re.DOTALL):
+            digest = base64.b64encode(hashlib.sha256(body.encode()).digest()).decode()
+            assert f"'sha256-{digest}'" in rules[f"{kind}-src"]
+            count -= 1
+        assert count == 0
+
+
+def test_the_lines_that_run_a_policy_are_quoted(run):
+    other = run.path.with_name("a $(touch x) 'b'")
+    run.path.rename(other)
+    about = content(RunFolder(other).front, run=RunFolder(other))
+    assert shlex.split(about["policies"][1]["use"]["shell"])[3] == str(other)
+    odd = SimpleNamespace(path=other, config={"env": "x'y", "env_kwargs": {"class": 1, "a-b": 2}})
+    compile(content(RunFolder(other).front, run=odd)["policies"][1]["use"]["python"], "report", "exec")
