@@ -20,6 +20,7 @@ from sb3_fair.zoo.studies.fair_ppo import ENV as HARVEST
 from sb3_fair.zoo.studies.fair_ppo import Arm, learner
 from sb3_fair.zoo.train import build_model, training_env
 from sb3_fair.zoo.tuning.means import MEAN, VecMeans
+from sb3_fair.zoo.weights import check_weights
 
 RETURN, HYPERVOLUME = "R", "hypervolume"
 HARVEST_DISPARITIES = ("dp", "csp", "pairs", "value", "gini")
@@ -96,6 +97,7 @@ def measure(
     :param wanted: names of figures, which the result has at least. The hypervolume of a plan for vectors is measured
         against its ``ref_point``, a number by objective
     :param deterministic: whether the most probable actions are taken, or sampled ones
+    :raises WorkError: if weights are not finite
     """
     if plan.algorithm.vector:
         if not len(model.buffer):
@@ -103,6 +105,7 @@ def measure(
         front = policies_of(plan, model)
         reference = [plan.hyperparams[REFERENCE][name] for name in front[0].objectives]
         return {HYPERVOLUME: hypervolume([policy.mean for policy in front], reference)}
+    check_weights(model)
     if plays_all_agents(plan):
         return _harvest(plan, model, deterministic)
     venv = evaluation_env(plan)

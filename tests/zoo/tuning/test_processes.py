@@ -21,7 +21,7 @@ from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work
 from tests.zoo.waiting import wait_until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SMALL = "sb3_fair/JobHiring-Small-v0"
 FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 1}
 spawn = multiprocessing.get_context("spawn")
