@@ -34,7 +34,8 @@ class Choice(int):
 
 
 class Choices(np.ndarray):
-    """Discrete actions (n,) int and the ``probabilities`` (n, n_actions) they were drawn from."""
+    """Discrete actions (n,) int and the ``probabilities`` (n, n_actions) they were drawn from; or one, () and
+    (n_actions,)."""
 
     probabilities: NDArray[np.float64] | None
 
@@ -64,7 +65,7 @@ class Choices(np.ndarray):
     def squeeze(self, axis: Any = None) -> Any:
         if self.probabilities is None or self.shape != (1,):
             return super().squeeze(axis)
-        return self[0]
+        return Choices(np.asarray(self)[0], self.probabilities[0])
 
 
 @checked

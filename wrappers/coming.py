@@ -16,7 +16,7 @@ MASSAGE = "massage"
 
 def first(venv: VecEnv) -> Record | None:
     """``info["massage"]`` after a reset, arrays (n, ...); None if the environment publishes none."""
-    return told(venv.unwrapped.reset_infos)  # those of VecMonitor and VecNormalize stay empty
+    return told(getattr(venv.unwrapped, "reset_infos", ()))  # those of VecMonitor and VecNormalize stay empty
 
 
 def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> Record | None:
@@ -41,7 +41,7 @@ def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.b
 
 def told(infos: Sequence[Mapping[str, Any]]) -> Record | None:
     """``info["massage"]`` in each of n infos, whatever copies they are of, as arrays (n, ...); None if one has none."""
-    if not all(MASSAGE in info for info in infos):
+    if not infos or not all(MASSAGE in info for info in infos):
         return None
     return dict(stacked([info[MASSAGE] for info in infos]))
 

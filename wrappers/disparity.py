@@ -172,8 +172,8 @@ class VecDisparity(VecLayer):
         if new:
             self._recent, self._whole = (np.pad(c, ((0, 0), (0, 0), (0, new))) for c in (self._recent, self._whole))
         self._massage = {**(known or {}), **self._counts(), "column": columns - 1}
-        reset_infos = self.venv.unwrapped.reset_infos
-        for copy in np.flatnonzero(begun).tolist():
+        reset_infos: Any = getattr(self.venv.unwrapped, "reset_infos", ())
+        for copy in np.flatnonzero(begun).tolist() if reset_infos else ():
             info = reset_infos[copy]
             if isinstance(info, Info) and info.index == copy:
                 publish([info], MASSAGE, self._massage)

@@ -515,7 +515,10 @@ def _named(
     period = int(found[2]) if found else None
     most = period if period else maximum
     if most is None:
-        raise ValueError(f"high must be given for the memory {name!r}, since the environment has no limit of steps")
+        raise ValueError(
+            f"env must have a limit of steps for the memory {name!r}, as TimeLimit sets, or the memory an argument "
+            f"high: MemoryAugmentation(env, {name!r}, high=100)"
+        )
     if name == "clock":
         return ClockMemory(most)
     more: dict[str, Any] = {"first_action": first_action} | ({} if window is None else {"window": window})

@@ -26,6 +26,7 @@ class Step(NamedTuple):
     :param observations: what the actions were chosen on
     :param rewards: vector rewards, (n, K) float64
     :param counts: whether the step belongs to one of the episodes that were asked for, (n,) bool
+    :param new_obs: what followed
     """
 
     observations: Any
@@ -34,6 +35,7 @@ class Step(NamedTuple):
     dones: NDArray[np.bool_]
     infos: list[dict[str, Any]]
     counts: NDArray[np.bool_]
+    new_obs: Any = None
 
 
 Act = Callable[[Any, NDArray[np.bool_]], NDArray[Any]]
@@ -55,7 +57,7 @@ def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64]) -> Iterator[Step]:
     while (left > 0).any():
         actions = act(observations, begins)
         following, _, dones, infos = venv.step(actions)
-        yield Step(observations, actions, vector_rewards(infos), dones, infos, left > 0)
+        yield Step(observations, actions, vector_rewards(infos), dones, infos, left > 0, following)
         left -= dones
         observations, begins = following, dones
 

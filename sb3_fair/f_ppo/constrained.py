@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure, zero_rollouts
 from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
@@ -29,7 +30,7 @@ Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
 
 
 @checked
-class ConstrainedPPO(PPO):
+class ConstrainedPPO(SameLayers, PPO):
     """PPO with a Lagrange multiplier on the mean cost of a step: the constrained baseline of the F-PPO paper.
 
     ::

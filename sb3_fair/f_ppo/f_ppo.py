@@ -21,6 +21,7 @@ from sb3_fair.common.columns import figure, zero_rollouts
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
@@ -39,7 +40,7 @@ NOTED = ("changed", "candidates", "gain")
 
 
 @checked
-class FPPO(PPO):
+class FPPO(SameLayers, PPO):
     """PPO whose decisions are fair now while the groups' futures converge, at a small price in reward.
 
     Paper: "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv 2401.06318).
@@ -447,7 +448,8 @@ class FPPO(PPO):
 
     def _log_rollout(self, seconds: float, env_seconds: float) -> None:
         columns = self.rollout_buffer.columns
-        self._zero_rollouts = zero_rollouts(self.measures.short_term, columns["d_s"], self._zero_rollouts)
+        seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
+        self._zero_rollouts = zero_rollouts(self.measures.short_term, seen, self._zero_rollouts)
         if self.massage:
             changed, candidates, gain = (columns[name].mean() if name in columns else 0.0 for name in NOTED)
             self.logger.record("massage/changed_fraction", float(changed))

@@ -155,7 +155,7 @@ class FairQCM(ValueLearner):
         if venv is None and _init_setup_model:
             raise ValueError("env must be given unless the model is loaded")
         super().__init__(
-            policy="MultiInputPolicy" if policy == "MlpPolicy" else policy,
+            policy="MultiInputPolicy" if policy in ("MlpPolicy", "CnnPolicy") else policy,
             env=venv,  # type: ignore[arg-type]  # None: to be loaded
             learning_rate=learning_rate,
             buffer_size=buffer_size,

@@ -202,16 +202,15 @@ class RecurrentDQN(ValueLearner):
         :param episode_start: whether each environment's episode begins, (n,) bool; its state is then forgotten
         :param deterministic: True: greedy; False: random with probability ``exploration_rate``, each environment for
             itself
-        :return: ``Choices`` (n,), or one ``Choice`` for a single observation; ``(hidden,)``, (n, hidden_size) float32
+        :return: ``Choices`` (n,), or () for a single observation; ``(hidden,)``, (n, hidden_size) float32
         """
         greedy, state = self.policy.predict(observation, state, episode_start)
         if deterministic:
-            return Choices(greedy, np.eye(int(self.action_space.n))[greedy])[()], state
+            return Choices(greedy, np.eye(int(self.action_space.n))[greedy]), state
         return self._explore(greedy, self.exploration_rate), state
 
     def _explore(self, greedy: NDArray[Any], exploration_rate: float) -> NDArray[Any]:
-        chosen: NDArray[Any] = epsilon_greedy(greedy, exploration_rate, int(self.action_space.n), self.rng)[()]
-        return chosen
+        return epsilon_greedy(greedy, exploration_rate, int(self.action_space.n), self.rng)
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1

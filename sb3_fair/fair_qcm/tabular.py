@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
@@ -226,6 +226,8 @@ class TabularFairQCM(OwnGenerator):
             copies, memories = np.concatenate((copies, others)), np.concatenate((now, drawn))
 
         new_obs, rewards, dones, infos = self.env.step(actions)
+        if isinstance(self.env.unwrapped, SubprocVecEnv):
+            rewards = rewards.astype(np.float32)  # as DummyVecEnv rounds them
         self.num_timesteps += self.n_envs
         callback.update_locals(locals())
         if not callback.on_step():

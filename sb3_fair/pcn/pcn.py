@@ -32,6 +32,7 @@ from sb3_fair.common.pareto import (
     sparsity,
 )
 from sb3_fair.common.rollout import Act, play, shares, twin
+from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
@@ -39,7 +40,7 @@ from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
 from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy, draw
 from sb3_fair.wrappers.choices import Choices
-from sb3_fair.wrappers.desired_return import HORIZON, RETURN, DesiredReturn, VecDesiredReturn
+from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.wrappers.starts import check_discrete
 from sb3_fair.wrappers.vector_reward import Emit
@@ -55,7 +56,7 @@ SMALLEST_RANGE = 1e-3
 
 
 @checked
-class PCN(OwnGenerator):
+class PCN(SameLayers, OwnGenerator):
     """Pareto Conditioned Networks: one network, trained by classification on the best episodes seen, tells which action
     was taken in episodes that reached a given vector return within a given number of steps.
 
@@ -147,7 +148,7 @@ class PCN(OwnGenerator):
         noise: float = 0.0,
         scaling_factor: Literal["auto"] | ArrayLike = "auto",
         objectives: Sequence[str | int] | None = None,
-        max_return: PerObjective | None = None,
+        max_return: Bound | Mapping[str, float] | None = None,
         ref_point: PerObjective | None = None,
         eval_freq: int | float = 0.1,
         n_eval_episodes: int = 10,
@@ -459,7 +460,7 @@ class PCN(OwnGenerator):
             if not callback.on_step():
                 return None
             self._update_info_buffer(step.infos, step.dones)
-            steps.append(step._replace(infos=[]))
+            steps.append(step._replace(infos=[], new_obs=None))
         callback.on_rollout_end()
         self._n_collected = self.num_timesteps - started
         episodes = episodes_of(steps, ignore=(RETURN, HORIZON))

@@ -145,7 +145,7 @@ class PCNPolicy(BasePolicy):
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """Actions with the probabilities they were chosen by, also when the most probable one is taken.
 
-        :return: ``Choices`` (n,), or one ``Choice`` for a single observation
+        :return: ``Choices`` (n,), or () for a single observation
         :raises ValueError: if the observation carries no command
         """
         if not isinstance(observation, dict) or RETURN not in observation or HORIZON not in observation:
@@ -162,7 +162,7 @@ class PCNPolicy(BasePolicy):
             observation = {key: seen[None] for key, seen in observation.items()}
         rows = self.probabilities(observation)
         actions = Choices(draw(rows, None if deterministic else th.rand(len(rows)).numpy()), rows)
-        return actions[0] if single else actions, state
+        return actions.squeeze(0) if single else actions, state
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return {

@@ -16,7 +16,7 @@ from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
 from sb3_fair.pcn.policies import PCNPolicy
-from sb3_fair.wrappers.choices import Choice, Choices
+from sb3_fair.wrappers.choices import Choices
 from tests.pcn.chain import FRONT, SPACES, Chain
 
 QUICK = {"n_fill_episodes": 10, "n_episodes": 4, "n_updates": 2, "batch_size": 16, "eval_freq": 0, "device": "cpu"}
@@ -276,7 +276,7 @@ def test_predictions_carry_the_softmax(trained):
         np.testing.assert_allclose(actions.probabilities.sum(axis=1), 1, atol=1e-6)
         assert actions.probabilities.min() > 0
         single, _ = trained.predict({key: value[0] for key, value in rows.items()}, deterministic=deterministic)
-        assert isinstance(single, Choice) and single.probabilities.shape == (3,)
+        assert isinstance(single, Choices) and single.shape == () and single.probabilities.shape == (3,)
     assert np.array_equal(trained.predict(rows, deterministic=True)[0], actions.probabilities.argmax(axis=1))
 
 

@@ -170,7 +170,7 @@ def test_bad_memories_are_refused(memory, error, message):
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(ValueError, match="high must be given"):
+    with pytest.raises(ValueError, match="env must have a limit of steps"):
         made("full", maximum=None)
     with pytest.raises(ValueError, match="did you mean 'log'"):
         made("full", encoder="lg")

@@ -122,7 +122,7 @@ def test_a_memory_of_ones_own_is_shown():
 def test_the_limit_of_steps_of_a_registered_environment_bounds_counts():
     env = MemoryAugmentation(gym.make("CartPole-v1"))
     assert env.memory.high.tolist() == [500, 500]
-    with pytest.raises(ValueError, match="high must be given"):
+    with pytest.raises(ValueError, match="env must have a limit of steps"):
         MemoryAugmentation(gym.make("CartPole-v1").unwrapped)
     assert MemoryAugmentation(gym.make("CartPole-v1").unwrapped, high=7).memory.high.tolist() == [7, 7]
 
