@@ -1,4 +1,4 @@
-"""SB3's EvalCallback works with VecNormalize, whatever layers an algorithm or its evaluation adds; VecEnvs of all kinds."""
+"""EvalCallback works with VecNormalize, whatever layers an algorithm or its evaluation adds; bare VecEnvs work too."""
 
 import warnings
 
