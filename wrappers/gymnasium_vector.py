@@ -77,7 +77,7 @@ class GymnasiumVector(VectorEnv):
 
     def _restarted(self, copy: int) -> Mapping[str, Any]:
         """What all copies published when ``copy`` restarted, the last time."""
-        return record_of(self.venv.unwrapped.reset_infos[copy:]) or {}
+        return record_of(self.venv.unwrapped.reset_infos[copy : copy + 1]) or {}  # others may have begun earlier
 
     def env_method(self, name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
