@@ -13,7 +13,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
@@ -30,6 +30,8 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.recompute import Recompute
+from sb3_fair.wrappers.scalarise import VecScalarise
+from sb3_fair.wrappers.scheme import VecFairnessScheme
 from sb3_fair.wrappers.starts import check_discrete
 
 SelfTabularFairQCM = TypeVar("SelfTabularFairQCM", bound="TabularFairQCM")
@@ -226,7 +228,7 @@ class TabularFairQCM(OwnGenerator):
             copies, memories = np.concatenate((copies, others)), np.concatenate((now, drawn))
 
         new_obs, rewards, dones, infos = self.env.step(actions)
-        if isinstance(self.env.unwrapped, SubprocVecEnv):
+        if _unrounded(self.env):
             rewards = rewards.astype(np.float32)  # as DummyVecEnv rounds them
         self.num_timesteps += self.n_envs
         callback.update_locals(locals())
@@ -394,6 +396,15 @@ class TabularFairQCM(OwnGenerator):
         """Takes over what :meth:`table_arrays` told of a model with the same settings."""
         self.states.set_arrays(arrays)
         self.table.set_arrays(arrays)
+
+
+def _unrounded(venv: VecEnv) -> bool:
+    """Whether rewards come from environments in other processes as they are, and not from a layer outside them."""
+    while isinstance(venv, VecEnvWrapper):
+        if isinstance(venv, VecFairnessScheme | VecScalarise):
+            return False
+        venv = venv.venv
+    return isinstance(venv, SubprocVecEnv)
 
 
 def _stacked(observations: list[Any]) -> Any:

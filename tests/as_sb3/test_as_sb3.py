@@ -18,7 +18,8 @@ from stable_baselines3.common.callbacks import (
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
 
-from sb3_fair.wrappers import VecMemoryAugmentation
+from sb3_fair.fairness import Scheme
+from sb3_fair.wrappers import VecFairnessScheme, VecMemoryAugmentation
 from tests.as_sb3.learners import LEARNERS, OBSERVATIONS, Numbers, envs, first_of, make, numbers, observed
 
 ACTIONS = {
@@ -220,3 +221,12 @@ def test_neutral_settings_are_ppo_number_for_number(name, neutral, kind):
 def test_monitored_batches_are_learned_from(name):
     model = make(name, VecMonitor(envs())).learn(STEPS)
     assert len(model.ep_info_buffer) > 0
+
+
+def test_a_table_learns_the_same_from_a_scheme_outside_the_processes():
+    learned = []
+    for vec_env in (DummyVecEnv, SubprocVecEnv):
+        venv = VecFairnessScheme(envs(vec_env=vec_env), Scheme(welfare="log_nash"))
+        learned.append(numbers(make("TabularFairQCM", venv).learn(STEPS)))
+        venv.close()
+    equal(*learned)
