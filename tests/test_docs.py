@@ -27,6 +27,15 @@ def test_the_docs_build_without_warnings(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path)]
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
+    loaded = re.compile(r"<(?:script|img|link|iframe|source)[^>]*(?:src|href)=.(?:https?:)?//")
+    for page in tmp_path.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert not loaded.search(text), page
+        assert "Alias for field number" not in text, page
+        assert 'class="math notranslate' not in text, page
+    for sheet in tmp_path.rglob("*.css"):
+        assert not re.search(r"url\([\"']?(?:https?:)?//", sheet.read_text(encoding="utf-8")), sheet
+    assert (tmp_path / "f-ppo.html").read_text(encoding="utf-8").count("<math ") >= 4
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
