@@ -3,6 +3,7 @@
 import shlex
 import sys
 from dataclasses import replace
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -410,6 +411,9 @@ def demo(
 def main() -> None:
     """The console script: wrong input, and files that cannot be read or written, are one line on stderr and exit code
     2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # in ASCII locales, "?" instead of a traceback
     try:
         code = app(standalone_mode=False)
     except (
