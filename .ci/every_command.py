@@ -39,7 +39,7 @@ benchmark hiring --env {SMALL} --n-timesteps 2000 --n-eval-episodes 1 {ONE}
 benchmark fair-qcm --quick --experiment schemes {ONE}
 benchmark f-ppo --quick --experiment attention {ONE}
 benchmark fair-ppo --quick --experiment controls {ONE}
-benchmark fmdp --quick --experiment single {ONE}
+benchmark fmdp --quick --experiment distance {ONE}
 """.strip().splitlines()
 
 
