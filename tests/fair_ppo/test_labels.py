@@ -104,7 +104,9 @@ def test_infos_tell_groups_factors_and_worlds():
     assert population.pair is None and not labels.streaming
 
 
-@pytest.mark.parametrize("pack", [list, np.array, lambda labels: np.array(labels, dtype=object)], ids=str)
+@pytest.mark.parametrize(
+    "pack", [list, np.array, lambda labels: np.array(labels, dtype=object)], ids=["list", "array", "objects"]
+)
 def test_labels_of_any_kind_are_numbered_as_they_come(pack):
     given = iter((["b", "a", "b"], ["c", "b", "a"], [0, 1, 0]))
     labels = find_labels(of_infos([None], [None], [None]), group_fn=lambda obs, infos: pack(next(given)))

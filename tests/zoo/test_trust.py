@@ -201,7 +201,10 @@ def test_the_id_alone_says_which_world_it_is():
         make_plan("ppo", SMALL, env_kwargs={"world": "sb3_fair.zoo.envs.hiring:HiringWorld"})
 
 
-@pytest.mark.parametrize("name", ["report.html", f"report.html.{os.getpid()}.part", "figures/bars.png", "figures"])
+PART = f"report.html.{os.getpid()}.part"
+
+
+@pytest.mark.parametrize("name", ["report.html", pytest.param(PART, id="part"), "figures/bars.png", "figures"])
 def test_reports_are_not_written_through_links(name, made, tmp_path):
     run, other = RunFolder(tmp_path / "run"), tmp_path / "other"
     shutil.copytree(made[0], run.path)
