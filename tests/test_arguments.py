@@ -6,6 +6,7 @@ import math
 import resource
 import signal
 import warnings
+from dataclasses import fields
 from inspect import signature
 
 import gymnasium as gym
@@ -16,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import sb3_fair
 from sb3_fair import fairness, wrappers
 from sb3_fair.fairness import FairnessSpec, Scheme
+from sb3_fair.zoo.registration import WORLDS
 
 SECONDS = 1
 MEMORY = 100 * 2**20
@@ -431,3 +433,21 @@ def test_sizes_of_scenarios_have_an_end(env_id):
     for name in SIZES[env_id].split():
         for size in (10**12, 10**400, -1):
             assert outcome(sb3_fair.make_vec, {"env_id": f"sb3_fair/{env_id}"}, name, size) is None, name
+
+
+NEVER_RIGHT = ("10**400", "object", "bytes", "nan", "-inf", "list-of-nan", "list-of-objects", "nested-list")
+
+
+def test_settings_of_scenarios_are_refused_by_name():
+    worlds = {world: env_id for env_id, (world, _) in reversed(WORLDS.items())}
+    found, tried = [], 0
+    for env_id in worlds.values():
+        (world,) = sb3_fair.make_vec(env_id).get_attr("world")
+        for setting in fields(world.config):
+            for kind in NEVER_RIGHT[setting.name == "obstruct_turns" :]:  # any number of turns, to infinity
+                tried += 1
+                problem = outcome(sb3_fair.make_vec, {"env_id": env_id}, setting.name, WRONG[kind])
+                if problem:
+                    found.append(f"{env_id}: {setting.name}={kind}: {problem[:200]}")
+    assert not found, "\n".join(found)
+    assert tried > 900

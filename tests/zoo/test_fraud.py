@@ -391,7 +391,7 @@ def test_presets_are_sets_of_defaults():
         ({"stay_prob": 0.9}, ValueError, "stay_prob must be two probabilities, genuine and fraud, got 0.9"),
         ({"stay_prob": (0.9, 2)}, ValueError, r"each stay_prob must be a number in \[0, 1\], got 2"),
         ({"stay_after_fraud": -1}, ValueError, "stay_after_fraud must be a number in"),
-        ({"noise_level": -0.1}, ValueError, "noise_level must not be negative, got -0.1"),
+        ({"noise_level": -0.1}, ValueError, r"noise_level must be a number in \[0, 1\], got -0.1"),
         ({"fraud_cards_in_genuine": None}, ValueError, "fraud_cards_in_genuine must be a number in"),
         ({"start": "tomorrow"}, ValueError, "start must be a date such as '2016-06-01', got 'tomorrow'"),
         ({"start": 2016}, ValueError, "start must be a date such as '2016-06-01', got 2016"),

@@ -113,7 +113,10 @@ def _first_split(edges: Any) -> NDArray[np.int64]:
 
 def _labelled(communities: Sequence[Any], nodes: int) -> tuple[NDArray[np.int64], list[str]]:
     """Codes (nodes,) in the order of the labels, and their names."""
-    labels = np.asarray(communities)
+    try:
+        labels = np.asarray(communities)
+    except ValueError:  # lists of different lengths
+        labels = np.empty(())
     if labels.shape != (nodes,) or labels.dtype.kind not in "biuU":
         raise ValueError(f"communities must be a name or a whole number for each of {nodes} nodes, got {communities!r}")
     known, codes = np.unique(labels, return_inverse=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import integer
-from sb3_fair.zoo.envs.settings import parameter, require_not_negative, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
 
 MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
 HOURS_PER_YEAR = 366 * 24
@@ -54,7 +54,7 @@ class FraudConfig:
     :param stay_prob: probabilities of staying after a transaction; a genuine customer's is multiplied by his or her
         satisfaction
     :param stay_after_fraud: probability that a genuine customer whose card was used in a fraud stays
-    :param noise_level: how much customers of a class differ
+    :param noise_level: how much customers of a class differ, from 0 to 1
     :param fraud_cards_in_genuine: probability that a fraudster uses the card of a genuine customer
     :param start: of an episode, ISO 8601; without an offset: at UTC-08:00
     :param n_hours: length of an episode
@@ -103,7 +103,7 @@ class FraudConfig:
         for probability in self.stay_prob:
             require_number("each stay_prob", probability, 0, 1)
         require_number("stay_after_fraud", self.stay_after_fraud, 0, 1)
-        require_not_negative("noise_level", self.noise_level)
+        require_number("noise_level", self.noise_level, 0, 1)
         require_number("fraud_cards_in_genuine", self.fraud_cards_in_genuine, 0, 1)
         self.start_time  # noqa: B018 (raises)
         integer("n_hours", self.n_hours, 1)

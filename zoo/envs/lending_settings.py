@@ -136,7 +136,7 @@ def distribution_function(masses: Any) -> NDArray[np.float64]:
 def _probabilities(name: str, value: Any, *dimensions: int) -> NDArray[np.float64]:
     try:
         table = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         table = np.full((), np.nan)
     if table.ndim not in dimensions or not ((table >= 0) & (table <= 1)).all():
         shapes = " or ".join({1: "a row of", 2: "rows of equally many"}[ndim] for ndim in dimensions)
