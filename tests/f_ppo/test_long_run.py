@@ -202,8 +202,8 @@ def test_what_is_usual_is_taken_off_in_every_state():
         ({"reg_credit": "steps"}, "reg_credit must be one of"),
         ({"reg_credit": "return", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='return'"),
         ({"reg_credit": "uplift", "scaling": "minmax"}, "scaling must be 'none' or 'std' with reg_credit='uplift'"),
-        ({"reg_gamma": 1.5}, "reg_gamma must be between 0 and 1, got 1.5"),
-        ({"massage_start": -0.1}, "massage_start must be between 0 and 1, got -0.1"),
+        ({"reg_gamma": 1.5}, r"reg_gamma must be in \[0, 1\], got 1.5"),
+        ({"massage_start": -0.1}, r"massage_start must be in \[0, 1\], got -0.1"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, message):

@@ -81,7 +81,7 @@ def test_a_study_that_is_stopped_says_how_to_go_on(n_jobs, number, tmp_path):
 
 
 def test_a_first_signal_is_noted_where_there_is_patience_and_a_second_one_is_not(capfd):
-    before = signal.getsignal(signal.SIGINT)
+    first = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background have it ignored
     with pytest.raises(Interrupted, match="kept") as stopped, stoppable("kept"), patience():
         os.kill(os.getpid(), signal.SIGINT)
         assert received() == signal.SIGINT
@@ -89,5 +89,5 @@ def test_a_first_signal_is_noted_where_there_is_patience_and_a_second_one_is_not
             assert signal.getsignal(signal.SIGTERM) == stopping._handle
             os.kill(os.getpid(), signal.SIGTERM)
     assert stopped.value.exit_code == 130 and received() is None
-    assert signal.getsignal(signal.SIGINT) == before
+    assert signal.signal(signal.SIGINT, first) == signal.default_int_handler
     assert capfd.readouterr().err.encode() == stopping.NOTED
