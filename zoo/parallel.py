@@ -1,6 +1,7 @@
 """Where does independent work take place: in processes of this machine, or on a cluster?"""
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from signal import SIGTERM
@@ -36,10 +37,10 @@ def in_parallel(
         raise InputError("jobs must be a number of processes, or -1 for one per core, got 0")
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     parent = None if elsewhere() else os.getpid()
-    stopped = False
+    began, stopped = time.monotonic(), False
     with stoppable(STOPPED), patience(parent is not None and effective_n_jobs(n_jobs) > 1):
         try:
-            for result in at_once(delayed(_work_alone)(parent, work, *given) for given in arguments):
+            for result in at_once(delayed(_work_alone)(parent, began, work, *given) for given in arguments):
                 if isinstance(result, Interrupted):
                     stopped = True
                 else:
@@ -52,16 +53,17 @@ def in_parallel(
             raise Interrupted(received() or SIGTERM)
 
 
-def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
+def _work_alone(parent: int | None, began: float, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
     """The result, or in a worker whose parent passed on a signal the interruption.
 
     :param parent: number of the process that asks for it; None: it is on another machine
+    :param began: ``time.monotonic()`` when it was asked for
     """
     if parent in (None, os.getpid()):
         with _alone:  # threads of a worker share the random states of numpy and torch
             use_threads(1)
             return work(*given)
-    serve(parent)
+    serve(parent, began)
     use_threads(1)
     try:
         with patience(False):

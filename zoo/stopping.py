@@ -31,6 +31,7 @@ class Interrupted(BaseException):
 
 
 _received: list[int] = []
+_noted_at = 0.0  # by the clock that all processes of a machine share
 _patient = False
 
 
@@ -79,13 +80,16 @@ def patience(patient: bool = True) -> Iterator[None]:
         _patient = before
 
 
-def serve(parent: int) -> None:
+def serve(parent: int, since: float) -> None:
     """Makes this process a worker: it ends when its parent does, and leaves Ctrl-C to it. What the parent passes on is
     noted, except within ``patience(False)``.
 
     :param parent: number of the parent process
+    :param since: ``time.monotonic()`` when the work began: a signal that was passed on before was meant for other work
     """
     global _patient
+    if _noted_at < since:
+        _received.clear()
     if signal.getsignal(signal.SIGTERM) == _handle:
         return
     end_with(parent)
@@ -110,7 +114,9 @@ def end_with(parent: int) -> None:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
+    global _noted_at
     _received.append(number)
+    _noted_at = time.monotonic()
     if not _patient or len(_received) > 1:
         raise Interrupted(_received[0])
     for child in active_children():

@@ -13,6 +13,7 @@ import pytest
 from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.parallel import elsewhere, in_parallel, on_cluster
+from sb3_fair.zoo.stopping import Interrupted, patience, stoppable
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from tests.zoo.waiting import wait_until
 
@@ -29,6 +30,14 @@ def test_without_a_cluster_work_is_done_by_processes_of_this_machine():
         assert not elsewhere()
         assert dict(in_parallel(process, [(1,), (2,)], n_jobs=1)) == {1: os.getpid(), 2: os.getpid()}
         assert os.getpid() not in dict(in_parallel(process, [(1,), (2,)], n_jobs=2)).values()
+
+
+def test_a_signal_ends_the_work_that_it_was_meant_for_and_no_other():
+    list(in_parallel(process, [(1,), (2,)], n_jobs=2))
+    with pytest.raises(Interrupted), stoppable(), patience():
+        os.kill(os.getpid(), signal.SIGTERM)  # noted by the idle workers too
+        raise Interrupted
+    assert os.getpid() not in dict(in_parallel(process, [(1,), (2,)], n_jobs=2)).values()
 
 
 @pytest.mark.parametrize(
