@@ -1,7 +1,6 @@
 """Where does independent work take place: in processes of this machine, or on a cluster?"""
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from signal import SIGTERM
@@ -15,7 +14,7 @@ from joblib.parallel import get_active_backend
 
 from sb3_fair.common.threads import use_threads
 from sb3_fair.zoo.names import InputError, choose
-from sb3_fair.zoo.stopping import Interrupted, patience, received, serve, stoppable
+from sb3_fair.zoo.stopping import Interrupted, passed_on, patience, received, serve, stoppable
 
 Result = TypeVar("Result")
 CLUSTERS = ("dask",)
@@ -35,12 +34,14 @@ def in_parallel(
     """
     if n_jobs == 0:
         raise InputError("jobs must be a number of processes, or -1 for one per core, got 0")
+    if passed_on():
+        get_reusable_executor().shutdown(kill_workers=True)
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     parent = None if elsewhere() else os.getpid()
-    began, stopped = time.monotonic(), False
+    stopped = False
     with stoppable(STOPPED), patience(parent is not None and effective_n_jobs(n_jobs) > 1):
         try:
-            for result in at_once(delayed(_work_alone)(parent, began, work, *given) for given in arguments):
+            for result in at_once(delayed(_work_alone)(parent, work, *given) for given in arguments):
                 if isinstance(result, Interrupted):
                     stopped = True
                 else:
@@ -53,17 +54,16 @@ def in_parallel(
             raise Interrupted(received() or SIGTERM)
 
 
-def _work_alone(parent: int | None, began: float, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
+def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
     """The result, or in a worker whose parent passed on a signal the interruption.
 
     :param parent: number of the process that asks for it; None: it is on another machine
-    :param began: ``time.monotonic()`` when it was asked for
     """
     if parent in (None, os.getpid()):
         with _alone:  # threads of a worker share the random states of numpy and torch
             use_threads(1)
             return work(*given)
-    serve(parent, began)
+    serve(parent)
     use_threads(1)
     try:
         with patience(False):

@@ -31,13 +31,20 @@ class Interrupted(BaseException):
 
 
 _received: list[int] = []
-_noted_at = 0.0  # by the clock that all processes of a machine share
+_passed_on = False
 _patient = False
 
 
 def received() -> int | None:
     """The number of the signal that asked to stop, None if there was none."""
     return _received[0] if _received else None
+
+
+def passed_on() -> bool:
+    """Whether child processes were told of a signal since this was last asked: they would stop later work too."""
+    global _passed_on
+    told, _passed_on = _passed_on, False
+    return told
 
 
 @contextmanager
@@ -80,16 +87,13 @@ def patience(patient: bool = True) -> Iterator[None]:
         _patient = before
 
 
-def serve(parent: int, since: float) -> None:
+def serve(parent: int) -> None:
     """Makes this process a worker: it ends when its parent does, and leaves Ctrl-C to it. What the parent passes on is
     noted, except within ``patience(False)``.
 
     :param parent: number of the parent process
-    :param since: ``time.monotonic()`` when the work began: a signal that was passed on before was meant for other work
     """
     global _patient
-    if _noted_at < since:
-        _received.clear()
     if signal.getsignal(signal.SIGTERM) == _handle:
         return
     end_with(parent)
@@ -114,12 +118,12 @@ def end_with(parent: int) -> None:
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
-    global _noted_at
+    global _passed_on
     _received.append(number)
-    _noted_at = time.monotonic()
     if not _patient or len(_received) > 1:
         raise Interrupted(_received[0])
     for child in active_children():
         child.terminate()
+        _passed_on = True
     if signal.getsignal(signal.SIGINT) == _handle:  # workers leave the word to their parent
         os.write(2, NOTED)  # print is not made for handlers of signals
