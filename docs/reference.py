@@ -1,4 +1,4 @@
-"""Pages of the API reference, written when it is built: one for each module in ``api.md``, and for each of its classes."""
+"""Pages of the API reference, written when it is built: one for each module in ``api.md`` and each of its classes."""
 
 import re
 from importlib import import_module
