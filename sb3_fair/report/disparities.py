@@ -152,7 +152,8 @@ def plot_action_radar(
 
 @styled
 def plot_tradeoff(curves: Mapping[str, TradeOff], *, disparity: str = "|DP|", weight: str = "alpha") -> "Figure":
-    """Return and price of fairness over disparity, and disparity over the weight, with confidence intervals.
+    """Return and price of fairness over disparity, and disparity over the weight, with confidence intervals, one below
+    the other.
 
     Circles are the agents without the sensitive attribute, hollow squares those with it.
 
@@ -163,8 +164,8 @@ def plot_tradeoff(curves: Mapping[str, TradeOff], *, disparity: str = "|DP|", we
     """
     import matplotlib
 
-    figure = _figure(13.5, 3.9)
-    returns, prices, weights = figure.subplots(1, 3)
+    figure = _figure(5, 11.7)
+    returns, prices, weights = figure.subplots(3, 1)
     for number, (name, curve) in enumerate(curves.items()):
         colour = matplotlib.colormaps["tab10"](number % 10)
         alphas, sizes, *outcomes = (np.asarray(values, dtype=np.float64) for values in curve)

@@ -51,7 +51,8 @@ def draw(
 def figure(
     path: str | Path, panels: Sequence[tuple[str, Mapping[str, Curve], Mapping[str, float], str, float | None]]
 ) -> None:
-    """A picture with one panel per entry: title, curves, lines, label of the values, where their axis begins.
+    """A picture with one panel per entry, one below the other: title, curves, lines, label of the values, where their
+    axis begins.
 
     Neighbours that show the same learners share a legend.
     """
@@ -61,8 +62,8 @@ def figure(
         (list(curves), lines) != (list(following[1]), following[2])
         for (_, curves, lines, *_), following in pairwise(panels)
     ] + [True]
-    picture = Figure(figsize=(5.2 * len(panels) + 2.4 * sum(kept), 3.8), dpi=110, layout="constrained")
-    all_axes = np.atleast_1d(picture.subplots(1, len(panels)))
+    picture = Figure(figsize=(7.6, 3.8 * len(panels)), dpi=110, layout="constrained")
+    all_axes = np.atleast_1d(picture.subplots(len(panels), 1))
     for axes, (title, curves, lines, label, low), legend in zip(all_axes, panels, kept, strict=True):
         draw(axes, curves, lines, label, low)
         axes.set_title(title)
