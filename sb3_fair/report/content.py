@@ -4,7 +4,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from keyword import iskeyword
 from typing import Any
 
 import numpy as np
@@ -210,10 +209,6 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
     """The lines that run this policy, in a shell and in Python."""
     if run is None or policy.command is None:
         return None
-    config = run.config
-    kwargs = config.get("env_kwargs", {})
-    named = all(str(key).isidentifier() and not iskeyword(str(key)) for key in kwargs)
-    arguments = "".join(f", {key}={value!r}" for key, value in kwargs.items()) if named else f", **{kwargs!r}"
     return {
         "shell": f"sb3-fair evaluate --run {shlex.quote(str(run.path))} --policy {index}",
         "python": "\n".join(
@@ -224,9 +219,10 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
                 "from sb3_fair.zoo.plan import Plan",
                 "",
                 f"run = RunFolder.open({str(run.path)!r})",
-                "model = load_run(Plan.of_run(run), run)",
+                "plan = Plan.of_run(run)",
+                "model = load_run(plan, run)",
                 f"model.set_command(run.front[{index}])",
-                f"env = model.follow(make_vec({config.get('env')!r}, n_envs=1{arguments}))",
+                "env = model.follow(make_vec(plan.env, n_envs=1, **plan.env_kwargs))",
                 "obs = env.reset()",
                 f"action, _ = model.predict(obs, deterministic={bool(policy.deterministic)})",
             )

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+_SHEET = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
+"""Names of the style sheets for maps that Plotly adds, which the policy refuses, unless there are such already."""
+
 
 def page(figures: Mapping[str, Any]) -> str:
     """The whole report as one HTML document, with its style, its programs and its data inside.
@@ -35,6 +38,7 @@ def page(figures: Mapping[str, Any]) -> str:
         "policy": "; ".join(f"{kind} {sources}" for kind, sources in policy.items()),
         "title": html.escape(str(figures["title"])),
         "style": style,
+        "sheets": "".join(f'<style id="{sheet}"></style>' for sheet in _SHEET.findall(plotly)),
         "plotly": plotly,
         "data": json.dumps(figures, allow_nan=False).replace("<", "\\u003c"),
         "program": program,

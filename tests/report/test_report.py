@@ -4,10 +4,10 @@ import base64
 import hashlib
 import json
 import re
+import resource
 import shlex
 from dataclasses import replace
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -200,7 +200,6 @@ def test_the_report_of_a_run_says_how_it_was_made_and_how_to_run_each_policy(run
     assert "emit: difference" in made["settings"] and "numpy" in made["versions"]
     assert data["policies"][3]["use"]["shell"] == f"sb3-fair evaluate --run {run.path} --policy 3"
     compile(data["policies"][3]["use"]["python"], "report", "exec")
-    assert "emit='difference'" in data["policies"][3]["use"]["python"]
     assert data["title"].endswith("JobHiring-Small-v0")
 
 
@@ -265,6 +264,21 @@ def test_the_page_allows_only_its_own_programs_and_loads_nothing(tmp_path, front
             assert f"'sha256-{digest}'" in rules[f"{kind}-src"]
             count -= 1
         assert count == 0
+    for sheet in re.findall(r'createElement\("style"\);e\.id="(\w+)"', text):
+        assert f'<style id="{sheet}"></style>' in text, "Plotly adds a style sheet, which is refused"
+
+
+def test_a_page_for_which_the_disk_has_no_room_leaves_the_last_one(run):
+    path = from_run(run.path)
+    before = path.read_bytes()
+    held = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, held[1]))
+    try:
+        with pytest.raises(OSError, match="large"):
+            from_run(run.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, held)
+    assert path.read_bytes() == before and not list(run.path.glob("*.part"))
 
 
 def test_the_lines_that_run_a_policy_are_quoted(run):
@@ -272,5 +286,4 @@ def test_the_lines_that_run_a_policy_are_quoted(run):
     run.path.rename(other)
     about = content(RunFolder(other).front, run=RunFolder(other))
     assert shlex.split(about["policies"][1]["use"]["shell"])[3] == str(other)
-    odd = SimpleNamespace(path=other, config={"env": "x'y", "env_kwargs": {"class": 1, "a-b": 2}})
-    compile(content(RunFolder(other).front, run=odd)["policies"][1]["use"]["python"], "report", "exec")
+    compile(about["policies"][1]["use"]["python"], "report", "exec")

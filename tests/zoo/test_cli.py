@@ -12,6 +12,7 @@ import pytest
 import sb3_fair
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.report.content import content
 from sb3_fair.zoo import benchmark, cli, options
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.registration import WORLDS
@@ -217,6 +218,9 @@ def test_a_report_is_rebuilt_from_its_folder(pcn_run, command):
     pcn_run.report.unlink()
     code, out, _ = command("report", "--run", pcn_run.path)
     assert code == 0 and Path(out.strip()) == pcn_run.report and pcn_run.report.stat().st_size > 1e6
+    names = {}
+    exec(content(pcn_run.front, run=pcn_run)["policies"][0]["use"]["python"], names)
+    assert names["env"].action_space.contains(names["action"][0])
 
 
 @pytest.mark.parametrize(("algo", "setting"), [("ppo", "n_steps:64"), ("dqn", "learning_starts:50")])
