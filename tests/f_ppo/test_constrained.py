@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
-from sb3_fair.f_ppo.constrained import ConstrainedPPO, CPOAgent, lagrangian
+from sb3_fair.f_ppo.constrained import ConstrainedPPO, lagrangian
 from sb3_fair.fairness import FairnessSpec
 
 ACTIONS = {
@@ -365,7 +365,3 @@ def test_a_figure_that_steps_do_not_tell():
 def test_a_function_must_return_one_finite_number_per_copy(cost):
     with pytest.raises(ValueError, match="cost must return 4 finite numbers, one per copy"):
         ConstrainedPPO("MlpPolicy", greed(), cost=cost, **SMALL).learn(64)
-
-
-def test_cpo_agent_is_another_name():
-    assert CPOAgent is ConstrainedPPO
