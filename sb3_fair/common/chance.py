@@ -82,6 +82,7 @@ class VecChance(VecLayer):
                 favourable=self.spec.favourable,
                 compared=compared.get(attribute) if isinstance(compared, Mapping) else compared,
                 n_permutations=self.n_permutations,
+                feedback_missing=self.spec.feedback_missing,
             )
         return levels
 

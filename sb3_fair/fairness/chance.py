@@ -7,7 +7,7 @@ import numpy as np
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.deprecated import formerly_positional
-from sb3_fair.fairness.notions import CELLS, GapTable
+from sb3_fair.fairness.notions import CELLS, FeedbackMissing, GapTable
 from sb3_fair.fairness.whole import coded, find_group_notion
 
 
@@ -24,6 +24,7 @@ def chance_level(
     compared: Iterable[Hashable] | None = None,
     n_permutations: int = 200,
     seed: int = 0,
+    feedback_missing: FeedbackMissing = "undefined",
 ) -> float:
     """Expected absolute value of a group notion if the labels are permuted among the decisions, in [0, 1].
 
@@ -39,10 +40,11 @@ def chance_level(
     :param compared: the labels to compare, None: all
     :param n_permutations: how often the labels are permuted
     :param seed: of the permutations
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     :return: mean over permutations and windows in which the notion is defined; NaN if there is none
     :raises ValueError: if the notion is not a group notion, or a number is out of range
     """
-    table = GapTable([find_group_notion(notion)])
+    table = GapTable([find_group_notion(notion)], feedback_missing)
     cells, columns, size = coded(actions, feedback, groups, favourable, compared)
     length = len(cells) if window is None else min(window, len(cells))
     if not length:

@@ -10,6 +10,7 @@ from sb3_fair.fairness.arguments import Undefined, checked
 from sb3_fair.fairness.distances import DistanceLike
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.interaction import Interaction
+from sb3_fair.fairness.notions import FeedbackMissing
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
 from sb3_fair.fairness.validation import number
@@ -35,6 +36,7 @@ class FairnessTracker:
         Empty: those of the first interaction
     :param n_actions: actions are 0, ..., n_actions - 1, so many as there are probabilities; None: any, and as many
         probabilities as come first
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     :raises ValueError: if an argument is not allowed
     """
 
@@ -51,6 +53,7 @@ class FairnessTracker:
         undefined: Undefined = math.nan,
         attributes: Sequence[Attribute] = (),
         n_actions: int | None = None,
+        feedback_missing: FeedbackMissing = "undefined",
     ) -> None:
         self._undefined = undefined
         self._n_actions = n_actions
@@ -63,6 +66,7 @@ class FairnessTracker:
             "favourable": favourable,
             "k": k,
             "n_actions": n_actions,
+            "feedback_missing": feedback_missing,
         }
         self._open = not attributes  # the first interaction may still name the attributes
         self._tracker = Tracker(1, attributes=attributes, **self._settings)
@@ -116,6 +120,10 @@ class FairnessTracker:
         """Each requested notion, ``undefined`` where it is undefined."""
         values = {name: float(value[0]) for name, value in self._tracker.values().items()}
         return {name: self._undefined if math.isnan(value) else value for name, value in values.items()}
+
+    def feedback_counts(self) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
+        return self._tracker.feedback_counts()
 
     def reset(self) -> None:
         """Empties the history; ids run on."""

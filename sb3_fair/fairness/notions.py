@@ -13,7 +13,7 @@ Source of the notions: Cimpean, Orzan, Jonker, Libin, Nowé, *Fairness-Aware Rei
 import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ CELLS = 16
 _CELL = np.arange(CELLS)
 
 Mask: TypeAlias = NDArray[np.bool_]
+FeedbackMissing: TypeAlias = Literal["undefined", "reweight", "ignore"]
 EVERYONE: Mask = _CELL >= 0
 ACCEPTED: Mask = _CELL & 1 > 0  # the action was favourable
 KNOWN: Mask = _CELL & 2 > 0  # feedback has arrived
 RIGHT: Mask = KNOWN & (_CELL & 4 > 0)  # the action was the right one
 DESERVING: Mask = KNOWN & (_CELL & 8 > 0)  # a favourable action would have been right
 UNDESERVING: Mask = KNOWN & ~DESERVING
+KINDS = (~ACCEPTED, ACCEPTED)
+"""The two kinds of decisions: unfavourable, favourable."""
 
 
 def among(values: NDArray[Any], favourable: Sequence[int]) -> NDArray[np.bool_]:
@@ -93,6 +96,13 @@ class GroupNotion(Notion):
     @property
     def needs_feedback(self) -> bool:  # type: ignore[override]
         return any(KNOWN[rate.among].all() for rate in self.rates)
+
+    @property
+    def needed_kinds(self) -> tuple[bool, bool]:
+        """Whether it needs the outcomes of unfavourable decisions, and of favourable ones."""
+        rates = [rate.among for rate in self.rates if KNOWN[rate.among].all()]
+        unfavourable, favourable = (any((among & kind).any() for among in rates) for kind in KINDS)
+        return unfavourable, favourable
 
 
 @dataclass(frozen=True)
@@ -183,15 +193,27 @@ class GapTable:
     """The values of several group notions from the same counts.
 
     :param notions: the group notions, in the order of the values
+    :param feedback_missing: what a group's unknown outcomes mean, see :func:`group_notion`
     """
 
-    def __init__(self, notions: Sequence[GroupNotion]) -> None:
+    def __init__(self, notions: Sequence[GroupNotion], feedback_missing: FeedbackMissing = "undefined") -> None:
         rates = [rate for notion in notions for rate in notion.rates]
         people = np.array([rate.among for rate in rates])
         hits = np.array([rate.among & rate.hit for rate in rates])
         self._masks = np.concatenate([people, hits]).T.astype(float)
         self._rates = len(rates)
         self._starts = np.cumsum([0] + [len(notion.rates) for notion in notions])[:-1]
+        self._needs = np.repeat([notion.needed_kinds for notion in notions], [len(n.rates) for n in notions], axis=0)
+        self._judges = feedback_missing != "ignore" and bool(self._needs.any())
+        if self._judges:
+            self._masks = np.concatenate([self._masks, _BY_KIND], axis=1)
+        if feedback_missing == "reweight":
+            from_feedback = np.tile(self._needs.any(axis=1), 2)
+            self._plain = self._masks[:, : 2 * self._rates] * ~from_feedback
+            self._weighted = self._masks[:, : 2 * self._rates] * from_feedback
+        self._reweights = self._judges and feedback_missing == "reweight"
+        self.unseen: NDArray[np.float64] | None = None
+        """(n, groups, 2) decisions of a kind without a single known outcome, when it last happened."""
 
     def __call__(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values (n, number of notions), NaN where fewer than two groups have a rate.
@@ -199,10 +221,38 @@ class GapTable:
         :param counts: (n, groups, CELLS), at least two groups; sums of weights
         """
         sums = counts @ self._masks
+        if self._judges:
+            decided, known = sums[..., -4:-2], sums[..., -2:]
+            sums = self._reweighted(counts, decided, known) if self._reweights else sums[..., :-4]
+            if np.minimum.reduce(known, axis=None) == 0:
+                self.unseen = decided * (known == 0)
+                blind = (self.unseen > 0) @ self._needs.T  # (n, groups, rates)
+                sums[..., : self._rates][blind] = 0.0
+                sums[..., self._rates :][blind] = 0.0
         gaps = _gaps(sums[..., self._rates :], sums[..., : self._rates])
         if len(self._starts) < self._rates:
             gaps = np.fmin.reduceat(gaps, self._starts, axis=1)
         return gaps
+
+    def _reweighted(
+        self, counts: NDArray[np.float64], decided: NDArray[np.float64], known: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The sums where a known outcome stands for the unknown ones of its group and kind of decision."""
+        weights = np.divide(decided, known, out=np.zeros_like(known), where=known > 0)
+        sums: NDArray[np.float64] = counts @ self._plain + counts * (weights @ np.array(KINDS)) @ self._weighted
+        return sums
+
+
+_BY_KIND = np.array([*KINDS, *(kind & KNOWN for kind in KINDS)]).T.astype(float)
+
+
+def feedback_counts(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Decisions (..., groups, 2), unfavourable and favourable, and how many of them have a known outcome.
+
+    :param counts: (..., groups, CELLS)
+    """
+    sums = counts @ _BY_KIND
+    return sums[..., :2], sums[..., 2:]
 
 
 def _gaps(hits: NDArray[np.float64], people: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.history import DEFAULT_HISTORY
+from sb3_fair.fairness.notions import FeedbackMissing
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
@@ -57,6 +58,7 @@ class FairnessSpec:
     :param exclude_sensitive: leave the sensitive columns out of the distances
     :param group_names: names of integer codes, for reports
     :param feature_names: names of the features, for reports and error messages
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     :raises ValueError: if an argument is not allowed
     """
 
@@ -77,6 +79,7 @@ class FairnessSpec:
     exclude_sensitive: bool = True
     group_names: Annotated[Any, Sequence[str] | Mapping[str, Sequence[str]] | None] = None
     feature_names: Sequence[str] | None = None
+    feedback_missing: FeedbackMissing = "undefined"
     attributes: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
 
@@ -148,6 +151,7 @@ class FairnessSpec:
             favourable=self.favourable,
             k=self.k,
             n_actions=n_actions,
+            feedback_missing=self.feedback_missing,
         )
 
     def individual(self, obs: Any, action: Any, info: Mapping[str, Any]) -> Individual:

@@ -11,9 +11,21 @@ from sb3_fair.fairness.counts import DiscountedCounts, GroupCounts, Rows
 from sb3_fair.fairness.distances import Metric
 from sb3_fair.fairness.history import DiscountedHistory, History
 from sb3_fair.fairness.individuals import Individuals
-from sb3_fair.fairness.notions import NOTIONS, GapTable, GroupNotion, PairNotion, cells_of
+from sb3_fair.fairness.notions import (
+    NOTIONS,
+    FeedbackMissing,
+    GapTable,
+    GroupNotion,
+    PairNotion,
+    cells_of,
+    feedback_counts,
+)
 from sb3_fair.fairness.partition import Partition
 from sb3_fair.fairness.requests import Request
+
+PATIENCE = 30
+"""Decisions of one kind in a group without a single outcome that are worth a warning."""
+_KINDS = ("unfavourable", "favourable")
 
 
 class Track:
@@ -24,6 +36,7 @@ class Track:
     :param metrics: by label of the distance
     :param favourable: the favourable actions
     :param k: neighbours of CSC
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     """
 
     def __init__(
@@ -35,8 +48,10 @@ class Track:
         metrics: Mapping[str, Metric],
         favourable: Sequence[int],
         k: int,
+        feedback_missing: FeedbackMissing,
     ) -> None:
         self._history = history
+        self._partitions = partitions
         self._favourable = favourable
         self.truncates = isinstance(history, DiscountedHistory)
         self._counts: dict[str, GroupCounts] = {}
@@ -46,10 +61,18 @@ class Track:
             if mine:
                 kind = DiscountedCounts if self.truncates else GroupCounts
                 self._counts[attribute] = kind(n, history, partition)
-                self._tables[attribute] = [name for name, _ in mine], GapTable([notion for _, notion in mine])
+                table = GapTable([notion for _, notion in mine], feedback_missing)
+                self._tables[attribute] = [name for name, _ in mine], table
+        self.needs_feedback = any(r.notion.needs_feedback for r in requests)
+        self._blind = {
+            r.name: r.notion
+            for r in requests
+            if feedback_missing != "ignore" and isinstance(r.notion, GroupNotion) and r.notion.needs_feedback
+        }
+        self._patience = min(PATIENCE, history.decisions)
         self._size = history.decisions
         self._actions: NDArray[np.int64] | None = None
-        if any(r.notion.needs_feedback for r in requests):
+        if self.needs_feedback:
             self._actions = np.zeros(n * self._size, dtype=np.int64)
         self._rings = np.arange(n) * self._size  # where the ring of each copy begins
         self._names: list[dict[str, str]] = []
@@ -118,11 +141,48 @@ class Track:
         """Enters the requested values (n,) into ``results``."""
         for attribute, (names, table) in self._tables.items():
             results.update(zip(names, table(self._counts[attribute].compared).T, strict=True))
+            if table.unseen is not None:
+                self._note_unseen(attribute, names, table.unseen)
+                table.unseen = None
         if self.individuals is not None:
             for wanted, view in zip(self._names, self.individuals.views, strict=True):
                 values = self.individuals.values(view)
                 for notion, name in wanted.items():
                     results[name] = values[notion]
+
+    def _note_unseen(self, attribute: str, names: Sequence[str], unseen: NDArray[np.float64]) -> None:
+        """Warns once of a notion that stays undefined because the outcomes of one kind of decision never come."""
+        worst = unseen.max(axis=0)
+        if worst.max() < self._patience:
+            return
+        for name in names:
+            notion = self._blind.get(name)
+            found = np.argwhere((worst >= self._patience) & notion.needed_kinds) if notion is not None else ()
+            if len(found):
+                del self._blind[name]
+                group, kind = found[0]
+                warnings.warn(
+                    f"{name} is undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
+                    f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which {name} needs; "
+                    "feedback_missing='ignore' takes the outcomes that are known, which is biased",
+                    stacklevel=2,
+                )
+
+    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+        """Name of the attribute -> label -> how many decisions of a kind, and how many of them with known outcomes."""
+        found = {}
+        for attribute, counts in self._counts.items():
+            labels = self._partitions[attribute].labels[1:]
+            decided, known = (each.tolist() for each in feedback_counts(counts.compared[copy, : len(labels)]))
+            found[attribute] = {
+                label: {
+                    key: number
+                    for kind, *pair in zip(_KINDS, *rows, strict=True)
+                    for key, number in zip((kind, f"{kind}_known"), pair, strict=True)
+                }
+                for label, *rows in zip(labels, decided, known, strict=True)
+            }
+        return found
 
     def truncate(self, seen: NDArray[np.int64]) -> None:
         """Drops the decisions that no longer move individual fairness, see :class:`DiscountedHistory`.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.distances import DistanceLike, Metric
 from sb3_fair.fairness.history import DEFAULT_HISTORY
-from sb3_fair.fairness.notions import cells_of
+from sb3_fair.fairness.notions import FeedbackMissing, cells_of
 from sb3_fair.fairness.partition import Partition, ProductPartition
 from sb3_fair.fairness.probabilities import half_roots, rows_of_distributions
 from sb3_fair.fairness.requests import Attribute, attribute_name, find_requests
@@ -37,6 +37,7 @@ class Tracker:
     :param favourable: the favourable actions
     :param k: number of neighbours in CSC
     :param n_actions: length of the probabilities; None: that of the first ones
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     :raises ValueError: if a notion, history, distance or number is not allowed
     """
 
@@ -53,6 +54,7 @@ class Tracker:
         favourable: Iterable[int] = (1,),
         k: int = 5,
         n_actions: int | None = None,
+        feedback_missing: FeedbackMissing = "undefined",
     ) -> None:
         self.n = int(n)
         self._favourable = action_numbers("favourable", favourable)
@@ -74,6 +76,7 @@ class Tracker:
                 metrics,
                 self._favourable,
                 k,
+                feedback_missing,
             )
             for each in dict.fromkeys(request.history for request in self._requests)
         ]
@@ -240,6 +243,15 @@ class Tracker:
         for track in self._tracks:
             track.values(results)
         return results
+
+    def feedback_counts(self, copy: int = 0) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known in the history of a copy: name of the attribute ("" for a single one) -> label ->
+        ``unfavourable``, ``unfavourable_known``, ``favourable``, ``favourable_known``; sums of weights.
+
+        Empty where no notion needs feedback.
+        """
+        tracks = [track for track in self._tracks if track.needs_feedback]
+        return {name: found for track in tracks for name, found in track.feedback_counts(copy).items()}
 
     def end_step(self) -> None:
         """All individuals of a step have been added: a :class:`DiscountedHistory` now drops what is too old."""

@@ -17,6 +17,7 @@ from sb3_fair.fairness.neighbours import in_units
 from sb3_fair.fairness.notions import (
     CELLS,
     NOTIONS,
+    FeedbackMissing,
     GapTable,
     GroupNotion,
     PairNotion,
@@ -72,6 +73,7 @@ def group_notion(
     weights: Numbers | None = None,
     undefined: Undefined = math.nan,
     compared: Iterable[Hashable] | None = None,
+    feedback_missing: FeedbackMissing = "undefined",
 ) -> float:
     """A group notion of a whole history: minus the largest gap between two groups, in [-1, 0].
 
@@ -83,12 +85,17 @@ def group_notion(
     :param weights: (n,) weight of each decision, None: 1
     :param undefined: the value if fewer than two groups have a rate
     :param compared: the labels to compare, None: all
+    :param feedback_missing: what unknown outcomes mean for a notion that needs them. ``"undefined"``: it is undefined
+        for a group in which decisions of a kind that it needs, favourable or unfavourable, were made and none of their
+        outcomes is known; ``"reweight"``: the same, and a known outcome stands for the unknown ones of its group and
+        kind of decision (right where outcomes are missing at random among these); ``"ignore"``: known outcomes only,
+        each once, which is biased where they depend on the decision (FAReL)
     :raises ValueError: if the notion is unknown or lengths differ
     """
     row = find_group_notion(notion)
     cells, columns, size = coded(actions, feedback, groups, favourable, compared)
     counts = np.bincount(columns * CELLS + cells, _weights(weights, len(cells)), size * CELLS)
-    value = float(GapTable([row])(counts.reshape(1, size, CELLS)[:, 1:].astype(float))[0, 0])
+    value = float(GapTable([row], feedback_missing)(counts.reshape(1, size, CELLS)[:, 1:].astype(float))[0, 0])
     return undefined if math.isnan(value) else value
 
 

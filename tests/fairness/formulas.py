@@ -23,7 +23,12 @@ def rate(people, weights, among, hit):
     return hits / total if total > 0 else None
 
 
-def group_value(notion, people, weights=None, compared=None, favourable=(1,)):
+BOTH = (True, False)
+KINDS = {"SP": (), "EO": BOTH, "OAE": BOTH, "PP": (True,), "PE": BOTH, "EqOdds": BOTH, "CUAE": BOTH, "TE": BOTH}
+"""Outcomes of which decisions a notion needs: favourable ones (True), others (False)."""
+
+
+def group_value(notion, people, weights=None, compared=None, favourable=(1,), feedback_missing="undefined"):
     """Minus the largest gap between two groups with a defined rate."""
     weights = weights or [1] * len(people)
 
@@ -52,6 +57,15 @@ def group_value(notion, people, weights=None, compared=None, favourable=(1,)):
         defined = []
         for label in labels:
             mine = [(p, w) for p, w in zip(people, weights, strict=True) if p.group == label]
+            times = {True: 1.0, False: 1.0}
+            for kind in KINDS[notion] if feedback_missing != "ignore" else ():
+                decided = sum(w for p, w in mine if a(p) is kind)
+                outcomes = sum(w for p, w in mine if a(p) is kind and known(p))
+                times[kind] = decided / outcomes if outcomes else -1.0 if decided else 1.0
+            if -1.0 in times.values():
+                continue
+            if feedback_missing == "reweight":
+                mine = [(p, w * times[a(p)]) for p, w in mine]
             x = rate([p for p, _ in mine], [w for _, w in mine], among, hit)
             if x is not None:
                 defined.append(x)

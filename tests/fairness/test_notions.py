@@ -15,6 +15,7 @@ from sb3_fair.fairness import (
     FairnessTracker,
     GroupNotion,
     Interaction,
+    SlidingWindow,
     chance_level,
     consistency,
     find_notion,
@@ -59,19 +60,22 @@ def same(value, expected):
     assert value == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
+MISSING = st.sampled_from(["undefined", "reweight", "ignore"])
 weights_of = st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=30, max_size=30)
 
 
 @settings(max_examples=50, deadline=None)
-@given(people(), weights_of, st.sampled_from(GROUP_NOTIONS), st.sampled_from([(1,), (0, 2)]))
-def test_group_notion_is_the_formula(history, weights, notion, favourable):
+@given(people(), weights_of, st.sampled_from(GROUP_NOTIONS), st.sampled_from([(1,), (0, 2)]), MISSING)
+def test_group_notion_is_the_formula(history, weights, notion, favourable, missing):
+    m = {"feedback_missing": missing}
     same(
-        group_notion(notion, **columns(history), favourable=favourable),
-        group_value(notion, history, None, None, favourable),
+        group_notion(notion, **columns(history), favourable=favourable, **m),
+        group_value(notion, history, None, None, favourable, **m),
     )
     weights = weights[: len(history)]
-    same(group_notion(notion, **columns(history), weights=weights), group_value(notion, history, weights))
-    same(group_notion(notion, **columns(history), compared=(0, 2)), group_value(notion, history, compared=(0, 2)))
+    same(group_notion(notion, **columns(history), weights=weights, **m), group_value(notion, history, weights, **m))
+    compared = {"compared": (0, 2), **m}
+    same(group_notion(notion, **columns(history), **compared), group_value(notion, history, **compared))
 
 
 @settings(max_examples=50, deadline=None)
@@ -206,3 +210,52 @@ def test_empty_and_tiny_histories():
 def test_feedback_is_an_action_or_unknown(feedback):
     with pytest.raises(ValueError, match="feedback must be the right actions, whole numbers or NaN"):
         group_notion("EO", actions=[1, 0, 1], feedback=[1, np.nan, feedback], groups=[0, 1, 1])
+
+
+def selective(share, n=6000):
+    """Group 1 is granted with 0.9, group 0 with 0.1; outcomes are known of the granted and a share of the refused."""
+    rng = np.random.default_rng(0)
+    groups, deserving = rng.integers(0, 2, n), rng.random(n) < 0.7
+    actions = (rng.random(n) < np.where(groups == 1, 0.9, 0.1)).astype(int)
+    known = (actions == 1) | (rng.random(n) < share)
+    return {"actions": actions, "groups": groups, "feedback": np.where(known, deserving, np.nan)}
+
+
+@pytest.mark.parametrize(
+    ("share", "missing", "expected"),
+    [
+        (1.0, "ignore", -0.8),
+        (0.0, "ignore", 0.0),
+        (0.0, "undefined", math.nan),
+        (0.0, "reweight", math.nan),
+        (0.1, "ignore", -0.46),
+        (0.1, "undefined", -0.46),
+        (0.1, "reweight", -0.8),
+    ],
+)
+def test_outcomes_of_the_granted_alone_do_not_make_equal_opportunity(share, missing, expected):
+    assert group_notion("EO", **selective(share), feedback_missing=missing) == pytest.approx(
+        expected, abs=0.05, nan_ok=True
+    )
+
+
+def test_outcomes_that_never_come_are_warned_of_once_and_counted():
+    columns = selective(0.0, 300)
+    tracker = FairnessTracker(notions=("EO", "PP"), history=SlidingWindow(300))
+    with pytest.warns(UserWarning, match=r"EO is undefined: none of 30 unfavourable decisions on group 0") as warned:
+        for action, group, feedback in zip(*columns.values(), strict=True):
+            known = None if np.isnan(feedback) else float(feedback)
+            tracker.add(Interaction(action=int(action), group=int(group), feedback=known))
+            values = tracker.values()
+    assert len(warned) == 1
+    assert math.isnan(values["EO"]) and values["PP"] <= 0
+    counts = tracker.feedback_counts()[""]
+    for group in (0, 1):
+        mine = columns["actions"][columns["groups"] == group]
+        refused, granted = np.bincount(mine, minlength=2).tolist()
+        assert counts[group] == {
+            "unfavourable": refused,
+            "unfavourable_known": 0,
+            "favourable": granted,
+            "favourable_known": granted,
+        }

@@ -28,6 +28,7 @@ from tests.fairness.formulas import (
 )
 
 ALL = (*GROUP_NOTIONS, "IF", "LIP", "CSC")
+MISSING = st.sampled_from(["undefined", "reweight", "ignore"])
 EXAMPLES = settings(max_examples=60, deadline=None)
 
 
@@ -103,15 +104,16 @@ def same(value, formula):
 
 
 @EXAMPLES
-@given(stories(), st.integers(1, 12), st.integers(1, 3), st.sampled_from(["heom", "hmom", "braycurtis"]))
-def test_sliding_window(story, window, k, name):
+@given(stories(), st.integers(1, 12), st.integers(1, 3), st.sampled_from(["heom", "hmom", "braycurtis"]), MISSING)
+def test_sliding_window(story, window, k, name, missing):
     n, events = story
-    tracker = Tracker(n, notions=ALL, history=SlidingWindow(window), distance=name, nominal=[2], k=k)
+    recipe = {"history": SlidingWindow(window), "distance": name, "feedback_missing": missing}
+    tracker = Tracker(n, notions=ALL, nominal=[2], k=k, **recipe)
 
     def check(copy, people, values):
         people = people[-window:]
         for notion in GROUP_NOTIONS:
-            same(values[notion], group_value(notion, people))
+            same(values[notion], group_value(notion, people, feedback_missing=missing))
         for notion in ("IF", "LIP"):
             same(values[notion], pair_value(notion, people, name=name, nominal=[2]))
         same(values["CSC"], consistency_value(people, k, name=name, nominal=[2]))

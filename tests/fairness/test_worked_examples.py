@@ -111,6 +111,7 @@ def columns(name):
 
 
 def filled(name, **settings):
+    settings = {"feedback_missing": "ignore", **settings}
     tracker = FairnessTracker(nominal=[2], groups=("m", "f") if name == "E" else None, **settings)
     for interaction in interactions(name):
         tracker.add(interaction)
@@ -133,12 +134,11 @@ def test_group_notions(name, history):
 def test_group_notions_of_whole_histories(name, notion):
     c = columns(name)
     compared = ("m", "f") if name == "E" else None
-    value = group_notion(notion, actions=c["actions"], feedback=c["feedback"], groups=c["groups"], compared=compared)
+    history = {key: c[key] for key in ("actions", "feedback", "groups")} | {"feedback_missing": "ignore"}
+    value = group_notion(notion, **history, compared=compared)
     expected = GROUP_VALUES[name][GROUP.index(notion)]
     assert value == approx(expected)
-    instead = group_notion(
-        notion, actions=c["actions"], feedback=c["feedback"], groups=c["groups"], compared=compared, undefined=-1.0
-    )
+    instead = group_notion(notion, **history, compared=compared, undefined=-1.0)
     assert instead == approx(-1.0 if math.isnan(expected) else expected)
 
 

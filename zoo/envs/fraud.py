@@ -113,6 +113,7 @@ class FraudWorld(World):
             group=self.groups.source,
             groups=_compared(group),
             group_names=self.groups.names,
+            feedback_missing="ignore",
             feature_names=FEATURES,
         )
         zones = countries().zones if settings.zones == "main" else countries().first_zones

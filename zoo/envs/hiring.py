@@ -116,6 +116,7 @@ class HiringWorld(World):
             history=SlidingWindow(500),
             group=self.groups.source,
             group_names=self.groups.names,
+            feedback_missing="ignore",
             feature_names=FEATURES,
         )
         size, diversity = settings.team_size, settings.diversity_weight

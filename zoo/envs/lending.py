@@ -145,6 +145,7 @@ class LendingWorld(World):
             history=SlidingWindow(settings.window + 1),
             group=self.groups.source,
             group_names=self.groups.names,
+            feedback_missing="ignore",
             feature_names=("score",),
             low=1,
             high=n_scores,
