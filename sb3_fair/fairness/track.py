@@ -170,17 +170,13 @@ class Track:
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
         """Name of the attribute -> label -> how many decisions of a kind, and how many of them with known outcomes."""
-        found = {}
+        found: dict[str, dict[Any, dict[str, float]]] = {}
+        keys = [kind + suffix for suffix in ("", "_known") for kind in _KINDS]
         for attribute, counts in self._counts.items():
             labels = self._partitions[attribute].labels[1:]
-            decided, known = (each.tolist() for each in feedback_counts(counts.compared[copy, : len(labels)]))
+            numbers = np.concatenate(feedback_counts(counts.compared[copy, : len(labels)]), axis=1).tolist()
             found[attribute] = {
-                label: {
-                    key: number
-                    for kind, *pair in zip(_KINDS, *rows, strict=True)
-                    for key, number in zip((kind, f"{kind}_known"), pair, strict=True)
-                }
-                for label, *rows in zip(labels, decided, known, strict=True)
+                label: dict(zip(keys, row, strict=True)) for label, row in zip(labels, numbers, strict=True)
             }
         return found
 
