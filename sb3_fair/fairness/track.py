@@ -156,8 +156,9 @@ class Track:
         if worst.max() < self._patience:
             return
         for name in names:
-            notion = self._blind.get(name)
-            found = np.argwhere((worst >= self._patience) & notion.needed_kinds) if notion is not None else ()
+            if name not in self._blind:
+                continue
+            found = np.argwhere((worst >= self._patience) & self._blind[name].needed_kinds)
             if len(found):
                 del self._blind[name]
                 group, kind = found[0]
