@@ -1,5 +1,6 @@
 """How does an environment become a fairness MDP: who was decided on, how, and how fair has that been so far?"""
 
+import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,11 +17,13 @@ from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, stack, stack_people, stacked
+from sb3_fair.wrappers.infos import publish, record_of, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, kept
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
+Mask = NDArray[np.bool_]
+LATE = "late_feedback"
 TOLD = ("group", "action", "features", "feedback", "probabilities")
 """What the tracker is told of each of several people in a step."""
 
@@ -28,8 +31,7 @@ TOLD = ("group", "action", "features", "feedback", "probabilities")
 class FairnessRecorder:
     """The arithmetic that both wrappers share: individuals in, fairness figures out, for n copies of an environment.
 
-    :raises ValueError: if ``probabilities`` is unknown, or notions are asked for on an action space without
-        discrete actions
+    :raises ValueError: if ``probabilities`` is unknown, or the spec's notions do not fit the action space
     """
 
     def __init__(
@@ -38,118 +40,226 @@ class FairnessRecorder:
         self.spec = spec
         self.forget = forget
         self.executed = probabilities == "executed"
+        self.kinds: set[str] = set()
+        """Which kinds of probabilities the notions have seen: of the policy, or executed actions."""
         self.in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
         self.n = n
         self.life = 0  # how often all histories and ids have begun anew
+        self.clock = 0
+        self.due: dict[int, list[tuple[int, int, float]]] = {}  # step -> (copy, id, feedback), with feedback_delay
         self.tracker: Tracker | None = None
         self.names: tuple[str, ...] = ()
         if spec.notions:
-            if not isinstance(action_space, spaces.Discrete):
-                raise ValueError(
-                    f"notions {spec.notions} compare actions and need a Discrete action space, got {action_space}"
-                )
-            self.space, self.first_action = action_space, int(action_space.start)
-            self.executed_roots = half_roots(np.eye(int(action_space.n)))
-            missing = [action for action in spec.favourable if not action_space.contains(action)]
-            if missing:
-                raise ValueError(f"favourable must have actions of {action_space}, got {missing[0]}")
+            self.decisions = Decisions(spec, action_space)
             self.tracker = self._fresh()
             self.names = self.tracker.names
 
     def _fresh(self) -> Tracker:
-        return self.spec.tracker(self.n, len(self.executed_roots))
+        return self.spec.tracker(self.n, self.decisions.n_actions)
+
+    @property
+    def probabilities_used(self) -> str | None:
+        """``"policy"``, ``"executed"``, ``"mixed"``, or None where no notion has asked for any."""
+        return next(iter(self.kinds), None) if len(self.kinds) < 2 else "mixed"
 
     def step(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any], rows: Any) -> None:
         """Records the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos.
 
         :param obs: the observation of each copy on which its action was chosen
-        :param actions: (n,)
-        :param rows: (n, n_actions) probabilities of the policy, or None
+        :param actions: (n, ...)
+        :param rows: (n, ..., n_actions) probabilities of the policy, or None
         """
         figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
         if self.tracker is not None:
-            published, people = self._individuals(infos, obs, actions)
-            ids = self._record(people, actions, rows)
+            published, people, here = self._individuals(infos, obs, actions)
+            withheld = people.get("feedback") if self.spec.feedback_delay is not None else None
+            if withheld is not None:
+                unknown = np.full(np.shape(withheld), np.nan)
+                published, people = {**published, "feedback": unknown}, {**people, "feedback": unknown}
+            ids = self._record(people, actions, rows, here)
             publish(infos, "individual", {**published, "id": Ids.of(ids, self.life)})
+            if here is not None:
+                for copy in np.flatnonzero(~here).tolist():
+                    infos[copy]["individual"] = None
+            self._take_late(infos)
+            if self.spec.feedback_delay is not None:
+                self._deliver(infos, obs, ids, withheld)
             figures = {**figures, **self.tracker.values()}
         publish(infos, "fairness", figures)
 
+    def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
+        """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
+        record = record_of(infos)
+        if record is not None and LATE not in record:
+            return
+        for copy, info in enumerate(infos):
+            for id, value in info.get(LATE) or ():
+                self.update_feedback(copy, id, value)
+
+    def _deliver(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], ids: NDArray[Any], withheld: Any) -> None:
+        """Puts off the feedback of this step, and tells what has become known by now."""
+        if withheld is not None:
+            feedback = np.broadcast_to(np.asarray(withheld, dtype=np.float64), ids.shape)
+            known = np.argwhere((feedback == feedback) & (np.asarray(ids) >= 0))
+            for copy in dict.fromkeys(known[:, 0].tolist()):
+                steps = self.spec.delay(obs[copy], infos[copy])
+                if steps is not None:
+                    late = self.due.setdefault(self.clock + steps, [])
+                    late += [(copy, int(ids[at]), float(feedback[at])) for at in map(tuple, known[known[:, 0] == copy])]
+        assert self.tracker is not None
+        for copy, id, value in self.due.pop(self.clock, ()):
+            self.tracker.update_feedback(copy, id, value)
+        self.clock += 1
+
     def _individuals(
         self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]
-    ) -> tuple[People, People]:
-        """Who was decided on: what the infos say of them, and what the tracker is to know, features selected."""
+    ) -> tuple[People, People, Mask | None]:
+        """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
+        copies there was somebody (None: in all)."""
         assert self.tracker is not None
-        if self.in_info and "individual" in infos[0]:
+        if self.in_info and "individual" in infos[0] and (record_of(infos) is not None or all(map(_tells, infos))):
             published: People = stack_people(infos)
             if self.spec.group is None:
-                if not self.tracker.needs_features or "features" not in published:
-                    return published, published
-                return published, {**published, "features": self.spec.select(published["features"])}
+                people = published
+                if self.tracker.needs_features and "features" in published:
+                    people = {**published, "features": self.spec.select(published["features"])}
+                return published, people, self._here(people)
             if self.spec.finds_group_in(published):
                 person = self.spec.individual(None, None, {"individual": published})
-                return published, {**published, **person._asdict()}
+                people = {**published, **person._asdict()}
+                return published, people, self._here(people)
         seen = zip(obs, actions, infos, strict=True)
         told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
+        somebody = [
+            copy for copy, (info, person) in enumerate(zip(infos, told_of, strict=True)) if self._is(info, person)
+        ]
+        for copy in set(range(self.n)) - set(somebody) if somebody else ():
+            nobody = {"group": _nothing(told_of[somebody[0]]["group"])}
+            told_of[copy] = {**told_of[somebody[0]], **nobody}
         described = [
-            {"action": int(action), **person, **individual_in(info)}
+            {"action": action if np.ndim(action) else action.item(), **person, **individual_in(info)}
             for action, person, info in zip(actions, told_of, infos, strict=True)
         ]
+        if not somebody:
+            return {}, {}, np.zeros(self.n, dtype=bool)
+        if len(somebody) < self.n:
+            described = [one if copy in somebody else described[somebody[0]] for copy, one in enumerate(described)]
         known: People = stacked(described)
-        return known, {**known, **stacked(told_of)}
+        here = np.isin(np.arange(self.n), somebody) if len(somebody) < self.n else None
+        return known, {**known, **stacked(told_of)}, here
 
-    def _record(self, people: People, actions: NDArray[Any], probabilities: Any) -> NDArray[np.int64]:
+    def _is(self, info: dict[str, Any], person: People) -> bool:
+        """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
+        assert self.tracker is not None
+        group = person["group"]
+        labels = list(group.values()) if isinstance(group, Mapping) else [group]
+        if not self.tracker.needs_groups:
+            return not self.in_info or _tells(info)
+        return not all(label is None for label in labels)
+
+    def _here(self, people: People) -> Mask | None:
+        """In which copies there is somebody, (n,): those with a label; None: in all."""
+        assert self.tracker is not None
+        group = people.get("group") if self.tracker.needs_groups else None
+        if isinstance(group, np.ndarray) and group.dtype.kind not in "Of":
+            return None
+        label = np.asarray(next(iter(group.values())) if isinstance(group, Mapping) and group else group)
+        if label.ndim != 1 or label.dtype.kind not in "Of":
+            return None
+        here = np.array([each is not None and each == each for each in label.tolist()])
+        return None if here.all() else here
+
+    def _record(
+        self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None
+    ) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
 
         :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``, and the executed
-            ``action`` if it is told, which it has to be of several people per copy
-        :param actions: (n,), executed if nothing else is told
-        :param probabilities: (n, n_actions) of the policy, or None
+            ``action`` if it is told
+        :param actions: (n, ...), executed if nothing else is told
+        :param probabilities: (n, ..., n_actions) of the policy, or None
+        :param here: (n,) in which copies there is somebody, None: in all
         :return: ids, -1 where nobody is present
         """
         assert self.tracker is not None
         own = np.asarray(people.get("action", actions))
-        for name in people.keys() & {"action", "feedback"}:
-            self._require_actions(name, people[name], people.get("present", True))
-        if own.ndim < 2:
-            return self.tracker.add(
-                people.get("group"),
-                own,
-                features=people.get("features"),
-                feedback=people.get("feedback"),
-                **self._distributions(own, probabilities),
+        if here is not None and not here.any():
+            return np.full(self.n, -1)
+        present = people.get("present", True)
+        self.decisions.require("action", own, present)
+        if self.decisions.has_chances and own.dtype.kind == "f" and (own == np.rint(own)).all():
+            own = own.astype(np.int64)  # as SB3 gives those of MultiBinary spaces
+        if people.get("feedback") is not None:
+            self.decisions.require("feedback", people["feedback"], present)
+        decided = self.spec.decided(own)
+        chances = people.get("probabilities")
+        if chances is None and np.ndim(probabilities) == decided.ndim + 1:
+            chances = probabilities
+        if decided.ndim < 2:
+            if chances is None and np.ndim(probabilities) == own.ndim + 1:
+                chances = probabilities  # of the parts of one action
+            if here is None:
+                return self.tracker.add(
+                    people.get("group"),
+                    decided,
+                    features=people.get("features"),
+                    feedback=people.get("feedback"),
+                    **self._distributions(own, chances),
+                )
+            which = np.flatnonzero(here)
+            person = {key: _at(key, people.get(key), which) for key in TOLD}
+            made = self.tracker.add(
+                person["group"],
+                decided[which],
+                features=person["features"],
+                feedback=person["feedback"],
+                which=which,
+                **self._distributions(own[which], None if chances is None else np.asarray(chances)[which]),
             )
-        present = np.asarray(people.get("present", np.ones(own.shape, dtype=bool)))
-        ids = np.full(own.shape, -1)
-        for place in range(own.shape[1]):
+            ids = np.full(self.n, -1)
+            ids[which] = made
+            return ids
+        present = np.broadcast_to(np.asarray(present), decided.shape)
+        if here is not None:
+            present = present & here[:, None]
+        ids = np.full(decided.shape, -1)
+        for place in range(decided.shape[1]):
             which = np.flatnonzero(present[:, place])
             if len(which):
-                person = {key: _at(key, value, which, place) for key, value in people.items() if key in TOLD}
+                person = {key: _at(key, people.get(key), which, place) for key in TOLD}
+                chance = None if chances is None else np.asarray(chances)[which, place]
+                whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
                 ids[which, place] = self.tracker.add(
-                    person.get("group"),
-                    person["action"],
-                    features=person.get("features"),
-                    feedback=person.get("feedback"),
+                    person["group"],
+                    decided[which, place],
+                    features=person["features"],
+                    feedback=person["feedback"],
                     which=which,
-                    **self._distributions(person["action"], person.get("probabilities")),
+                    **self._distributions(whole, chance),
                 )
         return ids
 
-    def _require_actions(self, name: str, values: Any, present: Any = True) -> None:
-        """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor an action"""
-        numbers = np.asarray(values)
-        if numbers.dtype.kind not in "iuf":
-            numbers = numbers.astype(np.float64)
-        wrong = (numbers < self.first_action) | (numbers >= self.first_action + self.space.n)
-        if np.count_nonzero(wrong) and (wrong & present).any():
-            raise ValueError(f"{name} must be an action of {self.space}, got {numbers[wrong & present][0]:g}")
-
     def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
-        """For the tracker: the policy's rows (n, n_actions), else the executed actions as one-hot rows."""
+        """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions."""
         assert self.tracker is not None
         if not self.tracker.needs_probabilities:
             return {}
+        if self.spec.treatment is not None:
+            return {"roots": self.decisions.treatment(actions)}
         if probabilities is None or self.executed:
-            return {"roots": self.executed_roots.take(actions - self.first_action, axis=0)}
+            if not self.executed and "executed" not in self.kinds and self.decisions.has_chances:
+                warnings.warn(
+                    f"{', '.join(self.names)}: no action probabilities came with the actions, so the executed actions "
+                    "stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
+                    "probabilities='executed' says that this is meant",
+                    stacklevel=2,
+                )
+            self.kinds.add("executed")
+            return {"roots": self.decisions.roots(actions)}
+        self.kinds.add("policy")
+        if np.ndim(probabilities) == 3:  # of the parts of one action
+            parts = half_roots(np.asarray(probabilities, dtype=np.float64))
+            return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
         return {"probabilities": probabilities}
 
     def restart(self, which: Sequence[int] | NDArray[Any], seeded: bool = False) -> None:
@@ -166,15 +276,20 @@ class FairnessRecorder:
             return
         if copy is None:
             self.life += 1
+            self.due.clear()
             self.tracker = self._fresh()
         else:
             self.tracker.reset([copy])
+
+    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known in a copy."""
+        return {} if self.tracker is None else self.tracker.feedback_counts(copy)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Late feedback for individual ``id`` of a copy."""
         if self.tracker is None:
             return False
-        self._require_actions("value", number("value", value))
+        self.decisions.require("value", number("value", value))
         known = not isinstance(id, Id) or id.life == self.life
         return known and self.tracker.update_feedback(copy, integer("id", id, low=0), value)
 
@@ -183,14 +298,100 @@ def _told(person: Individual) -> People:
     return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
 
 
-def _at(name: str, value: Any, which: NDArray[Any], place: int) -> Any:
+def _plain(action: Any) -> Any:
+    return int(action) if np.ndim(action) == 0 else np.asarray(action)
+
+
+def _tells(info: Mapping[str, Any]) -> bool:
+    return bool(individual_in(info))
+
+
+def _nothing(group: Any) -> Any:
+    return dict.fromkeys(group) if isinstance(group, Mapping) else None
+
+
+def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
+    """The entries of the copies ``which``, of one place if several people are decided on."""
     if isinstance(value, Mapping):
         return {key: _at(name, entry, which, place) for key, entry in value.items()}
-    if value is None:
-        return None
+    if value is None or place is None:
+        return None if value is None else np.asarray(value)[which]
     if np.ndim(value) > 1 and place >= np.shape(value)[1]:
         raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
     return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
+
+
+class Decisions:
+    """What the actions of a space mean for the people decided on.
+
+    Actions of a MultiBinary or MultiDiscrete space with a set of favourable actions are decisions on several people,
+    one per entry; any other ones need a predicate ``favourable``, unless the space is Discrete.
+
+    :raises ValueError: if the space does not fit the spec
+    """
+
+    def __init__(self, spec: FairnessSpec, space: spaces.Space) -> None:
+        self.spec, self.space = spec, space
+        self.predicate = callable(spec.favourable)
+        self.low, self.high = -np.inf, np.inf  # of a decision on one person
+        if isinstance(space, spaces.Discrete):
+            self.low, self.high = int(space.start), int(space.start + space.n - 1)
+        elif isinstance(space, spaces.MultiBinary):
+            self.low, self.high = 0, 1
+        elif isinstance(space, spaces.MultiDiscrete):
+            self.low, self.high = int(space.start.min()), int((space.start + space.nvec).max() - 1)
+        elif not isinstance(space, spaces.Box):
+            raise ValueError(
+                f"notions {spec.notions} compare actions and need a Discrete, MultiDiscrete, MultiBinary or Box action "
+                f"space, got {space}"
+            )
+        self.has_chances = not isinstance(space, spaces.Box)
+        if not self.predicate and not self.has_chances:
+            raise ValueError(f"favourable must be a predicate of the action, f(actions) -> bool, for {space}")
+        if not self.predicate:
+            missing = [action for action in spec.favourable if not self.low <= action <= self.high]
+            if missing:
+                raise ValueError(f"favourable must have actions of {space}, got {missing[0]}")
+        self._one_hot = half_roots(np.eye(int(self.high - self.low) + 1)) if self.has_chances else None
+        whole = self.predicate and not isinstance(space, spaces.Discrete)  # an action has parts
+        self.n_actions = None if self._one_hot is None or whole or spec.treatment else len(self._one_hot)
+
+    def require(self, name: str, values: Any, present: Any = True) -> None:
+        """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor a decision"""
+        low, high = (0, 1) if self.predicate and name != "action" else (self.low, self.high)
+        if low == -np.inf:
+            return
+        numbers = np.asarray(values)
+        if numbers.dtype.kind not in "iuf":
+            numbers = numbers.astype(np.float64)
+        wrong = (numbers < low) | (numbers > high)
+        if np.count_nonzero(wrong) and (wrong & present).any():
+            what = (
+                "0 or 1, whether a favourable action was right"
+                if high == 1 and self.predicate
+                else f"an action of {self.space}"
+            )
+            raise ValueError(f"{name} must be {what}, got {numbers[wrong & present][0]:g}")
+
+    def roots(self, actions: NDArray[Any]) -> NDArray[np.float64]:
+        """Executed actions (m, ...) as coordinates (m, e); their Euclidean distances are those of treatment."""
+        if self._one_hot is not None:
+            rows = self._one_hot.take(actions - int(self.low), axis=0)
+            return rows if actions.ndim == 1 else rows.reshape(len(rows), -1) / actions[0].size ** 0.5
+        space: Any = self.space
+        if not space.is_bounded():
+            raise ValueError(f"treatment must be given for actions without bounds, {space}")
+        scaled = (np.asarray(actions, dtype=np.float64) - space.low) / (space.high - space.low)
+        coordinates: NDArray[np.float64] = scaled.reshape(len(scaled), -1) / scaled[0].size ** 0.5
+        return coordinates
+
+    def treatment(self, actions: NDArray[Any]) -> NDArray[np.float64]:
+        """What the spec's ``treatment`` says of actions (m, ...): coordinates (m, e)."""
+        assert self.spec.treatment is not None
+        found = np.asarray(self.spec.treatment(actions), dtype=np.float64)
+        if found.ndim != 2 or len(found) != len(actions) or not np.isfinite(found).all():
+            raise ValueError(f"treatment must return finite coordinates ({len(actions)}, e), got shape {found.shape}")
+        return found
 
 
 def _refuse_second(inside: bool) -> None:
@@ -209,7 +410,12 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
     undefined) and ``info["individual"]`` whom the step's action was for, with an ``id`` for late feedback.
     Observations and rewards are unchanged. Batched twin: :class:`VecFairMDP`.
 
-    :param env: any Gymnasium environment with a Discrete action space (another one if ``spec.notions`` is empty)
+    Feedback may come late: ``info["late_feedback"]`` of a later step holds pairs of an id and the right action, where
+    ids count the individuals since the last seeded reset. A step without an individual (its group is None, or the
+    ``individual`` that everything is read from is missing) is not counted.
+
+    :param env: any Gymnasium environment with Discrete, MultiDiscrete, MultiBinary or Box actions (any if
+        ``spec.notions`` is empty)
     :param spec: who is an individual, which group, what would have been right, and which notions over which history
     :param probabilities: ``"policy"``: notions that compare distributions see the probabilities that travel with the
         action (:mod:`sb3_fair.wrappers.choices`); ``"executed"``: they see the executed action as a one-hot row
@@ -252,6 +458,11 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._recorder.names
 
     @property
+    def probabilities_used(self) -> str | None:
+        """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
+        return self._recorder.probabilities_used
+
+    @property
     def compared_groups(self) -> tuple[Hashable, ...] | None:
         """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
         return self.fairness_spec.compared_groups
@@ -265,11 +476,15 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         probabilities = getattr(action, "probabilities", None)
         if probabilities is not None:
-            action, probabilities = int(action), probabilities[None]
+            action, probabilities = _plain(action), probabilities[None]
         obs, reward, terminated, truncated, info = self.env.step(action)
-        self._recorder.step([info], [self._obs], np.array([action]), probabilities)
+        self._recorder.step([info], [self._obs], np.asarray(action)[None], probabilities)
         self._obs = kept(obs)
         return obs, reward, terminated, truncated, info
+
+    def feedback_counts(self) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
+        return self._recorder.feedback_counts(0)
 
     def forget_history(self) -> None:
         """Empties the history, also one that is carried over."""
@@ -291,8 +506,8 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
 class VecFairMDP(VecLayer):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
-    published = ("fairness_spec", "fairness_names", "reset_on_episode", "compared_groups")
-    methods = ("update_feedback", "forget_history")
+    published = ("fairness_spec", "fairness_names", "probabilities_used", "reset_on_episode", "compared_groups")
+    methods = ("update_feedback", "feedback_counts", "forget_history")
 
     def __init__(
         self,
@@ -313,6 +528,11 @@ class VecFairMDP(VecLayer):
     def fairness_names(self) -> tuple[str, ...]:
         """Names of the notions in ``info["fairness"]``."""
         return self._recorder.names
+
+    @property
+    def probabilities_used(self) -> str | None:
+        """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
+        return self._recorder.probabilities_used
 
     @property
     def compared_groups(self) -> tuple[Hashable, ...] | None:
@@ -342,6 +562,10 @@ class VecFairMDP(VecLayer):
             self._recorder.restart(which)
         self._obs = obs
         return obs, rewards, dones, infos
+
+    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known in a copy, see :meth:`FairMDP.feedback_counts`."""
+        return self._recorder.feedback_counts(copy)
 
     def forget_history(self, copy: int | None = None) -> None:
         """Empties the history of a copy, None: of all, also those that are carried over."""

@@ -65,7 +65,7 @@ class VecChance(VecLayer):
         longest = max(len(people) if window is None else window for window in windows.values())
         if np.ndim(people[0]["action"]) == 1:  # every step decides on one
             people = people[-longest:]
-        actions, feedback = _column(people, "action", copy), _column(people, "feedback", copy)
+        actions, feedback = self.spec.decided(_column(people, "action", copy)), _column(people, "feedback", copy)
         labels: dict[str, list[Any]] = {}
         levels = {}
         for name, window in windows.items():
@@ -79,7 +79,7 @@ class VecChance(VecLayer):
                 actions=actions[recent],
                 groups=labels[attribute][recent],
                 feedback=feedback[recent],
-                favourable=self.spec.favourable,
+                favourable=(1,) if callable(self.spec.favourable) else self.spec.favourable,
                 compared=compared.get(attribute) if isinstance(compared, Mapping) else compared,
                 n_permutations=self.n_permutations,
                 feedback_missing=self.spec.feedback_missing,

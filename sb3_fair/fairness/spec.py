@@ -15,7 +15,7 @@ from sb3_fair.fairness.notions import FeedbackMissing
 from sb3_fair.fairness.partition import check_groups
 from sb3_fair.fairness.requests import Attribute
 from sb3_fair.fairness.tracker import Tracker
-from sb3_fair.fairness.validation import actions, columns
+from sb3_fair.fairness.validation import actions, columns, integer
 
 
 class Individual(NamedTuple):
@@ -53,12 +53,19 @@ class FairnessSpec:
     :param history: which past decisions count, one recipe or a dict notion -> recipe
     :param distance: between people: a name, a callable, a :class:`Distance`, or a list of them
     :param measures: the scenario's short- and long-term measures
-    :param favourable: the favourable actions
+    :param favourable: the favourable actions; or f(actions) -> bool, for actions of any kind: from (n, ...) to (n,), or
+        to (n, m) where each action decides on m people. Feedback is then 1 where a favourable action would have been
+        right, else 0
     :param k: number of neighbours in CSC
     :param exclude_sensitive: leave the sensitive columns out of the distances
     :param group_names: names of integer codes, for reports
     :param feature_names: names of the features, for reports and error messages
     :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
+    :param feedback_delay: for simulations: feedback becomes known this many steps later; a number, or f(obs, info) -> a
+        number, None for never
+    :param treatment: what IF and LIP compare instead of action probabilities: f(actions (n, ...)) -> (n, e), whose
+        Euclidean distances should be in [0, 1]. None: Hellinger distance of the probabilities; for Box actions, the
+        Euclidean distance of the actions, scaled by the bounds of the space
     :raises ValueError: if an argument is not allowed
     """
 
@@ -74,12 +81,14 @@ class FairnessSpec:
     history: Any = DEFAULT_HISTORY
     distance: DistanceLike | Sequence[DistanceLike] = "hmom"
     measures: Any = None
-    favourable: Iterable[int] = (1,)
+    favourable: Annotated[Any, Iterable[int] | Callable[..., Any]] = (1,)
     k: int = 5
     exclude_sensitive: bool = True
     group_names: Annotated[Any, Sequence[str] | Mapping[str, Sequence[str]] | None] = None
     feature_names: Sequence[str] | None = None
     feedback_missing: FeedbackMissing = "undefined"
+    feedback_delay: int | Callable[..., Any] | None = None
+    treatment: Callable[..., Any] | None = None
     attributes: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
 
@@ -87,7 +96,10 @@ class FairnessSpec:
         self._set("notions", self.notions if isinstance(self.notions, str) else tuple(self.notions))
         self._set("nominal", columns("nominal", self.nominal))
         self._set("sensitive", columns("sensitive", self.sensitive))
-        self._set("favourable", actions("favourable", self.favourable))
+        if not callable(self.favourable):
+            self._set("favourable", actions("favourable", self.favourable))
+        if self.feedback_delay is not None and not callable(self.feedback_delay):
+            integer("feedback_delay", self.feedback_delay, 1)
         if self.groups is not None and not isinstance(self.groups, Mapping):
             self._set("groups", check_groups(self.groups))
         parts, attributes = _attributes(self.group)
@@ -148,11 +160,33 @@ class FairnessSpec:
             nominal=[c - sum(s < c for s in excluded) for c in self.nominal if c not in excluded],
             groups=self.groups,
             attributes=self.attributes,
-            favourable=self.favourable,
+            favourable=(1,) if callable(self.favourable) else self.favourable,
             k=self.k,
             n_actions=n_actions,
             feedback_missing=self.feedback_missing,
         )
+
+    def decided(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """The actions, or with a predicate ``favourable`` 1 where it holds and 0 elsewhere, (n,) or (n, m).
+
+        :param actions: (n, ...)
+        :raises ValueError: if the predicate raises, or does not return a bool per action
+        """
+        if not callable(self.favourable):
+            return actions
+        found = np.asarray(_called("favourable", self.favourable, actions))
+        if found.ndim not in (1, 2) or len(found) != len(actions) or found.dtype.kind not in "biu":
+            raise ValueError(
+                f"favourable must return one bool per action ({len(actions)}), got shape {found.shape} of {found.dtype}"
+            )
+        return found.astype(np.int64)
+
+    def delay(self, obs: Any, info: Mapping[str, Any]) -> int | None:
+        """After how many steps the feedback on a step becomes known, None: never."""
+        steps = self.feedback_delay
+        if callable(steps):
+            steps = _called("feedback_delay", steps, obs, info)
+        return None if steps is None else integer("feedback_delay", steps, 0)
 
     def individual(self, obs: Any, action: Any, info: Mapping[str, Any]) -> Individual:
         """Whom the decision of a step was for.
