@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -83,11 +84,15 @@ class VecChoices(VecLayer):
     Q-learners (DQN, QR-DQN): epsilon-greedy in training, greedy in evaluation. Steps that the model did not choose,
     and every step before :meth:`follow`, report the action that was executed.
 
-    :raises ValueError: if the actions are not Discrete, or do not start at 0
+    Of MultiBinary actions, and MultiDiscrete ones of equal parts, the rows are (n, parts, values of a part).
+
+    :raises ValueError: if the actions are of another kind, or do not start at 0
     """
 
     def __init__(self, venv: VecEnv) -> None:
-        check_discrete(venv.action_space, "VecChoices")
+        space = venv.action_space
+        if not isinstance(space, spaces.MultiBinary) and not _equal_parts(space):
+            check_discrete(space, "VecChoices")
         super().__init__(venv)
         self.model: BaseAlgorithm | None = None
         self._used: Any = None
@@ -111,14 +116,19 @@ class VecChoices(VecLayer):
         return self.venv.step_wait()
 
     def _probabilities(self, model: BaseAlgorithm, actions: NDArray[Any]) -> NDArray[Any]:
-        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
-        executed = np.eye(n_actions)[actions]
+        space: Any = self.action_space
+        binary = isinstance(space, spaces.MultiBinary)
+        n_actions = 2 if binary else int(space.nvec[0] if isinstance(space, spaces.MultiDiscrete) else space.n)
+        executed = np.eye(n_actions)[actions.astype(np.int64)]
         policy: Any = model.policy
         if hasattr(policy, "action_dist"):
             drawn = policy.action_dist.distribution
-            stale = drawn is self._used or len(drawn.probs) != len(actions)
+            probs = np.stack([_probs(part) for part in drawn], 1) if isinstance(drawn, list) else _probs(drawn)
+            stale = drawn is self._used or len(probs) != len(actions)
             self._used = drawn
-            return executed if stale else drawn.probs.detach().cpu().numpy()
+            if stale:
+                return executed
+            return np.stack((1 - probs, probs), axis=-1) if binary else probs
         learner: Any = model
         if learner._last_obs is self._seen or not self._trains(model):  # nothing new: an evaluation in this very stack
             return executed
@@ -133,3 +143,12 @@ class VecChoices(VecLayer):
         while isinstance(env, VecEnvWrapper) and env is not self:
             env = env.venv
         return env is self
+
+
+def _probs(drawn: Any) -> NDArray[Any]:
+    probs: NDArray[Any] = drawn.probs.detach().cpu().numpy()
+    return probs
+
+
+def _equal_parts(space: spaces.Space) -> bool:
+    return isinstance(space, spaces.MultiDiscrete) and len(set(space.nvec.ravel())) == 1 and not space.start.any()

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 
 import sb3_fair
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
-from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
+from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecChoices, VecFairMDP, VectorReward
 from sb3_fair.wrappers.infos import Infos
 from sb3_fair.wrappers.labels import of_infos
 
@@ -731,3 +731,21 @@ def test_ppo_trains_on_pendulum():
     for _ in range(199):
         figures = env.step(env.action_space.sample())[4]["fairness"]
     assert -1 <= figures["SP"] <= 0 and -2 <= figures["IF"] <= 0
+
+
+@pytest.mark.parametrize("space", [gym.spaces.MultiBinary(2), gym.spaces.MultiDiscrete([3, 3])])
+@pytest.mark.parametrize("favourable", [pays_much, (1,)])
+def test_probabilities_of_the_parts_of_an_action_reach_the_notions(space, favourable):
+    def tell(t):
+        several = np.array([[0.1 * t], [0.2]]) % 1
+        return {"features": several[0]} if callable(favourable) else {"features": several, "group": np.array([0, 1])}
+
+    spec = FairnessSpec(notions=("IF", "SP") if not callable(favourable) else ("IF",), favourable=favourable)
+    batched = VecFairMDP(DummyVecEnv([lambda: Bank(space, tell)]), spec)
+    single = DummyVecEnv([lambda: FairMDP(Bank(space, tell), spec)])
+    for inner in (batched, single):
+        venv = VecChoices(inner)
+        model = PPO("MlpPolicy", venv, n_steps=20, batch_size=20, n_epochs=1, seed=0)
+        venv.follow(model)
+        model.learn(20)
+        assert inner.get_attr("probabilities_used") == ["policy"]
