@@ -8,7 +8,8 @@ from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+
+from sb3_fair.common.intervals import mean_and_interval
 
 Array = NDArray[np.float64]
 
@@ -70,9 +71,10 @@ class EvaluatedPolicy:
     @property
     def ci(self) -> Array:
         """95 % confidence interval of the mean per objective, (k, 2), Student t; infinite for a single episode."""
-        n = len(self.returns)
-        half = stats.t.ppf(0.975, n - 1) * self.sd / np.sqrt(n) if n > 1 else np.full(self.returns.shape[1], np.inf)
-        return np.stack([self.mean - half, self.mean + half], axis=1)
+        if len(self.returns) == 1:
+            return np.tile([-np.inf, np.inf], (self.returns.shape[1], 1))
+        _, low, high = mean_and_interval(self.returns)
+        return np.stack([low, high], axis=1)
 
     @property
     def length(self) -> float:

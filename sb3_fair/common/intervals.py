@@ -1,24 +1,25 @@
-"""How sure is a mean?"""
+"""Means and their confidence intervals (Student t), the same for tables, reports, schemes and studies."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
-    """A mean and the ends of its 95 % confidence interval, all of one shape."""
+    """A mean and the ends of its confidence interval, all of one shape."""
 
     mean: NDArray[np.float64]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
 
 
-def mean_and_interval(values: ArrayLike, axis: int = 0) -> Interval:
-    """Means over an axis and their 95 % confidence intervals (Student t).
+def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95) -> Interval:
+    """Means over an axis and their confidence intervals (Student t).
 
     :param values: NaN stands for a value that is not there; a mean of none is NaN, the ends are of fewer than two
+    :param confidence: of the intervals, in (0, 1)
     """
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
@@ -27,5 +28,5 @@ def mean_and_interval(values: ArrayLike, axis: int = 0) -> Interval:
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = known.sum(axis=axis) / n
         off = np.where(there, array - np.expand_dims(mean, axis), 0.0)
-        half = stats.t.ppf(0.975, n - 1) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
+        half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
     return Interval(mean, mean - half, mean + half)

@@ -15,8 +15,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
+from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.fairness.arguments import Count, Share, checked
 from sb3_fair.fairness.statuses import Array, status_array, within
 from sb3_fair.fairness.validation import one_of
@@ -175,10 +175,9 @@ class Scheme:
         :return: NaN if a score is undefined; the interval needs two episodes
         """
         scores = np.ravel(self.score(status, lengths))
-        n = len(scores)
-        mean = float(scores.mean()) if n else np.nan
-        half = float(stdtrit(n - 1, (1 + confidence) / 2) * scores.std(ddof=1) / n**0.5) if n > 1 else np.nan
-        return Estimate(mean, mean - half, mean + half)
+        if np.isnan(scores).any():
+            return Estimate(np.nan, np.nan, np.nan)
+        return Estimate(*map(float, mean_and_interval(scores, confidence=confidence)))
 
 
 def one_each(name: str, values: Any, status: Array, dtype: Any = np.float64) -> Any:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
 from sb3_fair.report.words import long_name, meaning
@@ -47,15 +47,12 @@ class Measure:
 
     def mean(self, policy: EvaluatedPolicy) -> float:
         """Mean over the episodes that have the figure, NaN if none has."""
-        samples = self.samples(policy)
-        return float(samples.mean()) if len(samples) else float("nan")
+        return float(mean_and_interval(self.samples(policy)).mean)
 
     def half_width(self, policy: EvaluatedPolicy) -> float:
         """Half the width of the 95 % confidence interval of the mean, NaN with fewer than two episodes."""
-        samples = self.samples(policy)
-        if len(samples) < 2:
-            return float("nan")
-        return float(stats.t.ppf(0.975, len(samples) - 1) * samples.std(ddof=1) / np.sqrt(len(samples)))
+        mean, low, _ = mean_and_interval(self.samples(policy))
+        return float(mean - low)
 
 
 def measures(front: Front) -> list[Measure]:

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.intervals import mean_and_interval
+from sb3_fair.fairness import Scheme
+from sb3_fair.report.content import Measure
 
 
 def test_intervals_are_those_of_scipy():
@@ -29,3 +32,18 @@ def test_one_value_has_a_mean_but_no_interval():
 @pytest.mark.filterwarnings("error")
 def test_nothing_known_is_no_reason_to_warn():
     assert np.isnan(mean_and_interval([np.nan]).mean)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
+def test_everything_that_has_an_interval_has_this_one(confidence):
+    scores = np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+    expected = stats.t.interval(confidence, 4, scores.mean(), stats.sem(scores))
+    scheme = Scheme(welfare=lambda status: status[..., 0], temporal="last")
+    status = np.stack([scores, scores + 1], axis=-1)[:, None]
+    np.testing.assert_allclose(mean_and_interval(scores, confidence=confidence)[1:], expected)
+    np.testing.assert_allclose(scheme.expected_score(status, confidence=confidence)[1:], expected)
+    if confidence == 0.95:
+        policy = EvaluatedPolicy("p", ("R",), scores[:, None], np.ones(5))
+        np.testing.assert_allclose(policy.ci, [expected])
+        half = Measure("R", optimised=True, final=False).half_width(policy)
+        np.testing.assert_allclose(half, (expected[1] - expected[0]) / 2)
