@@ -16,8 +16,15 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.fairness.notions import find_notion
+from sb3_fair.wrappers.layer import VecLayer, attribute
 from sb3_fair.wrappers.starts import check_discrete
+
+
+def compares_chances(venv: VecEnv) -> bool:
+    """Does a notion that the environment measures compare the probabilities of actions?"""
+    names = attribute(venv, "fairness_names", ())
+    return any(find_notion(name.partition("@")[0]).needs_probabilities for name in names)
 
 
 class Choice(int):

@@ -28,6 +28,7 @@ from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.arguments import check, checked, recheck
 from sb3_fair.fairness.measures import Measures, keys_of
+from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
@@ -366,6 +367,8 @@ class FPPO(SameLayers, PPO):
             self.long_run.begin()
         self._massage_seconds = 0.0
         watched: Any = _Watched(env)
+        if isinstance(self.action_space, spaces.Discrete) and compares_chances(env):
+            watched.chances = self._probabilities
         hook = partial(self._filter, watched)
         begin = perf_counter()
         with self.policy.register_forward_hook(hook) if filters else nullcontext():
@@ -395,6 +398,9 @@ class FPPO(SameLayers, PPO):
             self.measures, self._coming, self._executed(actions.cpu().numpy()), self._probabilities(), self.threshold
         )
         self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
+        if getattr(watched, "chances", None) is not None:
+            after = self._after_filter(self._coming)
+            watched.chances = lambda: after
         if self.massage_credit == "sampled":
             watched.instead = filtered.actions
         elif filtered.changed.any():
@@ -414,6 +420,18 @@ class FPPO(SameLayers, PPO):
         if isinstance(self.action_space, spaces.Discrete):
             return drawn.probs.detach().cpu().numpy().astype(np.float64)
         return np.stack([part.probs.detach().cpu().numpy() for part in drawn], axis=1).astype(np.float64)
+
+    def _after_filter(self, record: Mapping[str, Any]) -> NDArray[np.float64]:
+        """How probable each discrete action is once the filter has replaced what it replaces, (n, n_actions)."""
+        before = self._probabilities()
+        assert before is not None and self.threshold is not None
+        after = np.zeros_like(before)
+        for action, chances in enumerate(before.T):
+            drawn = np.full(len(before), action)
+            after[np.arange(len(before)), massaged(self.measures, record, drawn, before, self.threshold).actions] += (
+                chances
+            )
+        return after
 
     def _executed(self, actions: NDArray[Any]) -> NDArray[Any]:
         """What the environment is given for sampled actions."""
@@ -546,6 +564,8 @@ class _Watched:
         self.venv = venv
         self.seconds = 0.0
         self.instead: NDArray[Any] | None = None
+        self.chances: Callable[[], Any] | None = None
+        """What the probabilities of the actions are, where notions of the environment compare them."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "venv":  # not there yet: copies and pickles are made without __init__
@@ -554,7 +574,8 @@ class _Watched:
 
     def step(self, actions: NDArray[Any]) -> Any:
         begin = perf_counter()
-        step = self.venv.step(actions if self.instead is None else self.instead)
+        given = actions if self.instead is None else self.instead
+        step = self.venv.step(given if self.chances is None else Choices(given, self.chances()))
         self.seconds += perf_counter() - begin
         return step
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.history import DEFAULT_HISTORY
 from sb3_fair.fairness.notions import FeedbackMissing
@@ -87,7 +87,7 @@ class FairnessSpec:
     group_names: Annotated[Any, Sequence[str] | Mapping[str, Sequence[str]] | None] = None
     feature_names: Sequence[str] | None = None
     feedback_missing: FeedbackMissing = "undefined"
-    feedback_delay: int | Callable[..., Any] | None = None
+    feedback_delay: Count | Callable[..., Any] | None = None
     treatment: Callable[..., Any] | None = None
     attributes: tuple[Attribute, ...] = field(init=False, repr=False, compare=False)
     _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
@@ -98,8 +98,6 @@ class FairnessSpec:
         self._set("sensitive", columns("sensitive", self.sensitive))
         if not callable(self.favourable):
             self._set("favourable", actions("favourable", self.favourable))
-        if self.feedback_delay is not None and not callable(self.feedback_delay):
-            integer("feedback_delay", self.feedback_delay, 1)
         if self.groups is not None and not isinstance(self.groups, Mapping):
             self._set("groups", check_groups(self.groups))
         parts, attributes = _attributes(self.group)

@@ -19,6 +19,7 @@ from sb3_fair import make_vec
 from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage, regularise_advantages
 from sb3_fair.f_ppo.regulariser import regulariser
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.wrappers.infos import stack
 from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
 
@@ -651,3 +652,22 @@ def test_a_buffer_of_ones_own_may_be_used():
 
     model = model_of(banks(), rollout_buffer_class=Own).learn(72)
     assert type(model.rollout_buffer) is Own
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.9])
+def test_notions_see_the_probabilities_after_the_filter(threshold):
+    spec = FairnessSpec(group=lambda obs, info: int(obs[0] > 0), features=slice(2, 3), low=-1, high=1, notions=("IF",))
+    venv = VecFairMDP(make_vec_env("CartPole-v1", 2, seed=0), spec)
+    rows, record = [], venv._recorder._record
+
+    def noting(people, actions, probabilities, here):
+        rows.append((actions, np.array(probabilities)))
+        return record(people, actions, probabilities, here)
+
+    venv._recorder._record = noting
+    model_of(venv, massage_threshold=threshold).learn(48)
+    actions, chances = map(np.concatenate, zip(*rows, strict=True))
+    assert_allclose(chances.sum(axis=1), 1, atol=1e-6)
+    assert (chances[np.arange(len(actions)), actions] > 0).all()
+    assert (chances.min(axis=1) == 0).any() == (threshold > 0)
+    assert venv.probabilities_used == "policy"
