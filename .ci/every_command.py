@@ -4,6 +4,8 @@ Meant for an environment with nothing but `pip install .`: what only extras brin
 Usage: python every_command.py README.md
 """
 
+import json
+import math
 import re
 import shlex
 import subprocess
@@ -68,6 +70,10 @@ if forgotten:
     sys.exit(f"commands without a line here: {', '.join(forgotten)}")
 for line in COMMANDS:
     run(f"sb3-fair {line}", [str(Path(sys.executable).with_name("sb3-fair")), *shlex.split(line)])
+figures = {figure["work"]: figure["value"] for figure in json.loads(Path("speed.json").read_text())["figures"]}
+assert all(map(math.isfinite, figures.values()))
+assert figures["hiring env, 1024 copies"] > figures["hiring env, single"]
+assert figures["memory of seven notions, window 1000"] < 20
 readme = Path(sys.argv[1]).read_text(encoding="utf-8")
 for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE), start=1):
     run(f"example {number} of the README", [sys.executable, "-c", example])

@@ -272,14 +272,6 @@ def test_the_benchmark_prints_targets_beside_figures_and_writes_json(command, mo
     assert content["versions"]["numpy"] == np.__version__
 
 
-@pytest.mark.slow
-def test_the_benchmark_measures_everything():
-    figures = {figure.work: figure.value for figure in benchmark.measured(0.02)}
-    assert all(np.isfinite(value) for value in figures.values())
-    assert figures["hiring env, 1024 copies"] > figures["hiring env, single"]
-    assert figures["memory of seven notions, window 1000"] < 20
-
-
 def test_a_long_table_shows_policies_from_end_to_end():
     policies = [
         EvaluatedPolicy(
