@@ -26,7 +26,7 @@ COMMANDS = f"""
 --version
 envs
 demo --n-timesteps 2000 --no-progress
-train --algo ppo --env {SMALL} --objectives R:SP --n-timesteps 1000 --tensorboard --no-progress
+train --algo ppo --env {SMALL} --objectives R:SP --n-timesteps 1000 --no-progress
 train --algo dqn --env {SMALL} --n-timesteps 500 --seeds 2 --jobs 2 --no-progress
 tune --algo ppo --env {SMALL} --scores R:SP --n-trials 2 --n-timesteps 500
 tune --algo fair_ppo --env {HARVEST} --scores dp_norm --n-trials 1 --n-timesteps 4000 -E horizon:20

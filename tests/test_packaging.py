@@ -66,6 +66,15 @@ def test_every_import_is_declared_or_says_which_extra_it_needs():
             assert declared, f"{file} imports {package}, of {distribution}"
 
 
+def test_every_dependency_has_a_reason_in_the_docs():
+    project = pytest.importorskip("tomllib").loads((ROOT / "pyproject.toml").read_text())["project"]
+    reasons = re.findall(r"^\| (.+?) \|", (ROOT / "docs" / "contributing.md").read_text(), re.MULTILINE)
+    wanted = {re.match(r"[\w.-]+", requirement)[0] for requirement in project["dependencies"]}
+    assert wanted == {name for cell in reasons for name in cell.split(", ")} - {"package"}
+    listed = set(re.findall(r"`([\w-]+)`", (ROOT / "docs" / "start.md").read_text()))
+    assert project["optional-dependencies"].keys() - {"tests", "docs"} <= listed
+
+
 def test_the_wheel_holds_every_file_of_the_three_folders(wheel_site):
     held = {file.relative_to(wheel_site).as_posix() for file in (wheel_site / "sb3_fair").rglob("*") if file.is_file()}
     assert {file for file in held if "__pycache__" not in file} == set(files_of_the_checkout())

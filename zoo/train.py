@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import get_num_threads, nn
 
+from sb3_fair.common.extras import extra
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
@@ -55,11 +57,15 @@ def train(
     :param tensorboard: whether TensorBoard follows
     :param checkpoint_minutes: between two checkpoints, from which :func:`resume` goes on; 0: at every rollout
     :raises InputError: if the environment or the algorithm refuses its settings
+    :raises MissingExtra: if TensorBoard is to follow and is not installed
     :raises WorkError: if weights become NaN or infinite; the last good checkpoint stays
     :raises Interrupted: after Ctrl-C or SIGTERM, when a checkpoint is written
     """
     if not checkpoint_minutes >= 0:
         raise InputError(f"checkpoint-minutes must not be negative, got {checkpoint_minutes}")
+    if tensorboard:
+        with extra("tensorboard", "--tensorboard"):
+            import_module("tensorboard")
     with input_errors():
         model = build_model(plan, training_env(plan), device)
         evaluation_env(plan, 1).close()

@@ -272,6 +272,13 @@ def test_the_benchmark_prints_targets_beside_figures_and_writes_json(command, mo
     assert content["versions"]["numpy"] == np.__version__
 
 
+def test_a_missing_extra_is_named_before_anything_is_made(command, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    code, _, error = command("train", "--algo", "ppo", "--env", "sb3_fair/Doughnut-v0", "--tensorboard")
+    assert code == 2 and 'pip install "sb3-fair[tensorboard]"' in error and error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_long_table_shows_policies_from_end_to_end():
     policies = [
         EvaluatedPolicy(
