@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp()  # of the key that signs runs; worker processes inherit it
 torch.set_num_threads(1)
+# The same examples each time; --hypothesis-profile=default tries others.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 
 
 @pytest.fixture(scope="session")

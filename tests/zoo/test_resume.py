@@ -235,8 +235,10 @@ def test_arrays_and_their_views_are_thawed_as_they_were_however_often(arrays):
         for before, after in zip(arrays, thawed, strict=True):
             np.testing.assert_array_equal(after, before)
             assert after.shape == before.shape and after.dtype == before.dtype
-            if after.nbytes:
-                assert (after.strides, after.flags.writeable) == (before.strides, before.flags.writeable)
+            if after.nbytes:  # strides of axes with one entry are nobody's
+                wide = np.array(after.shape) > 1
+                assert np.array_equal(np.array(after.strides)[wide], np.array(before.strides)[wide])
+                assert after.flags.writeable == before.flags.writeable
         assert np.shares_memory(whole, view) == np.shares_memory(*arrays)
         arrays = thawed
 
