@@ -451,3 +451,9 @@ def test_settings_of_scenarios_are_refused_by_name():
                     found.append(f"{env_id}: {setting.name}={kind}: {problem[:200]}")
     assert not found, "\n".join(found)
     assert tried > 900
+
+
+def test_warnings_point_at_the_line_of_the_user():
+    with pytest.warns(UserWarning, match="alpha and beta are 0") as caught:
+        sb3_fair.FairPPO("MlpPolicy", "CartPole-v1", n_steps=64, group_fn=lambda obs, infos: [0] * len(obs))
+    assert [warning.filename for warning in caught if "alpha and beta" in str(warning.message)] == [__file__]

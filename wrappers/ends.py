@@ -1,11 +1,12 @@
 """Time limits outside a wrapper (gym.make's max_episode_steps): when does an episode really end?"""
 
 import sys
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import gymnasium as gym
+
+from sb3_fair.fairness.warning import warn
 
 MISSED = 2
 """Episodes in a row without an end after which something outside must be ending them."""
@@ -33,10 +34,9 @@ class Ends:
             return
         self.missed = self.missed + 1 if self.steps and seed is None else 0
         if self.missed == MISSED:
-            warnings.warn(
+            warn(
                 f"{MISSED} episodes in a row were left before they ended, the last after {self.steps} steps, and "
                 f"{self.unpaid} was not paid: wrappers that end episodes have to stand inside {wrapper.class_name()}",
-                stacklevel=2,
             )
         self.steps = 0
         self.limit = min(_limits_outside(wrapper), default=None)

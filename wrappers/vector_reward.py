@@ -1,6 +1,5 @@
 """How do performance and fairness become the vector of objectives that a step is rewarded with?"""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer, attribute, attribute_of, forget_history
@@ -117,10 +117,9 @@ class RewardVector:
 
     def _warn(self) -> None:
         """Once: an objective that is never there is no objective."""
-        warnings.warn(
+        warn(
             f"{', '.join(sorted(self._never))} was undefined in every step of {PATIENCE} episodes, and counted as "
             f"{self.undefined:g}: do the labels in groups occur, and is there feedback where a notion needs it?",
-            stacklevel=2,
         )
         self._never.clear()
 

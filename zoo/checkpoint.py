@@ -11,7 +11,6 @@ import os
 import pickle
 import random
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.signature import is_signed, sign
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.stopping import Interrupted, received
 from sb3_fair.zoo.weights import check_weights
@@ -108,7 +108,7 @@ class Checkpoints(BaseCallback):
             self.count += 1
             self._frozen = self.model.num_timesteps
         except Exception as error:  # as of a disk that is full
-            warnings.warn(f"no checkpoint could be written: {type(error).__name__}: {error}", stacklevel=1)
+            warn(f"no checkpoint could be written: {type(error).__name__}: {error}")
         self._written = time.monotonic()
 
     def _on_step(self) -> bool:
@@ -185,7 +185,7 @@ def latest(path: Path, trust: bool = False) -> Frozen | None:
             broken = broken or f"{file} cannot be read ({type(error).__name__}: {error})"
             continue
         if broken:
-            warnings.warn(f"{broken}: the checkpoint before it is taken", stacklevel=1)
+            warn(f"{broken}: the checkpoint before it is taken")
         return frozen
     if broken:
         raise InputError(f"{broken}, nor can one before it: delete it to begin the training anew")

@@ -227,14 +227,21 @@ def _scheduled(value: Any) -> Any:
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
-    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
+    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities.
+
+    :raises InputError: if the networks cannot be built
+    """
     hyperparams = arguments(plan.hyperparams)
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = copies(plan, EVALUATION_COPIES)
     if plan.policy is not None:
         hyperparams |= {"policy": plan.policy, "device": device}
-    model = plan.algorithm.cls(env=venv, seed=plan.seed, verbose=0, **hyperparams)
+    try:
+        model = plan.algorithm.cls(env=venv, seed=plan.seed, verbose=0, **hyperparams)
+    except RuntimeError as error:  # of torch
+        given = hyperparams.get("policy_kwargs")
+        raise InputError(f"policy_kwargs must describe networks that can be built, got {given}: {error}") from error
     choices = venv.venv if isinstance(venv, VecNormalize) else venv
     if isinstance(choices, VecChoices):
         choices.follow(model)

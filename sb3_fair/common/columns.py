@@ -1,6 +1,5 @@
 """What does a rollout keep of its steps besides rewards, and where do its learners use it?"""
 
-import warnings
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,6 +8,7 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.infos import record_of
 
 
@@ -91,10 +91,9 @@ def zero_rollouts(name: str, column: NDArray[np.float64], before: int) -> int:
     if column.any():
         return 0
     if before == 1:
-        warnings.warn(
+        warn(
             f"{name} was 0 in every step of two rollouts, so nothing is learned from it and any limit is met. If "
             "episodes are too short to decide on two groups, carry the history over from one to the next: "
             "FairMDP(env, spec, reset_on_episode=False), or reset_on_episode=False in gym.make",
-            stacklevel=4,
         )
     return before + 1

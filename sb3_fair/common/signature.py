@@ -4,11 +4,12 @@ import hashlib
 import hmac
 import os
 import secrets
-import warnings
 from pathlib import Path
 from typing import BinaryIO
 
 from filelock import FileLock
+
+from sb3_fair.fairness.warning import warn
 
 SIZE = hashlib.sha256().digest_size
 """Bytes of a signature."""
@@ -82,10 +83,9 @@ def _key(create: bool = False) -> bytes | None:
         key = path.read_bytes()
     except (OSError, RuntimeError) as error:  # the latter where there is no home
         if create:
-            warnings.warn(
+            warn(
                 f"no key can be kept ({error}), so that runs are not known as yours later: set XDG_CONFIG_HOME to a "
                 "folder that can be written",
-                stacklevel=2,
             )
         return None
     return key if len(key) == SIZE else None

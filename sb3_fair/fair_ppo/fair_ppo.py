@@ -1,6 +1,5 @@
 """How does PPO pay for what sets its groups apart?"""
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
@@ -30,6 +29,7 @@ from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_c
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
 from sb3_fair.wrappers.starts import check_starts
 
@@ -263,10 +263,9 @@ class FairPPO(OwnGenerator, PPO):
         if _init_setup_model:
             self._setup_model()
             if not self.acts:
-                warnings.warn(
+                warn(
                     "alpha and beta are 0: this is plain PPO, no disparity is penalised (it is logged where groups are "
                     "told); alpha=1 is a start",
-                    stacklevel=2,
                 )
 
     # ---------------------------------------------------------------- set up
@@ -286,10 +285,9 @@ class FairPPO(OwnGenerator, PPO):
         if self._has_critic:
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
-            warnings.warn(
+            warn(
                 "prosp='critic_loss' only biases the critic unless actor and critic share their hidden layers: take "
                 "policy_kwargs={'shared_trunk': True, ...} with 'GroupedPolicy', or another prosp",
-                stacklevel=3,
             )
 
     def _set_up_penalties(self) -> None:

@@ -1,6 +1,5 @@
 """To which group, legitimate factor, world and twin does each slot of a VecEnv belong?"""
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -10,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness.populations import Disparity, Population
 from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import KINDS, Found, Numbers, checked, layer_with, numbered, of_arrays, of_infos, same
 from sb3_fair.wrappers.layer import attribute
 
@@ -183,9 +183,8 @@ class Meetings:
         self._warned = True
         told = sorted({str(labels.name(group)) for met in self._met for group in met})
         how = "one slot met two of them" if labels.streaming else "two of them were in a world at once"
-        warnings.warn(
+        warn(
             f"group must have two labels that are compared, got {told} in {self._steps} steps, and never {how}: "
             "nothing was penalised. mode='streaming' compares individuals whom a slot meets one after the other, "
             "'population' slots with each other",
-            stacklevel=3,
         )

@@ -1,10 +1,11 @@
 """Keyword-only arguments that older code gives by position: still taken, with a DeprecationWarning."""
 
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
+
+from sb3_fair.fairness.warning import warn
 
 T = TypeVar("T")
 
@@ -26,10 +27,9 @@ def formerly_positional(*names: str) -> Callable[[T], T]:
             if not by_name or len(args) > first + len(names) or by_name.keys() & kwargs.keys():
                 return function(*args, **kwargs)  # which refuses what is wrong
             written = ", ".join(f"{name}=..." for name in by_name)
-            warnings.warn(
+            warn(
                 f"{function.__name__} will take {', '.join(by_name)} by name only: write {written}",
                 DeprecationWarning,
-                stacklevel=2,
             )
             return function(*args[:first], **by_name, **kwargs)
 

@@ -22,7 +22,6 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 ``Welfare("jain")``.
 """
 
-import warnings
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -31,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.partition import compared_labels
+from sb3_fair.fairness.warning import warn
 from sb3_fair.fairness.welfare import Welfare
 
 Array: TypeAlias = NDArray[np.float64]
@@ -297,5 +297,5 @@ def _of_nonnegative(returns: Array, welfare: Welfare) -> Array:
         raise ValueError(f"returns must be of at least one agent, got shape {returns.shape}")
     defined = np.asarray(returns.min(axis=-1) >= 0)
     if not defined.all():
-        warnings.warn(f"{welfare.name} is NaN where a return is negative", RuntimeWarning, stacklevel=3)
+        warn(f"{welfare.name} is NaN where a return is negative", RuntimeWarning)
     return np.where(defined, welfare(np.where(defined[..., None], returns, 1.0)), np.nan)

@@ -1,6 +1,5 @@
 """What is kept of the decisions in one history?"""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +21,7 @@ from sb3_fair.fairness.notions import (
 )
 from sb3_fair.fairness.partition import Partition
 from sb3_fair.fairness.requests import Request
+from sb3_fair.fairness.warning import warn
 
 PATIENCE = 30
 """Decisions of one kind in a group without a single outcome that are worth a warning."""
@@ -203,10 +203,9 @@ class Track:
                     counts.drop(copies, slots, ages)
         if not self._warned and (self.kept(seen) >= self._size).any():
             self._warned = True
-            warnings.warn(
+            warn(
                 f"the discounted history has reached max_size={self._size}: from now on it forgets "
                 "the oldest interactions; a larger threshold or a smaller factor keeps it shorter",
-                stacklevel=2,
             )
 
     def reset(self, copies: NDArray[np.intp], next_id: NDArray[np.int64], seen: int) -> None:

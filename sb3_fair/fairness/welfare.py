@@ -21,7 +21,6 @@ name                 value, after ``offset`` was added to every entry
 ===================  ==========================================================================================
 """
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -32,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import integer, number, one_of
+from sb3_fair.fairness.warning import warn
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -170,10 +170,9 @@ def _alpha_fair(u: Array, welfare: Welfare) -> Array:
     if 0 < alpha < 1:
         _least(u, welfare)
     elif alpha >= 1 and (u <= 0).any():
-        warnings.warn(
+        warn(
             f"alpha_fair with alpha = {alpha:g} is -inf where an entry + offset ({welfare.added:g}) is not positive",
             RuntimeWarning,
-            stacklevel=3,
         )
         u = np.maximum(u, 0.0)
     with np.errstate(divide="ignore"):

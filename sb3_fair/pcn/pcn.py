@@ -3,7 +3,6 @@
 import io
 import pathlib
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
@@ -34,6 +33,7 @@ from sb3_fair.common.pareto import (
 from sb3_fair.common.rollout import Act, play, shares, twin
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Share, checked, recheck
+from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
 from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
@@ -249,10 +249,9 @@ class PCN(SameLayers, OwnGenerator):
         if venv is None:
             raise ValueError("env must be given unless the model is loaded")
         if self.n_envs > self.n_episodes:
-            warnings.warn(
+            warn(
                 f"{self.n_envs - self.n_episodes} of {self.n_envs} copies of the environment will be idle, because an "
                 f"iteration has n_episodes={self.n_episodes}",
-                stacklevel=4,
             )
         chosen = self._chosen = Objectives.choose(names_of(venv), self.objectives, self.gamma, self.held)
         bound = numbers_of(venv, "max_return", self.max_return, chosen, missing=np.inf)
@@ -604,7 +603,7 @@ class PCN(SameLayers, OwnGenerator):
             try:
                 self._evaluation_env(None)
             except ValueError as error:
-                warnings.warn(f"no evaluations during training: {error}", stacklevel=3)
+                warn(f"no evaluations during training: {error}")
                 return np.zeros(0)
         return np.arange(self._num_timesteps_at_start + every, total_timesteps + every, every)
 

@@ -84,6 +84,7 @@ def train(command, algo, *more):
         ("train --algo ppo --env {small} --num-threads 0", "num-threads must be a positive integer"),
         ("train --algo ppo --env {small} --n-timesteps 0", "n_timesteps must be a positive integer, got 0"),
         ("train --algo ppo --env {small} -P n_eval_episodes:0", "n_eval_episodes must be a positive integer, got 0"),
+        ("train --algo ppo --env {small} -P policy_kwargs:{{net_arch:[-3]}}", "policy_kwargs must describe networks"),
         ("train --algo ppo --env {small} -P policy_kwargs:3", "'policy_kwargs' must be settings by name or null"),
         ("train --algo ppo --env {small} --device tpu", "device must be auto, cpu, mps, cuda or one such as cuda:1"),
         ("train --algo ppo --env {small} --seeds 2 --jobs 0", "jobs must be a number of processes, or -1"),
