@@ -59,8 +59,45 @@ class Credit(NamedTuple):
     values: NDArray[np.float32]
 
 
+class Critic(nn.Module):
+    """What judges the steps of a rollout by a signal and learns from it; :meth:`values` and :meth:`fit` are its own."""
+
+    def values(self, obs: Any) -> NDArray[np.float32]:
+        """Expected discounted sum of the signal from each of a batch of observations on, (n,)."""
+        raise NotImplementedError
+
+    def fit(self, observations: Any, returns: NDArray[Any], epochs: int, batch_size: int) -> None:
+        """Moves the values of ``observations`` towards ``returns`` (n,), ``epochs`` times in minibatches."""
+        raise NotImplementedError
+
+    def judge(
+        self,
+        buffer: ColumnRolloutBuffer,
+        signal: NDArray[np.float64],
+        last_obs: Any,
+        last_dones: NDArray[np.bool_],
+        gamma: float,
+        gae_lambda: float,
+    ) -> Credit:
+        """What ``signal`` (T, n) says about the steps of a full buffer from which no minibatch was drawn yet.
+
+        Where a time limit cut off an episode the value of its last observation stands for the rest.
+
+        :param last_obs: the observations after the last step
+        :param last_dones: (n,) whether the last step ended an episode
+        """
+        values = self.values(steps_of(buffer)).reshape(signal.shape)
+        whole = signal.copy()
+        if buffer.truncations:
+            rows, copies, observations = zip(*buffer.truncations, strict=True)
+            whole[list(rows), list(copies)] += gamma * self.values(_batch(observations))
+        last_values = self.values(last_obs)
+        advantages = gae(whole, values, last_values, last_dones, buffer.episode_starts, gamma, gae_lambda)
+        return Credit(advantages, advantages + values, values)
+
+
 @checked
-class ExtraCritic(nn.Module):
+class ExtraCritic(Critic):
     """A value network on flattened observations with an optimiser and random numbers of its own.
 
     It learns targets of mean 0 and standard deviation 1, whatever their scale; its predictions stay the same when the
@@ -126,39 +163,12 @@ class ExtraCritic(nn.Module):
         return values
 
     def values(self, obs: Any) -> NDArray[np.float32]:
-        """Expected discounted sum of the signal from each of a batch of observations on, (n,)."""
         with th.no_grad():
             return (self.mean + self.std * self(obs)).float().cpu().numpy()
-
-    def judge(
-        self,
-        buffer: ColumnRolloutBuffer,
-        signal: NDArray[np.float64],
-        last_obs: Any,
-        last_dones: NDArray[np.bool_],
-        gamma: float,
-        gae_lambda: float,
-    ) -> Credit:
-        """What ``signal`` (T, n) says about the steps of a full buffer from which no minibatch was drawn yet.
-
-        Where a time limit cut off an episode the value of its last observation stands for the rest.
-
-        :param last_obs: the observations after the last step
-        :param last_dones: (n,) whether the last step ended an episode
-        """
-        values = self.values(steps_of(buffer)).reshape(signal.shape)
-        whole = signal.copy()
-        if buffer.truncations:
-            rows, copies, observations = zip(*buffer.truncations, strict=True)
-            whole[list(rows), list(copies)] += gamma * self.values(_batch(observations))
-        last_values = self.values(last_obs)
-        advantages = gae(whole, values, last_values, last_dones, buffer.episode_starts, gamma, gae_lambda)
-        return Credit(advantages, advantages + values, values)
 
     # ---------------------------------------------------------------- learning
 
     def fit(self, observations: Any, returns: NDArray[Any], epochs: int, batch_size: int) -> None:
-        """Moves the values of ``observations`` towards ``returns`` (n,), ``epochs`` times in minibatches."""
         targets = th.as_tensor(returns, dtype=th.float64, device=self.mean.device)
         self._rescale(targets)
         targets = ((targets - self.mean) / self.std).float()

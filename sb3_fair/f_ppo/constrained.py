@@ -5,32 +5,27 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import torch as th
-from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
-from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, figure, zero_rollouts
-from sb3_fair.common.extra_critic import Credit, ExtraCritic, steps_of
-from sb3_fair.common.interruption import resets_if_stopped
-from sb3_fair.common.same_layers import SameLayers
-from sb3_fair.fairness.arguments import checked
+from sb3_fair.common.columns import ColumnRolloutBuffer, figure
+from sb3_fair.common.extra_critic import Credit, ExtraCritic
+from sb3_fair.common.fairness_ppo import FairnessPPO
+from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.starts import check_starts
 
 SelfConstrainedPPO = TypeVar("SelfConstrainedPPO", bound="ConstrainedPPO")
 Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
 
 
 @checked
-class ConstrainedPPO(SameLayers, PPO):
+class ConstrainedPPO(FairnessPPO):
     """PPO with a Lagrange multiplier on the mean cost of a step: the constrained baseline of the F-PPO paper.
 
     ::
@@ -133,40 +128,7 @@ class ConstrainedPPO(SameLayers, PPO):
         scale_cost: bool = True,
         critic_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        if env is None and _init_setup_model:
-            raise ValueError("env must be given unless the model is loaded")
-        if rollout_buffer_class is not None and not issubclass(rollout_buffer_class, ColumnRolloutBuffer):
-            raise ValueError(
-                f"rollout_buffer_class must be ColumnRolloutBuffer or a subclass, got {rollout_buffer_class!r}"
-            )
-        super().__init__(
-            policy=policy,
-            env=env,  # type: ignore[arg-type]  # None: to be loaded
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
+        super().__init__(locals())
         self.cost = cost
         self.cost_limit = cost_limit
         self.multiplier_lr = multiplier_lr
@@ -177,42 +139,30 @@ class ConstrainedPPO(SameLayers, PPO):
         self.dual = 0.0
         self.multiplier = 0.0
         self.cost_mean: float | None = None
-        self._zero_rollouts = 0
         if _init_setup_model:
             self._setup_model()
 
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
-        check_starts(self.action_space, self.observation_space)
-        if self.env is not None:
-            self._train_on(self._told(self.env))
-        if self.rollout_buffer_class is None:
-            keyed = isinstance(self.observation_space, spaces.Dict)
-            self.rollout_buffer_class = ColumnDictRolloutBuffer if keyed else ColumnRolloutBuffer
         super()._setup_model()
         settings = {"seed": self.seed, "device": self.device, **self.critic_kwargs}
         self.cost_critic = ExtraCritic(self.observation_space, **settings)
 
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on; see SB3's ``set_env``."""
-        super().set_env(self._told(self._wrap_env(env, self.verbose)), force_reset)
-        assert self.env is not None
-        self._train_on(self.env)
+    def _check_arguments(self) -> None:
+        recheck(self, ConstrainedPPO)
 
-    def _told(self, venv: VecEnv) -> VecEnv:
-        """``venv``, whose steps tell what they cost."""
+    def _layered(self, venv: VecEnv) -> VecEnv:
         return measured(venv) if self.cost is None else venv
 
     def _train_on(self, venv: VecEnv) -> None:
-        self.env = venv
+        super()._train_on(venv)
         self.cost_source: Cost = (
             attribute(venv, "fairness_spec").measures.short_term if self.cost is None else self.cost
         )
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        state_dicts, variables = super()._get_torch_save_params()
-        return [*state_dicts, "cost_critic", "cost_critic.optimizer"], variables
+    def _extra_critics(self) -> list[str]:
+        return ["cost_critic"]
 
     # ---------------------------------------------------------------- learning
 
@@ -220,18 +170,6 @@ class ConstrainedPPO(SameLayers, PPO):
     def constraint_met(self) -> bool | None:
         """Whether the mean cost of a step in the last rollout was within the limit; None before the first."""
         return None if self.cost_mean is None else self.cost_mean <= self.cost_limit
-
-    def learn(
-        self: SelfConstrainedPPO,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 1,
-        tb_log_name: str = "ConstrainedPPO",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfConstrainedPPO:
-        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)
@@ -256,27 +194,15 @@ class ConstrainedPPO(SameLayers, PPO):
                 f'cost must be a figure in info["fairness"], which has {known}, got {name!r}{did_you_mean(name, known)}'
             ) from None
 
-    @resets_if_stopped
-    def collect_rollouts(
-        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
-    ) -> bool:
-        """SB3's; then the multiplier moves, the cost changes the advantages, and the critic of the costs learns."""
-        complete = super().collect_rollouts(env, callback, rollout_buffer, n_rollout_steps)
-        if complete:
-            costs = self.rollout_buffer.columns["cost"]
-            if not callable(self.cost_source):
-                self._zero_rollouts = zero_rollouts(self.cost_source, costs, self._zero_rollouts)
-            self._move_multiplier(float(costs.mean()))
-            ends: Any = self._last_episode_starts
-            credit = self.cost_critic.judge(
-                self.rollout_buffer, costs, self._last_obs, ends, self.gamma, self.gae_lambda
-            )
-            self.rollout_buffer.advantages = lagrangian(
-                self.rollout_buffer.advantages, credit.advantages, self.multiplier, self.scale_cost
-            )
-            self.cost_critic.fit(steps_of(self.rollout_buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
-            self._record(credit)
-        return complete
+    def _end_rollout(self) -> None:
+        """The multiplier moves, the cost changes the advantages, and the critic of the costs learns."""
+        buffer, costs = self.rollout_buffer, self.rollout_buffer.columns["cost"]
+        if not callable(self.cost_source):
+            self._warn_of_zeros(self.cost_source, costs)
+        self._move_multiplier(float(costs.mean()))
+        credit = self._judge(self.cost_critic, costs, self.gamma)
+        buffer.advantages = lagrangian(buffer.advantages, credit.advantages, self.multiplier, self.scale_cost)
+        self._record(credit)
 
     def _move_multiplier(self, cost_mean: float) -> None:
         """Damped dual ascent: up while the limit is exceeded, down while it is not, within its bounds."""

@@ -1,8 +1,7 @@
-"""How does PPO keep today's decisions fair while the groups' futures converge?"""
+"""FPPO: PPO with action massaging and advantage regularisation (F-PPO); A-PPO is a setting of it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -10,30 +9,27 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.columns import figure, zero_rollouts
+from sb3_fair.common.columns import figure
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
-from sb3_fair.common.interruption import resets_if_stopped
-from sb3_fair.common.same_layers import SameLayers
+from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.arguments import check, checked, recheck
 from sb3_fair.fairness.measures import Measures, keys_of
-from sb3_fair.wrappers.choices import Choices, compares_chances
+from sb3_fair.wrappers.choices import compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.starts import check_starts
 
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]
@@ -41,7 +37,7 @@ NOTED = ("changed", "candidates", "gain")
 
 
 @checked
-class FPPO(SameLayers, PPO):
+class FPPO(FairnessPPO):
     """PPO whose decisions are fair now while the groups' futures converge, at a small price in reward.
 
     Paper: "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv 2401.06318).
@@ -120,6 +116,7 @@ class FPPO(SameLayers, PPO):
     :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
     """
 
+    buffer_classes = (FairRolloutBuffer, FairDictRolloutBuffer)
     rollout_buffer: FairRolloutBuffer
 
     def __init__(
@@ -169,36 +166,7 @@ class FPPO(SameLayers, PPO):
         massage_start: float = 0.0,
         massage_credit: Literal["executed", "sampled"] = "executed",
     ) -> None:
-        if env is None and _init_setup_model:
-            raise ValueError("env must be given unless the model is loaded")
-        super().__init__(
-            policy,
-            env,  # type: ignore[arg-type]  # None: to be loaded
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
+        super().__init__(locals())
         self.reg_lambda = reg_lambda
         self.delta = delta
         self.scaling: Scaling = scaling
@@ -223,7 +191,6 @@ class FPPO(SameLayers, PPO):
         self._coming: Record | None = None
         self._bound: VecComing | None = None
         self._massage_seconds = 0.0
-        self._zero_rollouts = 0
         if _init_setup_model:
             self._setup_model()
 
@@ -257,13 +224,6 @@ class FPPO(SameLayers, PPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
-        check_starts(self.action_space, self.observation_space)
-        self._check_arguments()
-        if self.env is not None:
-            self._train_on(self._measured(self.env))
-        if self.rollout_buffer_class is None:
-            keyed = isinstance(self.observation_space, spaces.Dict)
-            self.rollout_buffer_class = FairDictRolloutBuffer if keyed else FairRolloutBuffer
         super()._setup_model()
         uplift = self.reg_credit == "uplift"
         if self.reg_credit != "step" and self.long_run is None:  # a loaded one goes on
@@ -279,52 +239,28 @@ class FPPO(SameLayers, PPO):
         recheck(self, FPPO)
         if self.reg_credit != "step" and self.scaling == "minmax":
             raise ValueError(f"scaling must be 'none' or 'std' with reg_credit={self.reg_credit!r}, got 'minmax'")
-        buffer_class = self.rollout_buffer_class
-        if buffer_class is not None and not issubclass(buffer_class, FairRolloutBuffer):
-            raise ValueError(f"rollout_buffer_class must be a subclass of FairRolloutBuffer, got {buffer_class!r}")
         if (self.massage or self.massage_on_predict) and not _massageable(self.action_space):
             raise ValueError(
                 "massage and massage_on_predict must be False unless actions are Discrete, Box, or MultiDiscrete of "
                 f"equal parts, got {self.action_space}"
             )
 
-    def _measured(self, venv: VecEnv) -> VecEnv:
-        """``venv``, which publishes what the measures need."""
+    def _layered(self, venv: VecEnv) -> VecEnv:
         return measured(venv, self.given_measures)
 
     def _train_on(self, venv: VecEnv) -> None:
-        self.env = venv
+        super()._train_on(venv)
         self.measures = self.given_measures or attribute(venv, "fairness_spec").measures
         if self.threshold is None:
             self.threshold = self._threshold_now()
 
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on, with its measures if none were given; see SB3's ``set_env``."""
-        super().set_env(self._measured(self._wrap_env(env, self.verbose)), force_reset)
-        assert self.env is not None
-        self._train_on(self.env)
-
     def _excluded_save_params(self) -> list[str]:
         return [*super()._excluded_save_params(), "_bound"]
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        state_dicts, variables = super()._get_torch_save_params()
-        own = ["baseline", "baseline.optimizer"] if self.reg_credit == "uplift" else []
-        return [*state_dicts, *own], variables
+    def _extra_critics(self) -> list[str]:
+        return ["baseline"] if self.reg_credit == "uplift" else []
 
     # ---------------------------------------------------------------- learning
-
-    def learn(
-        self: SelfFPPO,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 1,
-        tb_log_name: str = "FPPO",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfFPPO:
-        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def _setup_learn(
         self,
@@ -345,11 +281,7 @@ class FPPO(SameLayers, PPO):
             self._coming = first(self.env)
         return prepared
 
-    @resets_if_stopped
-    def collect_rollouts(
-        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
-    ) -> bool:
-        """A rollout under the current policy and, with massaging, the filter; see SB3's ``collect_rollouts``."""
+    def _begin_rollout(self) -> AbstractContextManager[Any]:
         self.threshold = self._threshold_now()
         self.rollout_buffer.regulariser = {
             "reg_lambda": self.reg_lambda,
@@ -366,16 +298,10 @@ class FPPO(SameLayers, PPO):
         if self.long_run is not None:
             self.long_run.begin()
         self._massage_seconds = 0.0
-        watched: Any = _Watched(env)
-        if isinstance(self.action_space, spaces.Discrete) and compares_chances(env):
-            watched.chances = self._probabilities
-        hook = partial(self._filter, watched)
-        begin = perf_counter()
-        with self.policy.register_forward_hook(hook) if filters else nullcontext():
-            complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
-        if complete:
-            self._log_rollout(perf_counter() - begin, watched.seconds)
-        return complete
+        if isinstance(self.action_space, spaces.Discrete) and compares_chances(self.watched.venv):
+            self.watched.chances = self._probabilities
+        self._began = perf_counter()
+        return self.policy.register_forward_hook(self._filter) if filters else nullcontext()
 
     def _threshold_now(self) -> float:
         if self.num_timesteps / max(self._total_timesteps, 1) < self.massage_start:
@@ -387,9 +313,7 @@ class FPPO(SameLayers, PPO):
         check("massage_threshold", threshold, float)
         return float(threshold)
 
-    def _filter(
-        self, watched: "_Watched", policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]
-    ) -> tuple[th.Tensor, ...]:
+    def _filter(self, policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]) -> tuple[th.Tensor, ...]:
         """Puts fairer actions in the place of sampled ones, for PPO with their log-probabilities."""
         begin = perf_counter()
         actions, values, log_probs = outputs
@@ -398,11 +322,11 @@ class FPPO(SameLayers, PPO):
             self.measures, self._coming, self._executed(actions.cpu().numpy()), self._probabilities(), self.threshold
         )
         self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
-        if getattr(watched, "chances", None) is not None:
+        if self.watched.chances is not None:
             after = self._after_filter(self._coming)
-            watched.chances = lambda: after
+            self.watched.chances = lambda: after
         if self.massage_credit == "sampled":
-            watched.instead = filtered.actions
+            self.watched.instead = filtered.actions
         elif filtered.changed.any():
             fairer = th.as_tensor(self._as_given(filtered.actions)).to(actions)
             flat = fairer if isinstance(self.action_space, spaces.Discrete) else fairer.flatten(1)
@@ -464,10 +388,11 @@ class FPPO(SameLayers, PPO):
             self._coming = coming(self.env, infos, dones)
             self._massage_seconds += perf_counter() - begin
 
-    def _log_rollout(self, seconds: float, env_seconds: float) -> None:
+    def _end_rollout(self) -> None:
+        seconds = perf_counter() - self._began
         columns = self.rollout_buffer.columns
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
-        self._zero_rollouts = zero_rollouts(self.measures.short_term, seen, self._zero_rollouts)
+        self._warn_of_zeros(self.measures.short_term, seen)
         if self.massage:
             changed, candidates, gain = (columns[name].mean() if name in columns else 0.0 for name in NOTED)
             self.logger.record("massage/changed_fraction", float(changed))
@@ -485,9 +410,9 @@ class FPPO(SameLayers, PPO):
         if self.rollout_buffer.regulariser.get("scaling") == "none":
             advantages = max(float(self.rollout_buffer.advantages.std()), np.finfo(np.float32).tiny)
             self.logger.record("train/reg_share", float(self.reg_lambda * bonus.std() / advantages))
-        self.logger.record("time/env", env_seconds)
+        self.logger.record("time/env", self.watched.seconds)
         self.logger.record("time/massage", self._massage_seconds)
-        self.logger.record("time/policy", seconds - env_seconds - self._massage_seconds)
+        self.logger.record("time/policy", seconds - self.watched.seconds - self._massage_seconds)
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""
@@ -503,7 +428,7 @@ class FPPO(SameLayers, PPO):
 
         :param env: a Gymnasium env or a VecEnv; observations given to :meth:`predict` come from the one returned
         """
-        venv = self._measured(self._wrap_env(env, self.verbose))
+        venv = self._layered(self._wrap_env(env, self.verbose))
         self._bound = venv if isinstance(venv, VecComing) else VecComing(venv)
         return self._bound
 
@@ -555,29 +480,6 @@ class FPPO(SameLayers, PPO):
                 "that model.bind(env) returned"
             )
         return self._bound.coming
-
-
-class _Watched:
-    """An environment whose steps are timed, and are made with the actions ``instead`` if there are any."""
-
-    def __init__(self, venv: VecEnv) -> None:
-        self.venv = venv
-        self.seconds = 0.0
-        self.instead: NDArray[Any] | None = None
-        self.chances: Callable[[], Any] | None = None
-        """What the probabilities of the actions are, where notions of the environment compare them."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "venv":  # not there yet: copies and pickles are made without __init__
-            raise AttributeError(name)
-        return getattr(self.venv, name)
-
-    def step(self, actions: NDArray[Any]) -> Any:
-        begin = perf_counter()
-        given = actions if self.instead is None else self.instead
-        step = self.venv.step(given if self.chances is None else Choices(given, self.chances()))
-        self.seconds += perf_counter() - begin
-        return step
 
 
 def _massageable(space: spaces.Space) -> bool:

@@ -1,4 +1,4 @@
-"""Rollout buffers for penalties, and the environment as it fills them."""
+"""Rollout buffers that add penalties to advantages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 
@@ -59,34 +58,3 @@ class PenaltyDictRolloutBuffer(PenaltyRolloutBuffer, ColumnDictRolloutBuffer):
 def normalized(advantages: th.Tensor) -> th.Tensor:
     """Advantages (n,) with mean 0 and standard deviation 1, as PPO does it; a single one as it is (SB3's issue 325)."""
     return (advantages - advantages.mean()) / (advantages.std() + 1e-8) if len(advantages) > 1 else advantages
-
-
-class Told:
-    """An environment whose rewards are kept, since SB3 adds the values of truncated episodes to them in place; with a
-    ``normalizer`` also ``shown``, the observations before the step as they were before it.
-
-    :param rounds: whether rewards are rounded to float32, as they are in a rollout buffer and a ``DummyVecEnv``, but
-        not in a ``SubprocVecEnv``
-    """
-
-    def __init__(self, venv: VecEnv, normalizer: VecNormalize | None, rounds: bool) -> None:
-        self.venv, self.normalizer, self.rounds = venv, normalizer, rounds
-        self.rewards: NDArray[Any]
-        self.shown: Any = None
-        self._shows = self._original()
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "venv":  # not there yet: copies and pickles are made without __init__
-            raise AttributeError(name)
-        return getattr(self.venv, name)
-
-    def step(self, actions: NDArray[Any]) -> Any:
-        obs, rewards, dones, infos = self.venv.step(actions)
-        if self.rounds:
-            rewards = rewards.astype(np.float32)
-        self.rewards = np.array(rewards, dtype=np.float64)
-        self.shown, self._shows = self._shows, self._original()
-        return obs, rewards, dones, infos
-
-    def _original(self) -> Any:
-        return None if self.normalizer is None else self.normalizer.get_original_obs()

@@ -1,8 +1,8 @@
-"""How does PPO pay for what sets its groups apart?"""
+"""FairPPO: PPO whose agents also pay for the disparity between the groups of their world."""
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch as th
@@ -16,10 +16,10 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.extra_critic import gae, steps_of
-from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.extra_critic import gae
+from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, Told, normalized
+from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
 from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode, find_labels
@@ -31,9 +31,7 @@ from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.populations import Disparity, Population
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
-from sb3_fair.wrappers.starts import check_starts
 
-SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
 Prosp: TypeAlias = Literal["state_cost", "advantage_clip", "critic_loss"]
 COSINE_EVERY = 10
 """Updates between two looks at the gradient of the actor."""
@@ -42,7 +40,7 @@ COSINE_STEPS = 4096
 
 
 @checked
-class FairPPO(OwnGenerator, PPO):
+class FairPPO(OwnGenerator, FairnessPPO):
     """PPO whose agents also pay for the disparity of their world: what groups earned so far, and what they may expect.
 
     ::
@@ -149,6 +147,7 @@ class FairPPO(OwnGenerator, PPO):
         **PPO.policy_aliases,
         "GroupedPolicy": GroupedActorCriticPolicy,
     }
+    buffer_classes = (PenaltyRolloutBuffer, PenaltyDictRolloutBuffer)
     rollout_buffer: PenaltyRolloutBuffer
 
     def __init__(
@@ -201,36 +200,7 @@ class FairPPO(OwnGenerator, PPO):
         mode: Mode | None = None,
         critic_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        if env is None and _init_setup_model:
-            raise ValueError("env must be given unless the model is loaded")
-        super().__init__(
-            policy,
-            env,  # type: ignore[arg-type]  # None: to be loaded
-            learning_rate=learning_rate,
-            n_steps=n_steps,
-            batch_size=batch_size,
-            n_epochs=n_epochs,
-            gamma=gamma,
-            gae_lambda=gae_lambda,
-            clip_range=clip_range,
-            clip_range_vf=clip_range_vf,
-            normalize_advantage=normalize_advantage,
-            ent_coef=ent_coef,
-            vf_coef=vf_coef,
-            max_grad_norm=max_grad_norm,
-            use_sde=use_sde,
-            sde_sample_freq=sde_sample_freq,
-            rollout_buffer_class=rollout_buffer_class,
-            rollout_buffer_kwargs=rollout_buffer_kwargs,
-            target_kl=target_kl,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
+        super().__init__(locals())
         self.fairness = fairness
         self.alpha = alpha
         self.beta = beta
@@ -271,11 +241,6 @@ class FairPPO(OwnGenerator, PPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
-        check_starts(self.action_space, self.observation_space)
-        self._set_up_penalties()
-        if self.rollout_buffer_class is None:
-            keyed = isinstance(self.observation_space, spaces.Dict)
-            self.rollout_buffer_class = PenaltyDictRolloutBuffer if keyed else PenaltyRolloutBuffer
         with self._generator_goes_on():
             super()._setup_model()
         self.rollout_buffer.settle = self._settle
@@ -290,9 +255,11 @@ class FairPPO(OwnGenerator, PPO):
                 "policy_kwargs={'shared_trunk': True, ...} with 'GroupedPolicy', or another prosp",
             )
 
-    def _set_up_penalties(self) -> None:
-        """What the settings say, which may be changed between rollouts; what was learned stays where they did not."""
-        self._check_arguments()
+    def _check_arguments(self) -> None:
+        """Checks the settings and builds what they say anew; what was learned stays where they did not change."""
+        recheck(self, FairPPO)
+        if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
+            raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
         disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
         kinds: dict[str, tuple[Any, ...]] = {
             "retrospective": (Retrospective, self.retro, disparity, self.g, self.tolerance),
@@ -310,14 +277,6 @@ class FairPPO(OwnGenerator, PPO):
                 setattr(self, name, made)
                 self._settings[name] = settings
 
-    def _check_arguments(self) -> None:
-        recheck(self, FairPPO)
-        if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
-            raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
-        buffer_class = self.rollout_buffer_class
-        if buffer_class is not None and not issubclass(buffer_class, PenaltyRolloutBuffer):
-            raise ValueError(f"rollout_buffer_class must be a subclass of PenaltyRolloutBuffer, got {buffer_class!r}")
-
     def _build_critic(self) -> PenaltyCritic:
         policy = self.policy
         n_groups = len(policy.networks) if isinstance(policy, GroupedActorCriticPolicy) else 1
@@ -331,13 +290,12 @@ class FairPPO(OwnGenerator, PPO):
         groups: NDArray[np.int64] = self.policy.groups(obs_as_tensor(obs, self.device)).cpu().numpy()
         return groups
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        state_dicts, variables = super()._get_torch_save_params()
-        names = [] if self.penalty_critic is None else self.penalty_critic.state_names()
-        return [*state_dicts, *(f"penalty_critic.{name}" for name in names)], variables
+    def _extra_critics(self) -> list[str]:
+        members = () if self.penalty_critic is None else range(len(self.penalty_critic.members))
+        return [f"penalty_critic.members.{index}" for index in members]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_meetings", "_populations", "_told"]
+        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_meetings", "_populations", "_shown"]
 
     # ---------------------------------------------------------------- learning
 
@@ -352,20 +310,9 @@ class FairPPO(OwnGenerator, PPO):
         pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
         return pays and self.stream == "advantage"
 
-    def learn(
-        self: SelfFairPPO,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 1,
-        tb_log_name: str = "FairPPO",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfFairPPO:
-        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
-        super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
+    def _end_training(self) -> None:
         if self.acts and self.labels is not None:
             self._meetings.warn(self.labels)
-        return self
 
     def _setup_learn(
         self,
@@ -385,33 +332,34 @@ class FairPPO(OwnGenerator, PPO):
             self.retrospective.restart()
         return prepared
 
-    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on; see SB3's ``set_env``."""
-        super().set_env(env, force_reset)
+    def _train_on(self, venv: VecEnv) -> None:
+        super()._train_on(venv)
         self.labels = None
 
-    @resets_if_stopped
-    def collect_rollouts(
-        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
-    ) -> bool:
-        """A rollout, priced; see SB3's ``collect_rollouts``."""
-        self._set_up_penalties()
+    def _begin_rollout(self) -> AbstractContextManager[Any]:
+        self._check_arguments()
         self._populations = []
-        told: Any = Told(env, None if self.group_fn is None else self._vec_normalize_env, self.acts)
-        self._told = told
-        return super().collect_rollouts(told, callback, rollout_buffer, n_rollout_steps)
+        self._shown = self._original_obs()
+        self.watched.rounds = self.acts
+        return nullcontext()
+
+    def _original_obs(self) -> Any:
+        """The last observations as they were before VecNormalize, which ``group_fn`` gets; None: as they are."""
+        normalizer = self._vec_normalize_env
+        return None if self.group_fn is None or normalizer is None else normalizer.get_original_obs()
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)
         if self.labels is None or dones is None:
             return
-        shown = self._last_obs if self._told.shown is None else self._told.shown
+        shown = self._last_obs if self._shown is None else self._shown
+        self._shown = self._original_obs()
         try:
             self._populations.append(self.labels.at(infos, shown, dones))
         except ValueError as error:
             self._do_without(error)
             return
-        rewards = self._told.rewards
+        rewards = self.watched.rewards
         scale: Any = 1.0
         normalizer = self._vec_normalize_env
         if normalizer is not None and normalizer.norm_reward:
@@ -470,8 +418,8 @@ class FairPPO(OwnGenerator, PPO):
     def _charge(self, penalties: NDArray[np.float64]) -> None:
         """Lets penalty rewards (T, n_envs), in units of the rewards in the buffer, into rewards or advantages."""
         buffer = self.rollout_buffer
-        ends: Any = self._last_episode_starts
         if self.stream == "reward":
+            ends: Any = self._last_episode_starts
             buffer.rewards += penalties.astype(np.float32)
             nothing = np.zeros_like(penalties)
             buffer.in_rewards = True
@@ -481,9 +429,7 @@ class FairPPO(OwnGenerator, PPO):
             return
         critic = self.penalty_critic or self._build_critic()
         gamma = self.gamma if self.penalty_gamma is None else self.penalty_gamma
-        credit = critic.judge(buffer, penalties, self._last_obs, ends, gamma, self.gae_lambda)
-        critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
-        buffer.penalties = credit.advantages
+        buffer.penalties = self._judge(critic, penalties, gamma).advantages
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""

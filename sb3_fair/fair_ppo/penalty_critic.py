@@ -1,4 +1,4 @@
-"""What penalties does every group have to expect?"""
+"""Penalty critics: an ``ExtraCritic`` per group."""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -8,11 +8,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import nn
 
-from sb3_fair.common.columns import ColumnRolloutBuffer
-from sb3_fair.common.extra_critic import Credit, ExtraCritic
+from sb3_fair.common.extra_critic import Critic, ExtraCritic
 
 
-class PenaltyCritic(nn.Module):
+class PenaltyCritic(Critic):
     """An :class:`ExtraCritic` per group, each for the observations of its own group.
 
     :param observation_space: that of the policy
@@ -45,34 +44,15 @@ class PenaltyCritic(nn.Module):
         return [(member, rows) for member, rows in parts if len(rows)]
 
     def values(self, obs: Any) -> NDArray[np.float32]:
-        """Expected discounted sum of the penalty rewards from each of a batch of observations on, (n,)."""
         parts = self._parts(obs)
         values = np.empty(sum(len(rows) for _, rows in parts), dtype=np.float32)
         for member, rows in parts:
             values[rows] = member.values(_take(obs, rows))
         return values
 
-    def judge(
-        self,
-        buffer: ColumnRolloutBuffer,
-        signal: NDArray[np.float64],
-        last_obs: Any,
-        last_dones: NDArray[np.bool_],
-        gamma: float,
-        gae_lambda: float,
-    ) -> Credit:
-        """See :meth:`ExtraCritic.judge`."""
-        one = cast(ExtraCritic, self)  # of a critic it needs the values alone
-        return ExtraCritic.judge(one, buffer, signal, last_obs, last_dones, gamma, gae_lambda)
-
     def fit(self, observations: Any, returns: NDArray[Any], epochs: int, batch_size: int) -> None:
-        """Moves every critic towards the ``returns`` (n,) of its own group."""
         for member, rows in self._parts(observations):
             member.fit(_take(observations, rows), returns[rows], epochs, batch_size)
-
-    def state_names(self) -> list[str]:
-        """What of it belongs into a saved model, as attributes."""
-        return [f"members.{index}{part}" for index in range(len(self.members)) for part in ("", ".optimizer")]
 
 
 def _take(observations: Any, rows: NDArray[np.int64]) -> Any:

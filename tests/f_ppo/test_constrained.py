@@ -340,7 +340,7 @@ def test_dict_observations_have_their_buffer_and_critic():
         ({"multiplier_damping": -2}, "multiplier_damping must be a non-negative number, got -2"),
         ({"max_multiplier": -0.5}, "max_multiplier must be a non-negative number, got -0.5"),
         ({"max_multiplier": float("inf")}, "max_multiplier must be a non-negative number, got inf"),
-        ({"rollout_buffer_class": RolloutBuffer}, "rollout_buffer_class must be ColumnRolloutBuffer or a subclass"),
+        ({"rollout_buffer_class": RolloutBuffer}, "rollout_buffer_class must be a subclass of ColumnRolloutBuffer"),
         ({"critic_kwargs": {"hidden": (0,)}}, r"hidden must be a sequence .*positive integer.*, got \(0,\)"),
     ],
 )

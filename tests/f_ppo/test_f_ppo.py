@@ -16,6 +16,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair import make_vec
+from sb3_fair.common.fairness_ppo import WatchedVecEnv
 from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage, regularise_advantages
 from sb3_fair.f_ppo.regulariser import regulariser
 from sb3_fair.fairness import FairnessSpec
@@ -191,13 +192,14 @@ def test_the_filter_is_that_of_the_pure_function():
     obs = torch.as_tensor(venv.reset())
     model._coming = {"group": np.array([0, 1, 0]), "granted": np.array([[2.0, 3.0]] * 3), "seen": np.full((3, 2), 4.0)}
     model.threshold = 0.3
+    model.watched = WatchedVecEnv(venv)
     changes = 0
     for seed in range(10):
         torch.manual_seed(seed)
         sampled, values, _ = plain.policy(obs)
         chances = plain.policy.action_dist.distribution.probs.detach().numpy()
         torch.manual_seed(seed)
-        with model.policy.register_forward_hook(partial(model._filter, None)):
+        with model.policy.register_forward_hook(model._filter):
             actions, same_values, log_probs = model.policy(obs)
         expected = massage(model.measures, model._coming, sampled.numpy(), chances, 0.3)
         assert_array_equal(actions, expected.actions)

@@ -1,0 +1,189 @@
+"""Base class of this package's PPO learners: construction, layers, rollout buffers, rollouts, extra critics, saving."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from inspect import signature
+from time import perf_counter
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3 import PPO
+from stable_baselines3.common.buffers import RolloutBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, zero_rollouts
+from sb3_fair.common.extra_critic import Credit, Critic, steps_of
+from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.same_layers import SameLayers
+from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.starts import check_starts
+
+SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
+
+
+class FairnessPPO(SameLayers, PPO):
+    """PPO that notes more about every step than the reward and changes advantages with it.
+
+    A learner overrides :meth:`_check_arguments`, :meth:`_layered` and :meth:`_train_on` for its environment,
+    :meth:`_begin_rollout` and :meth:`_end_rollout` around a rollout, SB3's ``_update_info_buffer`` to note what steps
+    tell, and lists the names of its :class:`~sb3_fair.common.extra_critic.ExtraCritic` in :meth:`_extra_critics`.
+
+    :param given: the arguments of the learner's constructor, of which PPO's are passed on
+    :raises ValueError: if ``env`` is None and the networks are to be built now
+    """
+
+    buffer_classes: ClassVar[tuple[type[ColumnRolloutBuffer], type[ColumnRolloutBuffer]]] = (
+        ColumnRolloutBuffer,
+        ColumnDictRolloutBuffer,
+    )
+    """The rollout buffer of arrays, which is the base class of all that are allowed, and that of dicts."""
+    watched: "WatchedVecEnv"
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        if given["env"] is None and given["_init_setup_model"]:
+            raise ValueError("env must be given unless the model is loaded")
+        arguments = {name: given[name] for name in list(signature(PPO.__init__).parameters)[1:]}
+        super().__init__(**{**arguments, "_init_setup_model": False})
+        self._zero_rollouts = 0
+
+    # ---------------------------------------------------------------- set up
+
+    def _setup_model(self) -> None:
+        check_starts(self.action_space, self.observation_space)
+        self._check_arguments()
+        if self.env is not None:
+            self._train_on(self._layered(self.env))
+        plain, keyed = self.buffer_classes
+        if self.rollout_buffer_class is None:
+            self.rollout_buffer_class = keyed if isinstance(self.observation_space, spaces.Dict) else plain
+        if not issubclass(self.rollout_buffer_class, plain):
+            raise ValueError(
+                f"rollout_buffer_class must be a subclass of {plain.__name__}, got {self.rollout_buffer_class!r}"
+            )
+        super()._setup_model()
+
+    def _check_arguments(self) -> None:
+        """Checks the settings, which users may change after construction.
+
+        :raises ValueError: if one is not allowed
+        """
+
+    def _layered(self, venv: VecEnv) -> VecEnv:
+        """``venv`` with the layers that publish what the learner needs."""
+        return venv
+
+    def _train_on(self, venv: VecEnv) -> None:
+        """Makes ``venv``, layers included, the environment of the training."""
+        self.env = venv
+
+    def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
+        """Trains on ``env`` from now on; see SB3's ``set_env``."""
+        super().set_env(self._layered(self._wrap_env(env, self.verbose)), force_reset)
+        assert self.env is not None
+        self._train_on(self.env)
+
+    def _extra_critics(self) -> list[str]:
+        """Names of the attributes that hold an ``ExtraCritic``."""
+        return []
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        state_dicts, variables = super()._get_torch_save_params()
+        return [
+            *state_dicts,
+            *(f"{name}{part}" for name in self._extra_critics() for part in ("", ".optimizer")),
+        ], variables
+
+    def _excluded_save_params(self) -> list[str]:
+        return [*super()._excluded_save_params(), "watched"]
+
+    # ---------------------------------------------------------------- learning
+
+    def learn(
+        self: SelfFairnessPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfFairnessPPO:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``.
+
+        :param tb_log_name: of the TensorBoard log; None: the name of the class
+        """
+        name = tb_log_name or type(self).__name__
+        super().learn(total_timesteps, callback, log_interval, name, reset_num_timesteps, progress_bar)
+        self._end_training()
+        return self
+
+    def _end_training(self) -> None:
+        """Called at the end of :meth:`learn`."""
+
+    @resets_if_stopped
+    def collect_rollouts(
+        self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
+    ) -> bool:
+        """A rollout, with what the learner does before and after it; see SB3's ``collect_rollouts``."""
+        watched: Any = WatchedVecEnv(env)
+        self.watched = watched
+        with self._begin_rollout():
+            complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
+        if complete:
+            self._end_rollout()
+        return complete
+
+    def _begin_rollout(self) -> AbstractContextManager[Any]:
+        """Prepares a rollout, which is collected within what this returns."""
+        return nullcontext()
+
+    def _end_rollout(self) -> None:
+        """Called when a rollout is complete and its advantages are computed."""
+
+    def _judge(self, critic: Critic, signal: NDArray[Any], gamma: float) -> Credit:
+        """What ``critic`` says about a ``signal`` (T, n_envs) of the rollout, from which it learns afterwards."""
+        buffer: Any = self.rollout_buffer
+        ends: Any = self._last_episode_starts
+        credit = critic.judge(buffer, signal, self._last_obs, ends, gamma, self.gae_lambda)
+        critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
+        return credit
+
+    def _warn_of_zeros(self, name: str, disparity: NDArray[np.float64]) -> None:
+        """Warns where the ``disparity`` of that name was 0 in all steps of two rollouts."""
+        self._zero_rollouts = zero_rollouts(name, disparity, self._zero_rollouts)
+
+
+class WatchedVecEnv:
+    """The environment during a rollout: times its steps, keeps their rewards, and may take other actions than PPO's.
+
+    ``instead``: actions that are taken in the place of PPO's; None: PPO's. ``chances``: gives the probabilities of the
+    actions, which are handed over with them; None: none are. ``rounds``: whether rewards are rounded to float32, as
+    they are in a rollout buffer and in a ``DummyVecEnv``, but not in a ``SubprocVecEnv``. ``rewards``: of the last
+    step, (n_envs,) float64, which SB3 does not change in place. ``seconds``: what all steps took.
+    """
+
+    def __init__(self, venv: VecEnv) -> None:
+        self.venv = venv
+        self.instead: NDArray[Any] | None = None
+        self.chances: Callable[[], Any] | None = None
+        self.rounds = False
+        self.rewards: NDArray[np.float64]
+        self.seconds = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "venv":  # not there yet: copies and pickles are made without __init__
+            raise AttributeError(name)
+        return getattr(self.venv, name)
+
+    def step(self, actions: NDArray[Any]) -> Any:
+        begin = perf_counter()
+        given = actions if self.instead is None else self.instead
+        obs, rewards, dones, infos = self.venv.step(given if self.chances is None else Choices(given, self.chances()))
+        self.seconds += perf_counter() - begin
+        if self.rounds:
+            rewards = rewards.astype(np.float32)
+        self.rewards = np.array(rewards, dtype=np.float64)
+        return obs, rewards, dones, infos
