@@ -359,7 +359,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         except ValueError as error:
             self._do_without(error)
             return
-        rewards = self.watched.rewards
+        rewards: Any = self.watched.rewards
         scale: Any = 1.0
         normalizer = self._vec_normalize_env
         if normalizer is not None and normalizer.norm_reward:

@@ -162,11 +162,10 @@ class Track:
             if len(found):
                 del self._blind[name]
                 group, kind = found[0]
-                warnings.warn(
+                warn(
                     f"{name} is undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
                     f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which {name} needs; "
                     "feedback_missing='ignore' takes the outcomes that are known, which is biased",
-                    stacklevel=2,
                 )
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
