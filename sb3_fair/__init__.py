@@ -1,6 +1,6 @@
 """Fairness-aware reinforcement learning for Stable-Baselines3.
 
-Importing the package registers the scenarios with Gymnasium; algorithms are imported when first asked for.
+Importing the package registers the shipped environments with Gymnasium; algorithms are imported when first asked for.
 """
 
 import sys
@@ -13,7 +13,7 @@ if find_spec("sb3_fair.wrappers") is None:
     sys.meta_path.append(CheckoutFinder())
 
 from sb3_fair._lazy import lazy
-from sb3_fair.zoo import registration
+from sb3_fair.zoo.registration import register, register_all
 
 if TYPE_CHECKING:
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO
@@ -34,6 +34,7 @@ __all__ = [
     "TabularFairQCM",
     "__version__",
     "make_vec",
+    "register",
 ]
 
 _HOMES = {
@@ -48,6 +49,6 @@ _HOMES = {
     "make_vec": "zoo.build",
 }
 
-registration.register_all()
+register_all()
 
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -439,7 +439,7 @@ NEVER_RIGHT = ("10**400", "object", "bytes", "nan", "-inf", "list-of-nan", "list
 
 
 def test_settings_of_scenarios_are_refused_by_name():
-    worlds = {world: env_id for env_id, (world, _) in reversed(WORLDS.items())}
+    worlds = {row.entry_point: env_id for env_id, row in reversed(WORLDS.items())}
     found, tried = [], 0
     for env_id in worlds.values():
         (world,) = sb3_fair.make_vec(env_id).get_attr("world")

@@ -1,6 +1,6 @@
 """How does an SB3 VecEnv look to those who use Gymnasium's vector API?"""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.infos import record_of
+from sb3_fair.wrappers.infos import record_of, stack
 from sb3_fair.wrappers.layer import seed_copies
+
+SB3S = ("TimeLimit.truncated", "terminal_observation")
+"""Entries of infos that only SB3's VecEnvs have."""
 
 
 @checked
@@ -23,7 +26,7 @@ class GymnasiumVector(VectorEnv):
     what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``. The ``options`` of
     a reset hold for all copies.
 
-    :param venv: a stack of VecEnv wrappers on a ``WorldVecEnv``
+    :param venv: a stack of VecEnv wrappers on a ``WorldVecEnv``, whose infos are light, or on copies of any env
     """
 
     metadata = {  # noqa: RUF012 (Gymnasium's way)
@@ -59,25 +62,42 @@ class GymnasiumVector(VectorEnv):
             if "reset_mask" in options:
                 raise ValueError("options must not have a 'reset_mask': copies restart by themselves, in the same step")
             self.venv.set_options(options)
-        return self.venv.reset(), _masked(self._restarted(0), np.ones(self.num_envs, dtype=bool))
+        return self.venv.reset(), self._restarted(0, np.ones(self.num_envs, dtype=bool))
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         obs, rewards, dones, light = self.venv.step(actions)
-        record = dict(record_of(light) or {})
-        truncated = record.pop("TimeLimit.truncated")
-        infos = _masked(record, ~dones)
+        told = self._masker(light)
+        truncated = stack(light, "TimeLimit.truncated").astype(bool)
+        infos = told(~dones)
         if dones.any():
             final = np.full(self.num_envs, None, dtype=object)
             for index in np.flatnonzero(dones):
                 final[index] = light[index]["terminal_observation"]
-            infos |= _masked(self._restarted(int(dones.argmax())), np.ones_like(dones))
+            infos |= self._restarted(int(dones.argmax()), dones)
             infos |= {"final_obs": final, "_final_obs": dones.copy()}
-            infos |= {"final_info": _masked(record, dones), "_final_info": dones.copy()}
+            infos |= {"final_info": told(dones), "_final_info": dones.copy()}
         return obs, rewards.astype(np.float64), dones & ~truncated, truncated, infos
 
-    def _restarted(self, copy: int) -> Mapping[str, Any]:
-        """What all copies published when ``copy`` restarted, the last time."""
-        return record_of(self.venv.unwrapped.reset_infos[copy : copy + 1]) or {}  # others may have begun earlier
+    def _restarted(self, copy: int, which: NDArray[np.bool_]) -> dict[str, Any]:
+        """What the copies ``which``, of light infos all, published when ``copy`` restarted, the last time."""
+        infos = self.venv.unwrapped.reset_infos
+        light = record_of(infos[copy : copy + 1])  # others may have begun earlier
+        return self._masker(infos)(which) if light is None else _masked(light, np.ones_like(which))
+
+    def _masker(self, infos: Sequence[dict[str, Any]]) -> Callable[[NDArray[np.bool_]], dict[str, Any]]:
+        """A function that hands out the infos of the copies that a mask selects."""
+        record = record_of(infos)
+        if record is not None:
+            shared = {key: value for key, value in record.items() if key not in SB3S}
+            return lambda mask: _masked(shared, mask)
+
+        def masked(mask: NDArray[np.bool_]) -> dict[str, Any]:
+            told: dict[str, Any] = {}
+            for index in np.flatnonzero(mask).tolist():
+                told = self._add_info(told, _known(infos[index]), index)
+            return told
+
+        return masked
 
     def env_method(self, name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
@@ -92,6 +112,15 @@ class GymnasiumVector(VectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         self.venv.close()
+
+
+def _known(info: Mapping[str, Any]) -> dict[str, Any]:
+    """A plain info without SB3's own entries, NaN for what is missing."""
+    values = {key: value for key, value in info.items() if key not in SB3S}
+    return {
+        key: _known(value) if isinstance(value, Mapping) else np.nan if value is None else value
+        for key, value in values.items()
+    }
 
 
 def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """What can be done from the command line?"""
 
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -21,6 +22,7 @@ from sb3_fair.zoo.options import (
     Device,
     Emit,
     EnvParam,
+    Fairness,
     LogDir,
     Objectives,
     OwnCode,
@@ -83,11 +85,13 @@ def options(
 
 
 @app.command()
-def envs() -> None:
+def envs(
+    env_module: Annotated[str | None, typer.Option(help="List what this module registers instead.")] = None,
+) -> None:
     """Lists the environments: spaces, groups and notions."""
     from sb3_fair.zoo.listing import environments
 
-    typer.echo(environments())
+    typer.echo(environments(env_module))
 
 
 @app.command()
@@ -100,7 +104,8 @@ def train(
             "ppo_lstm.",
         ),
     ] = None,
-    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`.")] = None,
+    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
+    fairness: Fairness = None,
     seed: Seed = 0,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Train with so many seeds: --seed, the next one, and so on.")
@@ -160,6 +165,7 @@ def train(
     plan = make_plan(
         algo,
         env,
+        fairness=fairness,
         seed=seed,
         objectives=None if objectives is None else names.objectives(objectives),
         audit=None if audit is None else names.notions(audit),
@@ -211,7 +217,8 @@ def _results(run: Any) -> None:
 @app.command()
 def tune(
     algo: Annotated[str, typer.Option(help="As for train.")],
-    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`.")],
+    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")],
+    fairness: Fairness = None,
     scores: Annotated[
         str | None,
         typer.Option(help="What trials are to be good at, as in R:SP; by default R, of PCN the hypervolume."),
@@ -264,6 +271,7 @@ def tune(
     tuning = make_tuning(
         algo,
         env,
+        fairness=fairness,
         scores=None if scores is None else names.listed("scores", scores),
         budgets=settings("--budget", budget, "SP:0.05"),
         space=settings("--space", space),
@@ -414,6 +422,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # in ASCII locales, "?" instead of a traceback
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # modules of the user's own, after all that is installed
     try:
         code = app(standalone_mode=False)
     except (

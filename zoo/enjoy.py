@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.wrappers.layer import max_steps_of
 from sb3_fair.zoo.evaluate import audited, evaluate_again, load_run
 from sb3_fair.zoo.film import film_format, save_film
 from sb3_fair.zoo.layers import single, vectorised
@@ -106,7 +107,7 @@ def enjoy(
     model = load_run(plan, run, device)
     pictures: list[Picture] = []
     env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
-    limit = env.get_wrapper_attr("max_steps")
+    limit = max_steps_of(env)
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))
     venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))

@@ -25,7 +25,7 @@ from sb3_fair.zoo.layers import as_trained, copies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.policy_file import load_policy
-from sb3_fair.zoo.rules import RulePanel
+from sb3_fair.zoo.rules import RuleAgent
 from sb3_fair.zoo.weights import check_weights
 
 COPIES = 25
@@ -92,7 +92,7 @@ def evaluate_rules(
     :param around: a wrapper that measures more
     """
     plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
-    rules = tuple(evaluation_env(plan, 1).get_attr("world")[0].rules)
+    rules = tuple(attribute(evaluation_env(plan, 1), "rules"))
     if not rules:
         return []
     seed = plan.seed + SEED if seed is None else seed
@@ -103,7 +103,7 @@ def evaluate_rules(
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]
-    for outcome in outcomes(RulePanel(rules, venv, seed), venv, quotas, seeds=seeds):
+    for outcome in outcomes(RuleAgent(rules, venv, seed), venv, quotas, seeds=seeds):
         played[outcome.copy // size].append(outcome)
     k = len(played[0][0].vector)
     names = objective_names(venv, k)

@@ -9,7 +9,7 @@ from typing import Any
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
 
-from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.build import make_single, make_vec
 from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.plan import Plan
 
@@ -48,7 +48,7 @@ def single(plan: Plan, **settings: Any) -> gym.Env:
 
     :param settings: keyword arguments of the ID, and of ``gym.make``
     """
-    env = gym.make(plan.env, disable_env_checker=True, **settings)
+    env = make_single(plan.env, **settings)
     for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
         env = wrap(env)
     return env

@@ -9,15 +9,25 @@ from gymnasium import spaces
 
 from sb3_fair.fairness.notions import NOTIONS
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registration import ROWS, SHIPPED, find, load_module
 
 WIDTH = 80
 
 
-def environments() -> str:
-    """Every ID on a line of its own, and below those that share them: spaces, groups, default notions and source."""
+def environments(module: str | None = None) -> str:
+    """Every ID on a line of its own, and above those that share them: source, spaces, groups and default notions.
+
+    :param module: whose IDs are listed; None: the shipped ones
+    :raises InputError: if it cannot be imported, or registers none
+    """
+    if module is not None:
+        load_module("env-module", module, module)
+    listed = [row.name if module else row.id for row in ROWS.values() if row.module == (module or SHIPPED)]
+    if not listed:
+        raise InputError(f"env-module must register IDs with sb3_fair.register, got {module!r}, which registers none")
     blocks = [
-        f"{about}\n{''.join(f'  {env_id}' + chr(10) for env_id in ids)}" for about, ids in groupby(WORLDS, _about)
+        f"{about}\n{''.join(f'  {env_id}' + chr(10) for env_id in ids)}" for about, ids in groupby(listed, _about)
     ]
     return "\n".join([*blocks, f"objectives and audit may name any of {' '.join(NOTIONS)}"])
 
@@ -25,8 +35,9 @@ def environments() -> str:
 def _about(env_id: str) -> str:
     venv = make_vec(env_id)
     spec = venv.get_attr("fairness_spec")[0]
+    source = find(env_id).title or venv.get_attr("source")[0]
     described = [
-        f"{venv.get_attr('source')[0]}:",
+        f"{source}:" if source else "",
         f"observations {_space(venv.observation_space)}, actions {_space(venv.action_space)},",
         f"groups {', '.join(map(str, spec.group_names or ()))}" + ("," if spec.notions else ""),
         f"notions {' '.join(spec.notions)}" if spec.notions else "",

@@ -30,6 +30,7 @@ from sb3_fair.zoo.evaluate import (
 )
 from sb3_fair.zoo.names import PREFIX, InputError, input_errors
 from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.registration import ROWS, bare
 from sb3_fair.zoo.tuning.means import VecMeans
 
 DISPARITIES = ("d_s", "d_l")
@@ -84,7 +85,7 @@ def evaluate_file(
         audit=tuple(NOTIONS if audit is None else audit),
         env_kwargs=settings,
     )
-    ours, size = plan.env.startswith(PREFIX), min(COPIES, n_eval_episodes)
+    ours, size = bare(plan.env) in ROWS, min(COPIES, n_eval_episodes)
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
     foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
@@ -118,13 +119,15 @@ def _known(env: str) -> str:
     if env.removeprefix(PREFIX).startswith("sb3_fair/"):
         return names.environment(env)
     module, separator, name = env.rpartition(":")
+    if name in ROWS:
+        return names.environment(env)
     try:
         if separator:
             import_module(module)
         gym.spec(name)
     except (*MISSING, ValueError, TypeError) as error:  # the last two: no name of a module
         raise _unmakeable(env, error) from error
-    return env
+    return names.environment(env) if name in ROWS else env
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:

@@ -45,22 +45,22 @@ def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -
     return [choose(what, name, allowed) for name in names or allowed]
 
 
-def environment(env_id: str) -> str:
-    """The ID in its prefixed form, which also works in processes that did not import the package.
+def environment(env_id: str, fairness: bool = False) -> str:
+    """The ID with the module that registers it, so that processes find it that have not imported the module.
 
-    :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or prefixed (``"sb3_fair:sb3_fair/JobHiring-v0"``)
+    :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or with its module (``"sb3_fair:sb3_fair/JobHiring-v0"``)
+    :param fairness: whether a fairness spec is at hand, so that any ID that Gymnasium knows will do
+    :raises InputError: if there is no such ID, or nothing says who is an individual there
     """
-    import gymnasium as gym
+    from sb3_fair.zoo.registration import ROWS, find
 
-    from sb3_fair.zoo.registration import WORLDS
-
-    bare = env_id.removeprefix(PREFIX)
-    if bare not in WORLDS and (":" in bare or bare in gym.registry):
+    row = find(env_id)
+    if row.id not in ROWS and not fairness:
         raise InputError(
-            f"environment must be one of `sb3-fair envs`, got {env_id!r}: make others fair with FairMDP, and train on "
-            "them with learn()"
+            f"fairness must be given for {env_id!r}, which has no fairness spec: --fairness module:spec, or register "
+            "it with sb3_fair.register"
         )
-    return PREFIX + choose("environment", bare, WORLDS)
+    return row.name if row.is_shipped or ":" not in env_id else env_id
 
 
 def listed(what: str, text: str) -> tuple[str, ...]:

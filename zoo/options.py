@@ -53,6 +53,10 @@ Trust = Annotated[
 ]
 OwnCode = Annotated[bool, typer.Option("--own-code", help="Let settings name wrappers in any module, whose code runs.")]
 
+Fairness = Annotated[
+    str | None, typer.Option(help="module:name of a fairness spec, for an ID that has none or instead of its own.")
+]
+
 
 def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99") -> dict[str, Any]:
     """``key:value`` pairs; values are YAML and are never run as code."""

@@ -1,6 +1,6 @@
-"""Which algorithms make sense in which environments, and why not in the others?"""
+"""Whether an algorithm fits an environment, and a fairness spec its environment; if not, why."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,15 +8,19 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.zoo.algorithms import Algorithm
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.names import PREFIX, InputError, input_errors
+from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.registration import bare, find
 
 LONGEST = 2_000
 """Steps of an episode that is learned from as a whole."""
+ENOUGH, MOST = 100, 10_000
+"""Steps of random play after which a fairness spec is believed to fit, and after which it is believed not to."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def _no_disparity(venv: VecEnv) -> str | None:
 
 
 def _long_episodes(venv: VecEnv) -> str | None:
-    steps = attribute(venv, "max_steps")
+    steps = max_steps_of(venv)
     if steps is None:
         return "the number of their steps has no limit"
     return None if steps <= LONGEST else f"they have {steps:,}"
@@ -92,18 +96,71 @@ def obstacles(
     for name in needs:
         lack = NEEDS[name].lack(venv)
         if lack is not None:
-            yield f"{algorithm.name} needs {NEEDS[name].text}, but in {env_id.removeprefix(PREFIX)} {lack}"
+            yield f"{algorithm.name} needs {NEEDS[name].text}, but in {bare(env_id)} {lack}"
     venv.close()
 
 
 def check_pair(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> None:
-    """Does the algorithm make sense in this environment?
+    """Does the algorithm make sense in this environment, and the fairness spec of an environment that is not shipped?
 
     :raises InputError: if it does not; tells the first reason
     """
     with input_errors():
+        if not find(env_id).is_shipped:
+            check_env(env_id, env_kwargs)
         reason = next(obstacles(algorithm, env_id, env_kwargs, hyperparams), None)
     if reason is not None:
         raise InputError(reason)
+
+
+def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
+    """Objectives for an environment without settings of its own: for R alone R, else R and the notions of its spec."""
+    if len(objectives) < 2:
+        return list(objectives)
+    with input_errors():
+        venv = make_vec(env_id, monitor=False, **{key: env_kwargs[key] for key in env_kwargs if key != "objectives"})
+    return ["R", *attribute(venv, "fairness_names")]
+
+
+def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
+    """Plays an environment at random until every episode, group and notion is known to be what its spec says.
+
+    :raises InputError: if after :data:`MOST` steps no episode is over, nobody was of one of the groups, or a notion was
+        never defined
+    """
+    venv = make_vec(env_id, monitor=False, **env_kwargs)
+    spec, notions = attribute(venv, "fairness_spec"), set(attribute(venv, "fairness_names"))
+    seen: set[Any] = set()
+    waiting, told, endless = set(spec.compared_groups or ()), False, max_steps_of(venv) is None
+    venv.action_space.seed(0)
+    venv.seed(0)
+    venv.reset()
+    for step in range(MOST):
+        if step >= ENOUGH and not (waiting or notions or endless):
+            break
+        _, _, dones, infos = venv.step(np.array([venv.action_space.sample()]))
+        person = infos[0].get("individual") or {}
+        labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
+        seen.update(label for label in labels if isinstance(label, Hashable))
+        waiting -= seen
+        told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
+        notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
+        endless = endless and not dones[0]
+    venv.close()
+    if endless:
+        raise InputError(
+            f"max_episode_steps must be given for {bare(env_id)}: no episode was over after {MOST:,} steps"
+        )
+    if waiting:
+        raise InputError(
+            f"fairness must have groups that occur, got {min(map(repr, waiting))}, of which nobody was in "
+            f"{MOST:,} steps: there were {', '.join(sorted(map(repr, seen)))}"
+        )
+    for name in sorted(notions):
+        known = told or not find_notion(name).needs_feedback
+        raise InputError(
+            f"fairness must have notions that the environment can have, got {name}, undefined in all of {MOST:,} steps"
+            + ("" if known else ": no decision had feedback")
+        )

@@ -1,5 +1,6 @@
-"""What exactly is to be trained, once defaults and wishes are put together?"""
+"""The plan of a training run: algorithm, environment and all settings, from defaults and what is asked for."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.resources import files
@@ -14,8 +15,9 @@ from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.kinds import of_its_kind
-from sb3_fair.zoo.names import PREFIX, InputError
-from sb3_fair.zoo.pairs import check_pair
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.pairs import check_pair, fitting
+from sb3_fair.zoo.registration import SHIPPED, bare, find
 
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 """Notions that every final evaluation measures, besides the objectives."""
@@ -35,7 +37,7 @@ DEFAULT = "default"
 class Plan:
     """A training run, complete: what ``config.yml`` holds.
 
-    :param env: ID in its prefixed form
+    :param env: ID with the module that registers it, if that can be imported
     :param weights: of the objectives in the reward of an algorithm that learns from one number; None for others
     :param audit: notions measured in the final evaluation
     :param env_kwargs: keyword arguments of the ID, with ``objectives``
@@ -94,9 +96,12 @@ class Plan:
 
         try:
             plan = cls.from_config(config := run.config)
-            if plan.env != names.environment(plan.env):
-                raise ValueError(f"env must have its prefix {PREFIX}, got {plan.env!r}")
             _check_settings(_by_name("env_kwargs", plan.env_kwargs))
+            if not (run.trust or run.is_ours):
+                _check_modules(plan)
+            known = names.environment(plan.env, fairness="spec" in plan.env_kwargs)
+            if plan.env != known:
+                raise ValueError(f"env must have its prefix, as in {known}, got {plan.env!r}")
             _objectives(plan.env_kwargs.get("objectives"))
             for name in config["audit"]:
                 names.notions(name)
@@ -116,6 +121,7 @@ def make_plan(
     algo: str,
     env: str,
     *,
+    fairness: str | None = None,
     seed: int = 0,
     objectives: Sequence[str] | None = None,
     audit: Sequence[str] | None = None,
@@ -130,18 +136,27 @@ def make_plan(
 ) -> Plan:
     """The defaults of the algorithm for this environment, with everything that is given in their place.
 
+    :param fairness: ``"module:name"`` of a fairness spec for the environment, or in place of its own
     :param preset: other defaults than the usual ones, e.g. ``"paper"``
     :param conf_file: a YAML file with defaults instead of those of the zoo, as ``sb3-fair tune`` writes them
-    :param own_code: whether wrappers may be of any module, whose code runs
+    :param own_code: whether wrappers and a ``spec`` in ``env_kwargs`` may be of any module, whose code runs
     :raises InputError: if a name is unknown, weights and objectives do not match, or the algorithm makes no sense in
         the environment
     """
     algorithm = find_algorithm(algo)
-    env = names.environment(env)
+    env = names.environment(env, fairness is not None or "spec" in (env_kwargs or {}))
     defaults = default_settings(algorithm, env, preset, conf_file)
     usual = _by_name("env_kwargs", defaults.pop("env_kwargs", {}))
     settings = {**usual, **(env_kwargs or {})}
     _check_settings(settings)
+    if "spec" in settings and not own_code:
+        raise InputError(
+            f"spec must be left out of the environment's settings: give --fairness, got {settings['spec']!r}"
+        )
+    if fairness is not None:
+        settings["spec"] = fairness
+    if objectives is None and "objectives" not in (env_kwargs or {}) and not _has_entry(algorithm, env, conf_file):
+        settings["objectives"] = fitting(settings["objectives"], env, settings)
     if objectives is not None:
         settings["objectives"] = list(objectives)
     chosen = _objectives(settings.get("objectives"))
@@ -185,30 +200,31 @@ def make_plan(
 def default_settings(
     algorithm: Algorithm, env: str, preset: str | None = None, conf_file: str | Path | None = None
 ) -> dict[str, Any]:
-    """The entry of the environment in the algorithm's YAML file, or the file's ``default``.
+    """The entry of the environment in the algorithm's YAML file, or what was registered with it, or the file's
+    ``default``.
 
     :param preset: of the entry ``"<env>: <preset>"``, or ``"default"`` for the file's ``default``
     :param conf_file: another file than that of the zoo
     :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
         argument of the algorithm
     """
-    table = _table(algorithm.name, conf_file)
-    bare = env.removeprefix(PREFIX)
+    table = _table_of(algorithm.name, env, conf_file)
+    name = bare(env)
     if preset == DEFAULT:
-        bare = DEFAULT
+        name = DEFAULT
     elif preset is not None:
-        presets = [key.split(": ")[1] for key in table if key.startswith(f"{bare}: ")]
+        presets = [key.split(": ")[1] for key in table if key.startswith(f"{name}: ")]
         if preset not in presets:
             known = f"one of {', '.join(presets)}" if presets else "left out"
-            raise InputError(f"preset must be {known} for {algorithm.name} on {bare}, got {preset!r}")
-        bare = f"{bare}: {preset}"
-    entry: dict[str, Any] | None = table.get(bare, table.get(DEFAULT))
+            raise InputError(f"preset must be {known} for {algorithm.name} on {name}, got {preset!r}")
+        name = f"{name}: {preset}"
+    entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
     if entry is None:
-        raise InputError(f"conf-file must have an entry for {bare}, got {', '.join(table)}")
+        raise InputError(f"conf-file must have an entry for {name}, got {', '.join(table)}")
     for key in entry:
         names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
-    if conf_file is not None:  # which may say as little as it likes
-        shipped = _table(algorithm.name, None)[DEFAULT]
+    if conf_file is not None or algorithm.name in find(env).hyperparams:  # which may say as little as it likes
+        shipped = dict(_table(algorithm.name)[DEFAULT])
         if "env_kwargs" in entry:  # and with it other objectives
             shipped.pop("weights", None)
         entry = {**{key: value for key, value in shipped.items() if key in PLAN_KEYS}, **entry}
@@ -219,31 +235,58 @@ def mark(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
     """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
     their tuning, ``by`` which figure, of ``sampled`` actions if so, and where they were noted its values ``before`` and
     ``after``; None: they are inherited."""
-    table = _table(algorithm.name, None)
-    found = table.get(env.removeprefix(PREFIX), table[DEFAULT]).get(MARK, "inherited")
+    table = _table(algorithm.name)
+    found = table.get(bare(env), table[DEFAULT]).get(MARK, "inherited")
     return None if found == "inherited" else dict(found["tuned"])
 
 
-def _table(algorithm: str, conf_file: str | Path | None) -> dict[str, Any]:
-    """Environment ID -> settings."""
-    if conf_file is None:
-        text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm}.yml").read_text(encoding="utf-8")
-        shipped: dict[str, Any] = yaml.safe_load(text)
-        return shipped
+def _table(algorithm: str) -> dict[str, Any]:
+    """Environment ID -> settings, as shipped."""
+    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm}.yml").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = yaml.safe_load(text)
+    return shipped
+
+
+def _table_of(algorithm: str, env: str, conf_file: str | Path | None) -> dict[str, Any]:
+    """Environment ID -> settings: of a file, or registered with the environment, or as shipped."""
+    registered = find(env).hyperparams
+    if conf_file is None and algorithm not in registered:
+        return _table(algorithm)
+    given = registered[algorithm] if conf_file is None else conf_file
+    if isinstance(given, Mapping):
+        return {bare(env): dict(given)}
     try:
-        table = yaml.safe_load(Path(conf_file).read_text(encoding="utf-8"))
+        table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"conf-file must be a YAML file, got {str(conf_file)!r}: {error}") from error
+        raise InputError(f"conf-file must be a YAML file, got {str(given)!r}: {error}") from error
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise InputError(f"conf-file must have settings by environment ID, got {str(conf_file)!r}")
+        raise InputError(f"conf-file must have settings by environment ID, got {str(given)!r}")
     return table
+
+
+def _has_entry(algorithm: Algorithm, env: str, conf_file: str | Path | None) -> bool:
+    """Whether an environment has settings of its own, or is shipped."""
+    return find(env).is_shipped or "env_kwargs" in _table_of(algorithm.name, env, conf_file).get(bare(env), {})
+
+
+def _check_modules(plan: Plan) -> None:
+    """Refuses an ID or a fairness spec whose module would be imported.
+
+    :raises InputError: if the plan names one
+    """
+    module = plan.env.rpartition(":")[0]
+    unknown = [plan.env] if module not in ("", SHIPPED, *sys.modules) else []
+    for name in (*unknown, *(str(plan.env_kwargs[key]) for key in ("spec",) if key in plan.env_kwargs)):
+        raise InputError(
+            f"env and spec must name no modules, whose code would run, unless --trust is given, got {name!r}"
+        )
 
 
 def _check_settings(env_kwargs: Mapping[str, Any]) -> None:
     if "scalarise" in env_kwargs:
         raise InputError("scalarise must be left out of the environment's settings: the reward is made with weights")
-    if "world" in env_kwargs:
-        raise InputError("world must be left out of the environment's settings: the ID says which it is")
+    if "env_id" in env_kwargs:
+        raise InputError("env_id must be left out of the environment's settings: the ID says which it is")
 
 
 def _by_name(name: str, given: Any) -> dict[str, Any]:

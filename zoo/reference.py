@@ -19,14 +19,14 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.pareto import reference_point
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import Choices
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import max_steps_of
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import measurable
-from sb3_fair.zoo.names import PREFIX, InputError
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.pairs import LONGEST
 from sb3_fair.zoo.plan import Plan
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.registration import WORLDS, bare, find
 
 OBJECTIVES = (PERFORMANCE, *NOTIONS)
 REFERENCE = "ref_point"
@@ -72,11 +72,15 @@ def _table() -> dict[str, Any]:
 
 def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, float] | None:
     """The reference point of an ID by objective; None where its settings are not those of the table."""
-    env_id = env_id.removeprefix(PREFIX)
     settings = {**DEFAULTS, **env_kwargs}
-    if env_id not in _table() or not settings.keys() <= COMPATIBLE:
+    registered = find(env_id).reference_point
+    shipped = _table().get(bare(env_id))
+    if registered is not None:
+        entry: Mapping[str, float] = registered
+    elif shipped is None or not settings.keys() <= COMPATIBLE:
         return None
-    entry: dict[str, float] = _table()[env_id][settings["emit"]][settings["probabilities"]]
+    else:
+        entry = shipped[settings["emit"]][settings["probabilities"]]
     objectives = settings.get("objectives") or ()
     return {name: entry[name] for name in objectives} if entry.keys() >= set(objectives) else None
 
@@ -103,7 +107,7 @@ def with_all_objectives() -> list[str]:
         env_id
         for env_id in WORLDS
         if len(measurable(NOTIONS, env_id, {})) == len(NOTIONS)
-        and (attribute(make_vec(env_id, monitor=False), "max_steps") or np.inf) <= LONGEST
+        and (max_steps_of(make_vec(env_id, monitor=False)) or np.inf) <= LONGEST
     ]
 
 

@@ -92,9 +92,12 @@ def _make(env_id: str, n: int, n_steps: int, settings: Mapping[str, Any]) -> Vec
     module, _, name = env_id.rpartition(":")
     if module:
         import_module(module)
-    if "world" not in gym.spec(name).kwargs:
+    if "env_id" not in gym.spec(name).kwargs:
         return make_vec_env(env_id, n, env_kwargs=dict(settings))
-    made = gym.make_vec(name, num_envs=n, **{"episode_length": n_steps, **settings})
+    made = gym.make_vec(name, num_envs=n, **settings)
+    assert isinstance(made, GymnasiumVector)
+    if attribute(made.venv, "world") is not None:  # whose episodes are to be that long
+        made = gym.make_vec(name, num_envs=n, **{"episode_length": n_steps, **settings})
     assert isinstance(made, GymnasiumVector)
     return made.venv
 

@@ -21,7 +21,7 @@ from sb3_fair.wrappers.coming import coming, first
 from sb3_fair.wrappers.disparity import VecDisparity, measured
 from sb3_fair.zoo.build import make_batch, make_vec
 
-HIRING = {"world": "sb3_fair.zoo.envs.hiring:HiringWorld", "team_size": 6, "episode_length": 12}
+HIRING = {"env_id": "sb3_fair/JobHiring-v0", "team_size": 6, "episode_length": 12}
 FIGURES = ("d_s", "d_s_prev", "d_l", "d_l_next")
 
 

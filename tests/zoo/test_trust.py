@@ -151,7 +151,9 @@ def evil(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-E", "world:evil_module:X"], "world must be left out"),
+        (["-E", "world:evil_module:X"], "world"),
+        (["-E", "spec:evil_module:X"], "spec must be left out of the environment's settings: give --fairness"),
+        (["-E", "env_id:evil_module:X"], "env_id must be left out"),
         (["-P", "env_wrapper:evil_module.X"], "env_wrapper must name a wrapper of gymnasium.wrappers"),
         (["-P", "vec_env_wrapper:[{evil_module.X: {}}]"], "vec_env_wrapper must name a wrapper"),
         (["--conf-file", "evil.yml"], "env_wrapper must name a wrapper"),
@@ -177,7 +179,8 @@ def test_ones_own_code_has_a_flag(evil, capsys):
     [
         {"env_wrapper": "evil_module.X"},
         {"env": "evil_module:X-v0"},
-        {"env_kwargs": {"objectives": ["R"], "world": "evil_module:X"}},
+        {"env_kwargs": {"objectives": ["R"], "env_id": "evil_module:X"}},
+        {"env_kwargs": {"objectives": ["R"], "spec": "evil_module:X"}},
         {"algo": "evil_module:X"},
     ],
     ids=lambda change: next(iter(change)),
@@ -195,10 +198,10 @@ def test_the_settings_of_a_strangers_run_name_no_code(change, strangers, evil, c
 
 
 def test_the_id_alone_says_which_world_it_is():
-    with pytest.raises(ValueError, match="world must be left out"):
+    with pytest.raises(TypeError, match="world"):
         make_vec(SMALL, world="sb3_fair.zoo.envs.hiring:HiringWorld")
-    with pytest.raises(InputError, match="world must be left out"):
-        make_plan("ppo", SMALL, env_kwargs={"world": "sb3_fair.zoo.envs.hiring:HiringWorld"})
+    with pytest.raises(InputError, match="env_id must be left out"):
+        make_plan("ppo", SMALL, env_kwargs={"env_id": "sb3_fair/Lending-v0"})
 
 
 PART = f"report.html.{os.getpid()}.part"

@@ -16,7 +16,6 @@ from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.whole_file import whole
-from sb3_fair.zoo.names import PREFIX
 from sb3_fair.zoo.tuning.storage import ORIGIN
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
 from sb3_fair.zoo.tuning.trial import FIGURES, SETTINGS, Tuning
@@ -81,7 +80,7 @@ def best(study: optuna.Study) -> list[FrozenTrial]:
 def _entries(study: optuna.Study, tuning: Tuning, search: Search) -> str:
     """YAML in the form of ``zoo/hyperparams``: the most balanced trial, and each of the best ones as a preset."""
     trials = best(study)
-    bare = tuning.plan.env.removeprefix(PREFIX)
+    bare = tuning.plan.env.rpartition(":")[2]
     pruned = sum(trial.state == TrialState.PRUNED for trial in study.trials)
     seeds = f"{tuning.n_seeds} seed{'s' * (tuning.n_seeds > 1)} each, from {tuning.plan.seed} on"
     head = [
