@@ -1,6 +1,5 @@
 """How does an environment become a fairness MDP: who was decided on, how, and how fair has that been so far?"""
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, record_of, stack, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, VecLayer, kept
@@ -248,11 +248,10 @@ class FairnessRecorder:
             return {"roots": self.decisions.treatment(actions)}
         if probabilities is None or self.executed:
             if not self.executed and "executed" not in self.kinds and self.decisions.has_chances:
-                warnings.warn(
+                warn(
                     f"{', '.join(self.names)}: no action probabilities came with the actions, so the executed actions "
                     "stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
                     "probabilities='executed' says that this is meant",
-                    stacklevel=2,
                 )
             self.kinds.add("executed")
             return {"roots": self.decisions.roots(actions)}

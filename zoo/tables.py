@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.content import Measure, measures
 
 

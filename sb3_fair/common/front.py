@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_and_interval
 
 Array = NDArray[np.float64]
 

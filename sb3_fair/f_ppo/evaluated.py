@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.intervals import Interval, mean_and_interval
 from sb3_fair.common.run_folder import plain
 from sb3_fair.f_ppo.legacy_cloud import LegacyCloud
+from sb3_fair.fairness.intervals import Interval, mean_and_interval
 
 Array = NDArray[np.float64]
 Summary: TypeAlias = dict[str, dict[str, Interval]]

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from sb3_fair.common.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_and_interval
 
 Array = NDArray[np.float64]
 MOST_STEPS = 201

@@ -16,8 +16,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.fairness.arguments import Count, Share, checked
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.statuses import Array, status_array, within
 from sb3_fair.fairness.validation import one_of
 from sb3_fair.fairness.welfare import WELFARES, Welfare, find_welfare

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
 from sb3_fair.report.words import long_name, meaning
 

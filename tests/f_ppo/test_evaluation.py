@@ -11,12 +11,12 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair import FPPO, PCN, make_vec
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxProfitAgent, RandomAgent
 from sb3_fair.f_ppo.evaluated import seeds_curve, summarise_seeds, write_summary, write_table
 from sb3_fair.f_ppo.evaluation import evaluate_fairness
 from sb3_fair.f_ppo.legacy_cloud import cloud_distance, steps_of
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.parity import DemographicParity
 from sb3_fair.wrappers.fmdp import FairMDP
 from sb3_fair.zoo.envs.lending_measures import LendingMeasures

@@ -63,8 +63,8 @@ def train(command, algo, *more):
         ("evaluate --model m.zip --algo ppo", "--model must be given with --algo and --env"),
         ("evaluate --run logs --algo ppo", "--run takes everything from the run: leave out --algo"),
         ("evaluate --model m.zip --algo ppo --env {small}", "model must be a .zip that ppo saved"),
-        ("train --algo pcn --env CartPole-v1", "environment must be one of `sb3-fair envs`, got 'CartPole-v1'"),
-        ("train --algo pcn --env mine:Clinic-v0", "environment must be one of `sb3-fair envs`"),
+        ("train --algo pcn --env CartPole-v1", "fairness must be given for 'CartPole-v1', which has no fairness spec"),
+        ("train --algo pcn --env mine:Clinic-v0", "env must name a module that can be imported, got 'mine:Clinic-v0'"),
         ("train --algo zzz --env {small}", "unknown algorithm 'zzz': choose one of"),
         ("train --algo ppo --env {small} -P n_steps:-3", "hyperparameter 'n_steps' must be a positive integer, got -3"),
         ("train --algo a2c --env {small} -P gamma:2", "hyperparameter 'gamma' must be in [0, 1], got 2"),
@@ -130,7 +130,7 @@ def test_a_run_that_was_interrupted_is_not_looked_at(command, tmp_path, name):
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
-    monkeypatch.setattr("sb3_fair.zoo.listing.environments", lambda: 1 / 0)
+    monkeypatch.setattr("sb3_fair.zoo.listing.environments", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         command("envs")
 

@@ -214,8 +214,8 @@ def test_the_spec_of_a_registered_id_travels_to_workers():
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 
-def test_make_vec_is_for_scenarios_only():
-    with pytest.raises(ValueError, match="scenario of sb3_fair"):
+def test_make_vec_wants_a_fairness_spec():
+    with pytest.raises(ValueError, match="fairness must be a FairnessSpec for CartPole-v1, got nothing"):
         sb3_fair.make_vec("CartPole-v1", 2)
 
 

@@ -162,9 +162,8 @@ def test_fairness_between_the_groups_can_be_measured():
         for column, name in ((actions, "action"), (groups, "group"), (feedback, "feedback")):
             column.extend(info["individual"][name])
     feedback = [np.nan if value is None else value for value in feedback]
-    for notion in ("SP", "EO"):
-        expected = group_notion(notion, actions=actions, feedback=feedback, groups=groups)
-        assert info["fairness"][notion] == pytest.approx(expected, nan_ok=True)
+    sp = group_notion("SP", actions=actions, groups=groups)
+    assert info["fairness"] == {"SP": pytest.approx(sp), "EO": None}  # nobody knows who else would have repaid
     assert info["fairness"]["SP"] < -0.1
     assert env.unwrapped.fairness_spec.group_names == ("A", "B")
 

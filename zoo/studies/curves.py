@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common import intervals
+from sb3_fair.fairness import intervals
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -34,7 +34,7 @@ def test_untuned_is_the_same_question_with_other_settings():
     plan = make_plan("f_ppo", "sb3_fair/Lending-v0")
     default = tuned.untuned(plan)
     assert default.hyperparams == {} and default.policy == "MlpPolicy"
-    assert default.n_envs == default_settings(plan.algorithm, "default")["n_envs"]
+    assert default.n_envs == default_settings(plan.algorithm, plan.env, "default")["n_envs"]
     same = ("n_timesteps", "env_kwargs", "weights", "n_eval_episodes", "audit", "seed")
     assert all(getattr(default, name) == getattr(plan, name) for name in same)
     assert tuned.untuned(default) == default

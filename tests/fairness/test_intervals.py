@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.intervals import mean_and_interval
 from sb3_fair.fairness import Scheme
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.content import Measure
 
 
