@@ -16,7 +16,7 @@ from sb3_fair._lazy import lazy
 from sb3_fair.zoo.registration import register, register_all
 
 if TYPE_CHECKING:
-    from sb3_fair.f_ppo import FPPO, ConstrainedPPO
+    from sb3_fair.f_ppo import FPPO, ConstrainedPPO, PPOLagrangian
     from sb3_fair.fair_ppo import FairPPO
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
@@ -30,6 +30,7 @@ __all__ = [
     "CounterfactualReplayBuffer",
     "FairPPO",
     "FairQCM",
+    "PPOLagrangian",
     "RecurrentDQN",
     "TabularFairQCM",
     "__version__",
@@ -40,6 +41,7 @@ __all__ = [
 _HOMES = {
     "FPPO": "f_ppo",
     "ConstrainedPPO": "f_ppo",
+    "PPOLagrangian": "f_ppo",
     "PCN": "pcn",
     "CounterfactualReplayBuffer": "fair_qcm",
     "FairPPO": "fair_ppo",

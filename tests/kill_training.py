@@ -36,7 +36,7 @@ HIRING = "sb3_fair/JobHiring-Small-v0"
 SCENARIOS = {
     "pcn": (HIRING, 8_000, *SHORT, "-P", "n_fill_episodes:10", "-P", "n_episodes:10", "-P", "n_updates:10"),
     "f_ppo": ("sb3_fair/Lending-v0", 12_000),
-    "cpo": ("sb3_fair/Lending-v0", 12_000),
+    "ppo_lagrangian": ("sb3_fair/Lending-v0", 12_000),
     "fair_ppo": (HARVEST, 6_000),
     "fair_qcm": ("sb3_fair/Doughnut-v0", 4_000, *REPLAY),
     "tabular_fair_qcm": ("sb3_fair/Doughnut-Small-v0", 40_000),

@@ -163,7 +163,7 @@ def paying_town():
 
 ON_POLICY = {"policy": "MlpPolicy", "env": fair_town, "n_steps": 8, "batch_size": 4, "device": "cpu"}
 ALGORITHMS = {
-    "ConstrainedPPO": ON_POLICY,
+    "PPOLagrangian": ON_POLICY,
     "CounterfactualReplayBuffer": {
         "buffer_size": 10,
         "observation_space": gym.spaces.Dict({"memory": gym.spaces.Box(0, 5, (2,))}),

@@ -60,7 +60,10 @@ ALGORITHMS = {
             needs=("disparity",),
         ),
         Algorithm(
-            "cpo", "sb3_fair.f_ppo:ConstrainedPPO", "PPO under a limit on short-term disparity", needs=("disparity",)
+            "ppo_lagrangian",
+            "sb3_fair.f_ppo:PPOLagrangian",
+            "PPO-Lagrangian: PPO under a limit on short-term disparity",
+            needs=("disparity",),
         ),
         Algorithm(
             "fair_ppo",
@@ -101,6 +104,10 @@ ALGORITHMS = {
 }
 
 
+FORMERLY = {"cpo": "ppo_lagrangian"}
+"""Former names, which older runs and scripts have."""
+
+
 def find_algorithm(name: str) -> Algorithm:
     """The row of an algorithm; an unknown name is an error that names the nearest."""
-    return ALGORITHMS[choose("algorithm", name, ALGORITHMS)]
+    return ALGORITHMS[choose("algorithm", FORMERLY.get(name, name), ALGORITHMS)]

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_fair.common.run_folder import RunFolder, plain
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
-from sb3_fair.zoo.algorithms import Algorithm, find_algorithm
+from sb3_fair.zoo.algorithms import FORMERLY, Algorithm, find_algorithm
 from sb3_fair.zoo.kinds import of_its_kind
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.pairs import check_pair, fitting
@@ -62,6 +62,9 @@ class Plan:
     normalize: dict[str, Any] | None = None
     env_wrapper: Any = None
     vec_env_wrapper: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "algo", FORMERLY.get(self.algo, self.algo))
 
     @property
     def algorithm(self) -> Algorithm:

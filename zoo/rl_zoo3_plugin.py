@@ -19,7 +19,7 @@ from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.wrappers import VecChoices
-from sb3_fair.zoo.algorithms import ALGORITHMS
+from sb3_fair.zoo.algorithms import ALGORITHMS, FORMERLY, find_algorithm
 from sb3_fair.zoo.plan import AROUND, make_plan
 from sb3_fair.zoo.reference import shipped_reference
 from sb3_fair.zoo.registration import WORLDS, register_all
@@ -45,8 +45,8 @@ def register() -> None:
         import rl_zoo3
         import rl_zoo3.train
     register_all()
-    for name, algorithm in ALGORITHMS.items():
-        rl_zoo3.ALGOS.setdefault(name, algorithm.cls)
+    for name in (*ALGORITHMS, *FORMERLY):
+        rl_zoo3.ALGOS.setdefault(name, find_algorithm(name).cls)
     rl_zoo3.ALGOS["tabular_fair_qcm"] = DevicelessFairQCM
     rl_zoo3.train.ExperimentManager = experiment_manager()
 
@@ -85,7 +85,7 @@ def experiment_manager() -> Any:
         def __init__(self, *args: Any, config: str | None = None, **kwargs: Any) -> None:
             super().__init__(*args, config=config, **kwargs)
             ours = self.env_name.gym_id in WORLDS
-            self.algorithm = ALGORITHMS.get(self.algo) if ours else None
+            self.algorithm = ALGORITHMS.get(FORMERLY.get(self.algo, self.algo)) if ours else None
             self.has_file = config is not None
             self.choices: list[VecChoices] = []
 

@@ -10,7 +10,7 @@ from sb3_fair._lazy import lazy
 if TYPE_CHECKING:
     from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxAgent, MaxProfitAgent, RandomAgent
     from sb3_fair.f_ppo.buffer import FairDictRolloutBuffer, FairRolloutBuffer
-    from sb3_fair.f_ppo.constrained import ConstrainedPPO, CPOAgent
+    from sb3_fair.f_ppo.constrained import ConstrainedPPO, CPOAgent, PPOLagrangian
     from sb3_fair.f_ppo.evaluation import evaluate_fairness
     from sb3_fair.f_ppo.f_ppo import FPPO
     from sb3_fair.f_ppo.massaging import massage
@@ -25,6 +25,7 @@ __all__ = [
     "FairRolloutBuffer",
     "MaxAgent",
     "MaxProfitAgent",
+    "PPOLagrangian",
     "RandomAgent",
     "evaluate_fairness",
     "massage",
@@ -40,6 +41,7 @@ _HOMES = {
     "FairRolloutBuffer": "buffer",
     "MaxAgent": "agents",
     "MaxProfitAgent": "agents",
+    "PPOLagrangian": "constrained",
     "RandomAgent": "agents",
     "evaluate_fairness": "evaluation",
     "massage": "massaging",

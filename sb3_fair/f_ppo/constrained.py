@@ -1,7 +1,7 @@
-"""How does PPO earn as much as it can while the average step stays as fair as asked?"""
+"""PPOLagrangian: PPO with a Lagrange multiplier on the mean cost of a step."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch as th
@@ -20,17 +20,16 @@ from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
 
-SelfConstrainedPPO = TypeVar("SelfConstrainedPPO", bound="ConstrainedPPO")
 Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
 
 
 @checked
-class ConstrainedPPO(FairnessPPO):
-    """PPO with a Lagrange multiplier on the mean cost of a step: the constrained baseline of the F-PPO paper.
+class PPOLagrangian(FairnessPPO):
+    """PPO-Lagrangian: PPO with a multiplier on the mean cost of a step, the baseline that the F-PPO paper calls CPO.
 
     ::
 
-        model = ConstrainedPPO("MlpPolicy", "sb3_fair/AttentionAllocation-v0", cost_limit=0.05, seed=0).learn(500_000)
+        model = PPOLagrangian("MlpPolicy", "sb3_fair/AttentionAllocation-v0", cost_limit=0.05, seed=0).learn(500_000)
         model.cost_mean, model.constraint_met  # of the last rollout
 
     Constrained policy optimisation (Achiam et al., ICML 2017) asks for the largest return at an expected cost of at
@@ -150,7 +149,7 @@ class ConstrainedPPO(FairnessPPO):
         self.cost_critic = ExtraCritic(self.observation_space, **settings)
 
     def _check_arguments(self) -> None:
-        recheck(self, ConstrainedPPO)
+        recheck(self, PPOLagrangian)
 
     def _layered(self, venv: VecEnv) -> VecEnv:
         return measured(venv) if self.cost is None else venv
@@ -222,7 +221,8 @@ class ConstrainedPPO(FairnessPPO):
         self.logger.record("cost/explained_variance", explained_variance(credit.values.ravel(), credit.returns.ravel()))
 
 
-CPOAgent = ConstrainedPPO
+ConstrainedPPO = CPOAgent = PPOLagrangian
+"""Former names."""
 
 
 def lagrangian(

@@ -6,7 +6,7 @@ from gymnasium import spaces
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-from sb3_fair import FPPO, PCN, ConstrainedPPO, FairPPO, FairQCM, RecurrentDQN, TabularFairQCM
+from sb3_fair import FPPO, PCN, FairPPO, FairQCM, PPOLagrangian, RecurrentDQN, TabularFairQCM
 from sb3_fair.fairness import FairnessSpec
 from tests.fair_qcm.sharing import Sharing
 
@@ -79,7 +79,7 @@ OFF_POLICY = {"learning_starts": 8, "batch_size": 8, "buffer_size": 200, "device
 LEARNERS = {
     "FairPPO": (FairPPO, {**ON_POLICY, "alpha": 0.5}),
     "FPPO": (FPPO, ON_POLICY),
-    "ConstrainedPPO": (ConstrainedPPO, ON_POLICY),
+    "PPOLagrangian": (PPOLagrangian, ON_POLICY),
     "FairQCM": (FairQCM, OFF_POLICY),
     "RecurrentDQN": (RecurrentDQN, {**OFF_POLICY, "policy_kwargs": {"hidden_size": 8}}),
     "TabularFairQCM": (TabularFairQCM, {}),

@@ -183,7 +183,7 @@ def test_other_actions_are_learned_or_refused(name, actions):
         with pytest.raises((ValueError, AssertionError)):
             make(name, venv)
         return
-    more = {"cost": "gap"} if name == "ConstrainedPPO" else {}
+    more = {"cost": "gap"} if name == "PPOLagrangian" else {}
     model = make(name, venv, **more).learn(24)
     assert model.predict(observed(model))[0].shape == (2, *ACTIONS[actions].shape)
 
@@ -204,7 +204,7 @@ def test_one_seed_gives_one_model_on_every_kind_of_vec_env(name):
     [
         ("FairPPO", {"alpha": 0.0, "beta": 0.0}),
         ("FPPO", {"massage": False, "reg_lambda": 0.0}),
-        ("ConstrainedPPO", {"max_multiplier": 0.0}),
+        ("PPOLagrangian", {"max_multiplier": 0.0}),
     ],
 )
 @pytest.mark.parametrize("kind", ["box", "dict"])

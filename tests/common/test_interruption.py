@@ -4,7 +4,7 @@ import pytest
 from stable_baselines3.common.callbacks import BaseCallback, StopTrainingOnMaxEpisodes
 
 from sb3_fair import FPPO, FairPPO, FairQCM, make_vec
-from sb3_fair.f_ppo import ConstrainedPPO
+from sb3_fair.f_ppo import PPOLagrangian
 from sb3_fair.fair_qcm import RecurrentDQN, TabularFairQCM
 
 DOUGHNUTS, LENDING = "sb3_fair/Doughnut-Small-v0", "sb3_fair/Lending-v0"
@@ -26,7 +26,7 @@ class Interrupt(BaseCallback):
     ("algorithm", "env", "settings"),
     [
         (FPPO, LENDING, ROLLOUTS),
-        (ConstrainedPPO, LENDING, ROLLOUTS),
+        (PPOLagrangian, LENDING, ROLLOUTS),
         (FairPPO, LENDING, ROLLOUTS),
         (FairQCM, DOUGHNUTS, {**REPLAY, "storage": "virtual"}),
         (FairQCM, DOUGHNUTS, {**REPLAY, "storage": "rows"}),

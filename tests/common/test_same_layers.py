@@ -8,7 +8,7 @@ from stable_baselines3.common.callbacks import CallbackList, EvalCallback, Every
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize, unwrap_vec_normalize
 
-from sb3_fair import FPPO, PCN, ConstrainedPPO
+from sb3_fair import FPPO, PCN, PPOLagrangian
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import FairMDP
 from tests.f_ppo.bank import Bank
@@ -26,7 +26,7 @@ def normalised(make, **settings):
     return VecNormalize(DummyVecEnv([lambda: Monitor(make())] * 2), **settings)
 
 
-WAYS = [(FPPO, way) for way in ("plain", "inside", "bound", "massaged")] + [(ConstrainedPPO, "plain")]
+WAYS = [(FPPO, way) for way in ("plain", "inside", "bound", "massaged")] + [(PPOLagrangian, "plain")]
 
 
 @pytest.mark.parametrize("make", [generic, Bank])

@@ -14,7 +14,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
-from sb3_fair.f_ppo.constrained import ConstrainedPPO, lagrangian
+from sb3_fair.f_ppo.constrained import PPOLagrangian, lagrangian
 from sb3_fair.fairness import FairnessSpec
 
 ACTIONS = {
@@ -115,7 +115,7 @@ def test_advantages_that_do_not_vary_are_not_scaled_by_them():
 
 
 def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
-    model = ConstrainedPPO("MlpPolicy", greed(), scale_cost=False, **SMALL)
+    model = PPOLagrangian("MlpPolicy", greed(), scale_cost=False, **SMALL)
     model.dual = 2.0
     plain, judged = {}, {}
     compute, judge = ColumnRolloutBuffer.compute_returns_and_advantage, model.cost_critic.judge
@@ -146,7 +146,7 @@ def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
 def test_without_a_multiplier_it_is_ppo_bit_for_bit(arguments):
     policy = "MultiInputPolicy" if "keyed" in arguments else "MlpPolicy"
     plain = PPO(policy, greed(**arguments), **SMALL).learn(192)
-    constrained = ConstrainedPPO(policy, greed(**arguments), max_multiplier=0, **SMALL).learn(192)
+    constrained = PPOLagrangian(policy, greed(**arguments), max_multiplier=0, **SMALL).learn(192)
     assert same(weights(plain), weights(constrained))
     assert constrained.multiplier == 0
     assert constrained.cost_mean > 0
@@ -154,7 +154,7 @@ def test_without_a_multiplier_it_is_ppo_bit_for_bit(arguments):
 
 def test_a_multiplier_changes_what_is_learnt():
     plain = PPO("MlpPolicy", greed(), **SMALL).learn(192)
-    constrained = ConstrainedPPO("MlpPolicy", greed(), **SMALL).learn(192)
+    constrained = PPOLagrangian("MlpPolicy", greed(), **SMALL).learn(192)
     assert not same(weights(plain), weights(constrained))
 
 
@@ -165,10 +165,10 @@ LEARNING = {"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 0.
 
 
 def test_it_meets_a_limit_that_ppo_exceeds():
-    free = logged(ConstrainedPPO("MlpPolicy", greed(8), max_multiplier=0, **LEARNING), 4_000)
+    free = logged(PPOLagrangian("MlpPolicy", greed(8), max_multiplier=0, **LEARNING), 4_000)
     assert free[-1]["cost/mean"] > 0.8
     assert free[-1]["cost/met"] == 0
-    rows = logged(ConstrainedPPO("MlpPolicy", greed(8), cost_limit=0.3, **LEARNING), 10_000)
+    rows = logged(PPOLagrangian("MlpPolicy", greed(8), cost_limit=0.3, **LEARNING), 10_000)
     assert np.mean([row["cost/mean"] for row in rows[-10:]]) == pytest.approx(0.3, abs=0.05)  # all that is allowed
 
 
@@ -176,7 +176,7 @@ def test_it_meets_a_limit_that_ppo_exceeds():
 @pytest.mark.parametrize("pay", [0.001, 1000.0])
 @pytest.mark.parametrize("actions", ACTIONS)
 def test_it_meets_the_limit_with_all_actions_whatever_the_unit_of_the_reward(actions, pay):
-    model = ConstrainedPPO("MlpPolicy", greed(8, actions=actions, pay=pay), cost_limit=0.3, **LEARNING)
+    model = PPOLagrangian("MlpPolicy", greed(8, actions=actions, pay=pay), cost_limit=0.3, **LEARNING)
     rows = logged(model, 25_000)
     assert np.mean([row["cost/mean"] for row in rows[-20:]]) == pytest.approx(0.3, abs=0.05)
 
@@ -185,14 +185,14 @@ def test_it_meets_the_limit_with_all_actions_whatever_the_unit_of_the_reward(act
 def test_damping_keeps_the_costs_closer_to_the_limit():
     swings = []
     for damping in (0, 5):
-        model = ConstrainedPPO("MlpPolicy", greed(8), cost_limit=0.3, multiplier_damping=damping, **LEARNING)
+        model = PPOLagrangian("MlpPolicy", greed(8), cost_limit=0.3, multiplier_damping=damping, **LEARNING)
         swings.append(np.std([row["cost/mean"] for row in logged(model, 25_000)[-30:]]))
     assert swings[1] < 0.7 * swings[0]
 
 
 def test_the_multiplier_follows_the_costs_and_stays_within_its_bounds():
     rates = {"multiplier_lr": 2, "multiplier_damping": 3, "max_multiplier": 1.5}
-    model = ConstrainedPPO("MlpPolicy", greed(), cost_limit=0.1, **rates, **SMALL)
+    model = PPOLagrangian("MlpPolicy", greed(), cost_limit=0.1, **rates, **SMALL)
     dual = 0.0
     for row in logged(model, 640):
         excess = row["cost/mean"] - 0.1
@@ -210,7 +210,7 @@ def test_the_multiplier_follows_the_costs_and_stays_within_its_bounds():
 
 
 def test_a_limit_out_of_reach_ends_at_the_largest_multiplier_and_is_reported_as_unmet():
-    model = ConstrainedPPO("MlpPolicy", greed(), cost_limit=-1, max_multiplier=2, **SMALL)
+    model = PPOLagrangian("MlpPolicy", greed(), cost_limit=-1, max_multiplier=2, **SMALL)
     rows = logged(model, 256)
     assert rows[-1]["cost/multiplier"] == 2
     assert rows[-1]["cost/met"] == 0
@@ -218,7 +218,7 @@ def test_a_limit_out_of_reach_ends_at_the_largest_multiplier_and_is_reported_as_
 
 
 def test_the_log_tells_the_mean_cost_of_a_step():
-    model = ConstrainedPPO("MlpPolicy", greed(), **SMALL)
+    model = PPOLagrangian("MlpPolicy", greed(), **SMALL)
     assert model.constraint_met is None
     (row,) = logged(model, 64)
     assert row["cost/mean"] == pytest.approx(model.rollout_buffer.rewards.mean(), abs=0.2)
@@ -232,7 +232,7 @@ def test_the_log_tells_the_mean_cost_of_a_step():
 def test_a_step_costs_the_short_term_disparity_another_figure_or_what_a_function_says():
     means = {}
     for cost in (None, "harm", "double", "sometimes", lambda infos: [3 * info["fairness"]["harm"] for info in infos]):
-        model = ConstrainedPPO("MlpPolicy", greed(), cost=cost, max_multiplier=0, **SMALL).learn(64)
+        model = PPOLagrangian("MlpPolicy", greed(), cost=cost, max_multiplier=0, **SMALL).learn(64)
         means[cost if isinstance(cost, str | None) else "triple"] = model.cost_mean
         assert model.cost_source == ("harm" if cost is None else cost)
     assert means[None] == means["harm"] == means["double"] / 2 == pytest.approx(means["triple"] / 3)
@@ -240,11 +240,11 @@ def test_a_step_costs_the_short_term_disparity_another_figure_or_what_a_function
 
 
 def test_where_the_environment_measures_nothing_a_step_costs_demographic_disparity(tmp_path):
-    model = ConstrainedPPO("MlpPolicy", greed(measured=False), **SMALL).learn(64)
+    model = PPOLagrangian("MlpPolicy", greed(measured=False), **SMALL).learn(64)
     assert model.cost_source == "d_s"
     assert 0 < model.cost_mean < 1
     model.save(tmp_path / "model")
-    loaded = ConstrainedPPO.load(tmp_path / "model", env=greed(measured=False)).learn(64)
+    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(measured=False)).learn(64)
     loaded.set_env(greed(4, measured=False))
     assert loaded.learn(64).cost_mean > 0
     loaded.set_env(greed())
@@ -252,14 +252,14 @@ def test_where_the_environment_measures_nothing_a_step_costs_demographic_dispari
 
 
 def test_an_episodes_last_step_costs_what_it_did():
-    model = ConstrainedPPO("MlpPolicy", greed(1, actions="Box", terminates=True), **SMALL).learn(16)
+    model = PPOLagrangian("MlpPolicy", greed(1, actions="Box", terminates=True), **SMALL).learn(16)
     taken = np.clip(model.rollout_buffer.actions.ravel(), 0, 1)
     np.testing.assert_allclose(model.rollout_buffer.columns["cost"], taken, rtol=1e-6)
 
 
 def test_the_value_of_the_last_observation_counts_where_time_limits_cut_off():
-    cut = ConstrainedPPO("MlpPolicy", greed(2), **SMALL).learn(32)
-    ended = ConstrainedPPO("MlpPolicy", greed(2, terminates=True), **SMALL).learn(32)
+    cut = PPOLagrangian("MlpPolicy", greed(2), **SMALL).learn(32)
+    ended = PPOLagrangian("MlpPolicy", greed(2, terminates=True), **SMALL).learn(32)
     assert [(end.row, end.copy) for end in cut.rollout_buffer.truncations] == [(7, 0), (7, 1), (15, 0), (15, 1)]
     assert ended.rollout_buffer.truncations == []
 
@@ -268,9 +268,9 @@ def test_the_value_of_the_last_observation_counts_where_time_limits_cut_off():
 
 
 def test_a_loaded_model_goes_on_where_the_saved_one_stopped(tmp_path):
-    model = ConstrainedPPO("MlpPolicy", greed(), cost="double", cost_limit=0.2, scale_cost=False, **SMALL).learn(128)
+    model = PPOLagrangian("MlpPolicy", greed(), cost="double", cost_limit=0.2, scale_cost=False, **SMALL).learn(128)
     model.save(tmp_path / "model")
-    loaded = ConstrainedPPO.load(tmp_path / "model", env=greed(seed=5))
+    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(seed=5))
     assert (loaded.cost, loaded.cost_limit, loaded.scale_cost) == ("double", 0.2, False)
     assert loaded.multiplier == model.multiplier > 0
     assert loaded.dual == model.dual > 0
@@ -287,7 +287,7 @@ def test_a_loaded_model_goes_on_where_the_saved_one_stopped(tmp_path):
 
 
 def test_a_function_as_cost_and_settings_of_the_critic_are_saved(tmp_path):
-    model = ConstrainedPPO(
+    model = PPOLagrangian(
         "MlpPolicy",
         greed(measured=False),
         cost=lambda infos: np.full(len(infos), 0.7),
@@ -295,17 +295,17 @@ def test_a_function_as_cost_and_settings_of_the_critic_are_saved(tmp_path):
         **SMALL,
     ).learn(64)
     model.save(tmp_path / "model")
-    loaded = ConstrainedPPO.load(tmp_path / "model", env=greed(measured=False)).learn(64)
+    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(measured=False)).learn(64)
     assert loaded.cost_mean == pytest.approx(0.7)
     assert loaded.cost_critic.head.in_features == 5
     assert loaded.cost_critic.optimizer.param_groups[0]["lr"] == 0.01
     observation = np.zeros(2, np.float32)
-    assert ConstrainedPPO.load(tmp_path / "model").predict(observation)[0].shape == ()
+    assert PPOLagrangian.load(tmp_path / "model").predict(observation)[0].shape == ()
 
 
 def test_one_seed_one_model():
-    one, other = (ConstrainedPPO("MlpPolicy", greed(), **SMALL).learn(192) for _ in range(2))
-    another = ConstrainedPPO("MlpPolicy", greed(), **(SMALL | {"seed": 1})).learn(192)
+    one, other = (PPOLagrangian("MlpPolicy", greed(), **SMALL).learn(192) for _ in range(2))
+    another = PPOLagrangian("MlpPolicy", greed(), **(SMALL | {"seed": 1})).learn(192)
     assert same(weights(one), weights(other))
     assert one.multiplier == other.multiplier > 0
     assert not same(weights(one), weights(another))
@@ -313,8 +313,8 @@ def test_one_seed_one_model():
 
 @pytest.mark.slow
 def test_processes_change_nothing():
-    one = ConstrainedPPO("MlpPolicy", greed(2), **SMALL).learn(96)
-    workers = ConstrainedPPO("MlpPolicy", greed(2, vec_env_cls=SubprocVecEnv), **SMALL).learn(96)
+    one = PPOLagrangian("MlpPolicy", greed(2), **SMALL).learn(96)
+    workers = PPOLagrangian("MlpPolicy", greed(2, vec_env_cls=SubprocVecEnv), **SMALL).learn(96)
     workers.env.close()
     assert same(weights(one), weights(workers))
     assert one.multiplier == workers.multiplier > 0
@@ -324,7 +324,7 @@ def test_processes_change_nothing():
 
 
 def test_dict_observations_have_their_buffer_and_critic():
-    model = ConstrainedPPO("MultiInputPolicy", greed(keyed=True), **SMALL).learn(128)
+    model = PPOLagrangian("MultiInputPolicy", greed(keyed=True), **SMALL).learn(128)
     assert isinstance(model.rollout_buffer, ColumnDictRolloutBuffer)
     assert model.cost_critic.body[0].in_features == 8 + 2
     assert model.multiplier > 0
@@ -346,22 +346,22 @@ def test_dict_observations_have_their_buffer_and_critic():
 )
 def test_arguments_that_are_not_allowed(arguments, message):
     with pytest.raises(ValueError, match=message):
-        ConstrainedPPO("MlpPolicy", **{"env": greed(1), **SMALL, **arguments})
+        PPOLagrangian("MlpPolicy", **{"env": greed(1), **SMALL, **arguments})
 
 
 def test_a_cost_must_be_told_where_none_can_be_measured():
     with pytest.raises(ValueError, match="env must be a fairness MDP"):
-        ConstrainedPPO("MlpPolicy", "CartPole-v1", **SMALL)
-    told = ConstrainedPPO("MlpPolicy", "CartPole-v1", cost=lambda infos: [1.0] * len(infos), **SMALL)
+        PPOLagrangian("MlpPolicy", "CartPole-v1", **SMALL)
+    told = PPOLagrangian("MlpPolicy", "CartPole-v1", cost=lambda infos: [1.0] * len(infos), **SMALL)
     assert told.learn(16).cost_mean == 1
 
 
 def test_a_figure_that_steps_do_not_tell():
     with pytest.raises(ValueError, match=r"\['double', 'harm', 'sometimes'\], got 'harms' \(did you mean 'harm'\?\)"):
-        ConstrainedPPO("MlpPolicy", greed(1), cost="harms", **SMALL).learn(16)
+        PPOLagrangian("MlpPolicy", greed(1), cost="harms", **SMALL).learn(16)
 
 
 @pytest.mark.parametrize("cost", [lambda infos: 0.0, lambda infos: [np.nan] * len(infos)])
 def test_a_function_must_return_one_finite_number_per_copy(cost):
     with pytest.raises(ValueError, match="cost must return 4 finite numbers, one per copy"):
-        ConstrainedPPO("MlpPolicy", greed(), cost=cost, **SMALL).learn(64)
+        PPOLagrangian("MlpPolicy", greed(), cost=cost, **SMALL).learn(64)

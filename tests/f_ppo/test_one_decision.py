@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair import FPPO, ConstrainedPPO
+from sb3_fair import FPPO, PPOLagrangian
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import FairMDP
 from sb3_fair.wrappers.disparity import VecDisparity
@@ -63,13 +63,13 @@ def test_disparity_is_counted_over_the_history_of_the_fairness_mdp(carried_over)
     assert [info["fairness"]["d_l_next"] > 0 for info in infos] == [carried_over and copy != 3 for copy in range(8)]
 
 
-@pytest.mark.parametrize("algorithm", [ConstrainedPPO, FPPO])
+@pytest.mark.parametrize("algorithm", [PPOLagrangian, FPPO])
 def test_learners_see_the_disparity_of_episodes_of_one_decision(algorithm):
-    settings = {"cost_limit": 0.01} if algorithm is ConstrainedPPO else {"reg_lambda": 100.0}
+    settings = {"cost_limit": 0.01} if algorithm is PPOLagrangian else {"reg_lambda": 100.0}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = algorithm("MlpPolicy", bank(True), **settings, **SMALL).learn(256)
-    name = "cost" if algorithm is ConstrainedPPO else "d_s"
+    name = "cost" if algorithm is PPOLagrangian else "d_s"
     assert model.rollout_buffer.columns[name].mean() > 0
     assert getattr(model, "constraint_met", False) is False
     with pytest.warns(UserWarning, match="reset_on_episode=False"):

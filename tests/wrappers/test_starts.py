@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair import FPPO, PCN, ConstrainedPPO, FairPPO, FairQCM, RecurrentDQN, TabularFairQCM
+from sb3_fair import FPPO, PCN, FairPPO, FairQCM, PPOLagrangian, RecurrentDQN, TabularFairQCM
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, VecChoices
 from tests.wrappers.town import FirstActionOf, Town
@@ -29,7 +29,7 @@ def moved():
     "make",
     [
         lambda env: FPPO("MlpPolicy", env),
-        lambda env: ConstrainedPPO("MlpPolicy", env, cost_limit=0.1, cost=lambda infos: np.zeros(len(infos))),
+        lambda env: PPOLagrangian("MlpPolicy", env, cost_limit=0.1, cost=lambda infos: np.zeros(len(infos))),
         lambda env: FairPPO("MlpPolicy", env),
         lambda env: FairQCM("MlpPolicy", FairnessScheme(env, Scheme())),
         lambda env: TabularFairQCM(FairnessScheme(env, Scheme())),

@@ -31,7 +31,7 @@ QUICK = {
          "n_eval_episodes": 1, "n_eval_commands": 1, "eval_optimism": [], "buffer_size": 10},
     ),
     "f_ppo": (LENDING, ROLLOUTS),
-    "cpo": (LENDING, ROLLOUTS),
+    "ppo_lagrangian": (LENDING, ROLLOUTS),
     "fair_ppo": (HIRING, ROLLOUTS),
     "fair_qcm": (DOUGHNUTS, REPLAY),
     "tabular_fair_qcm": (DOUGHNUTS, {}),

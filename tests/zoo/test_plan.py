@@ -2,6 +2,8 @@
 
 import pytest
 
+import sb3_fair
+
 from sb3_fair.zoo.algorithms import ALGORITHMS
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan, default_settings, make_plan
@@ -23,6 +25,13 @@ def test_the_settings_of_every_algorithm_build_it(algo):
 def test_a_plan_is_rebuilt_from_what_it_wrote_down(algo):
     plan = make_plan(algo, SMALL, seed=3, objectives=("R", "EO"), audit=("SP",), hyperparams={"gamma": 0.5})
     assert Plan.from_config(plan.config) == plan
+
+
+def test_former_names_of_algorithms_mean_the_new_ones():
+    plan = make_plan("ppo_lagrangian", "sb3_fair/Lending-v0")
+    assert make_plan("cpo", "sb3_fair/Lending-v0") == plan == Plan.from_config({**plan.config, "algo": "cpo"})
+    assert plan.algo == "ppo_lagrangian"
+    assert plan.algorithm.cls is sb3_fair.ConstrainedPPO is sb3_fair.f_ppo.CPOAgent
 
 
 def test_wishes_take_the_place_of_defaults():

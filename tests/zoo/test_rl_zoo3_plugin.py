@@ -25,7 +25,7 @@ ROLLOUTS = "n_steps:16 batch_size:32 n_epochs:1"
 REPLAY = "learning_starts:40 buffer_size:1000 batch_size:32"
 RUNS = {
     "f_ppo": f"--env {LENDING} --env-kwargs episode_length:20 -params {ROLLOUTS}",
-    "cpo": f"--env {LENDING} --env-kwargs episode_length:20 -params {ROLLOUTS}",
+    "ppo_lagrangian": f"--env {LENDING} --env-kwargs episode_length:20 -params {ROLLOUTS}",
     "fair_ppo": f"--env {HIRING} {SMALL_TEAM} -params {ROLLOUTS}",
     "fair_qcm": f"--env {DOUGHNUTS} -params {REPLAY}",
     "tabular_fair_qcm": f"--env {DOUGHNUTS}",

@@ -35,7 +35,7 @@ POINTS = 200
 FIGURES = {"utility": "utility", "short_term": "short-term disparity", "long_term": "long-term disparity"}
 ALONE = ", policy alone"
 """After the name of a learner with massaging: evaluated without it."""
-F_PPO, CPO, SB3_PPO = "sb3_fair.f_ppo:FPPO", "sb3_fair.f_ppo:ConstrainedPPO", "stable_baselines3:PPO"
+F_PPO, CPO, SB3_PPO = "sb3_fair.f_ppo:FPPO", "sb3_fair.f_ppo:PPOLagrangian", "stable_baselines3:PPO"
 A_PPO = {"massage": False, "reg_lambda": 0.0}
 AGENTS: dict[str, Any] = {
     "EO": EqualOpportunityAgent,
