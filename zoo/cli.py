@@ -100,8 +100,8 @@ def train(
     algo: Annotated[
         str | None,
         typer.Option(
-            help="pcn, f_ppo, ppo_lagrangian, fair_ppo, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, trpo, "
-            "qrdqn or ppo_lstm.",
+            help="pcn, f_ppo, ppo_lagrangian, fair_ppo, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, "
+            "trpo, qrdqn or ppo_lstm.",
         ),
     ] = None,
     env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,

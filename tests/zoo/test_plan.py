@@ -3,7 +3,6 @@
 import pytest
 
 import sb3_fair
-
 from sb3_fair.zoo.algorithms import ALGORITHMS
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan, default_settings, make_plan
