@@ -85,7 +85,7 @@ def experiment_manager() -> Any:
         def __init__(self, *args: Any, config: str | None = None, **kwargs: Any) -> None:
             super().__init__(*args, config=config, **kwargs)
             ours = self.env_name.gym_id in WORLDS
-            self.algorithm = ALGORITHMS.get(FORMERLY.get(self.algo, self.algo)) if ours else None
+            self.algorithm = find_algorithm(self.algo) if ours and self.algo in (*ALGORITHMS, *FORMERLY) else None
             self.has_file = config is not None
             self.choices: list[VecChoices] = []
 
