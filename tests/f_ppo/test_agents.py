@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from gymnasium import spaces
-from scipy import sparse
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -28,8 +27,8 @@ def applicants(groups, scores, counts=None):
 class Simulators:
     """As much of a VecEnv as agents ask for: attributes shared by all copies."""
 
-    def __init__(self, action_space=None, **attributes):
-        self.attributes, self.action_space = attributes, action_space
+    def __init__(self, action_space=None, rules=("max-profit",), **attributes):
+        self.attributes, self.action_space = {"world": SimpleNamespace(rules=rules), **attributes}, action_space
 
     def has_attr(self, name):
         return name in self.attributes
@@ -71,59 +70,44 @@ def test_equal_opportunity_follows_the_distributions_of_each_copy():
         venv.attributes["distributions"] = distributions
 
 
-def test_unbound_equal_opportunity_knows_the_scores_it_has_seen():
+def test_equal_opportunity_knows_the_scores_it_has_seen():
     counts = np.array([[0, 1, 1, 2, 3, 3, 0], [1, 1, 2, 3, 3, 0, 0]]) / 21
-    agent = EqualOpportunityAgent(repay_probability=REPAYS, seed=0)
+    agent = EqualOpportunityAgent("histogram", seed=0).bind(Simulators(config=bank()))
     np.testing.assert_allclose(agent.acceptance(applicants([0], [1], counts))[0, 1, 2], 0.7274, atol=5e-5)
     nobody = applicants([0], [1])
     np.testing.assert_allclose(agent.distributions(nobody), 1 / 7)
     assert agent.predict(nobody)[0].tolist() == [0]
 
 
-def test_the_histogram_may_be_chosen_where_the_simulator_is_known():
-    venv = Simulators(config=bank(), distributions=START[None])
-    agent = EqualOpportunityAgent("histogram").bind(venv)
-    np.testing.assert_allclose(agent.distributions(applicants([0], [1])), 1 / 7)
-
-
 def test_what_is_missing_is_told():
     with pytest.raises(ValueError, match="source must be one of"):
         EqualOpportunityAgent("guess")
-    with pytest.raises(ValueError, match="must be given repay_probability, or be bound"):
-        EqualOpportunityAgent().predict(applicants([0], [1]))
-    with pytest.raises(ValueError, match="source 'exact' must be bound"):
-        EqualOpportunityAgent("exact", repay_probability=REPAYS).predict(applicants([0], [1]))
+    for agent in (EqualOpportunityAgent(), MaxProfitAgent(), MaxAgent(), RandomAgent()):
+        with pytest.raises(ValueError, match=r"must be bound to the environments it acts in"):
+            agent.predict(applicants([0], [1]))
     with pytest.raises(ValueError, match="needs observations of 25 numbers"):
-        EqualOpportunityAgent(repay_probability=REPAYS).predict(applicants([0], [1])[:, :11])
+        EqualOpportunityAgent("histogram").bind(Simulators(config=bank())).predict(applicants([0], [1])[:, :11])
     with pytest.raises(ValueError, match=r"bound to \(2\), got 1"):
         venv = Simulators(config=bank(), distributions=np.tile(START, (2, 1, 1)))
         EqualOpportunityAgent().bind(venv).predict(applicants([0], [1]))
     for agent in (EqualOpportunityAgent(), MaxProfitAgent()):
         with pytest.raises(ValueError, match="vec_env must hold environments of lending"):
-            agent.bind(Simulators())
+            agent.bind(Simulators(rules=()))
     with pytest.raises(ValueError, match="vec_env must hold environments of epidemic control"):
         MaxAgent().bind(Simulators())
-    with pytest.raises(ValueError, match="must know the network"):
-        MaxAgent().predict(np.zeros((1, 136)))
-    with pytest.raises(ValueError, match="must know the actions"):
-        RandomAgent().predict(np.zeros((1, 2)))
     with pytest.raises(TypeError, match="action_space must be Discrete, MultiDiscrete or Box"):
         RandomAgent().bind(Simulators(spaces.MultiBinary(3)))
 
 
-def test_max_profit_grants_what_pays():
-    scores = list(range(1, 8))
-    agent = MaxProfitAgent(repay_probability=REPAYS)
-    assert agent.predict(applicants([0] * 7, scores))[0].tolist() == [0, 0, 0, 1, 1, 1, 1]
-    agent.bind(Simulators(config=bank(interest_rate=0.5)))
-    assert agent.predict(applicants([1] * 7, scores))[0].tolist() == [0, 0, 0, 0, 0, 1, 1]
-    agent.bind(Simulators(config=bank(repay_probability=(REPAYS, REPAYS[::-1]))))
-    assert agent.predict(applicants([1] * 7, scores))[0].tolist() == [1, 1, 1, 1, 0, 0, 0]
-
-
-def test_one_observation_gets_one_action():
-    action, _ = MaxProfitAgent(repay_probability=REPAYS).predict(applicants([0], [5])[0])
-    assert np.shape(action) == () and action == 1
+@pytest.mark.parametrize("interest_rate", [0.5, 1.0])
+def test_max_profit_grants_what_pays(interest_rate):
+    venv = make_vec(LENDING, n_envs=200, seed=0, interest_rate=interest_rate)
+    agent, obs = MaxProfitAgent().bind(venv), venv.reset()
+    actions = agent.predict(obs)[0]
+    pays = np.array(REPAYS) * interest_rate > 1 - np.array(REPAYS)
+    np.testing.assert_array_equal(actions, pays[obs[:, :7].argmax(axis=1)])
+    one, _ = MaxProfitAgent().bind(make_vec(LENDING, seed=0)).predict(obs[0])
+    assert np.shape(one) == ()
 
 
 @pytest.mark.parametrize("vec_env_cls", [DummyVecEnv, SubprocVecEnv])
@@ -141,35 +125,23 @@ def test_equal_opportunity_knows_single_environments_as_well_as_batches(vec_env_
     single.close()
 
 
-NETWORK = np.array([[0, 1, 1, 1, 0], [1, 0, 1, 0, 0], [1, 1, 0, 0, 0], [1, 0, 0, 0, 1], [0, 0, 0, 1, 0]], dtype=float)
-
-
-def states(*rows, columns=4):
-    """Observations of nodes that are S, I or R."""
-    return np.stack([np.eye(columns)[["SIR".index(state) for state in row]].ravel() for row in rows])
-
-
-@pytest.mark.parametrize("columns", [3, 4])
-@pytest.mark.parametrize("adjacency", [NETWORK, sparse.csr_array(NETWORK)], ids=["dense", "sparse"])
-def test_the_max_agent_vaccinates_whoever_has_most_infected_neighbours(adjacency, columns):
-    venv = Simulators(adjacency=adjacency, degrees=NETWORK.sum(axis=1).astype(int))
-    obs = states("SISSI", "SSSSS", "ISSSS", "RRIIR", columns=columns)
-    neighbours = MaxAgent().bind(venv).predict(obs)[0]
-    assert neighbours.tolist() == [0, 0, 1, 5]  # of the second nobody has any, of the third all but node 4 have one
-    degrees = MaxAgent("degree").bind(venv).predict(obs)[0]
-    assert degrees.tolist() == [0, 0, 1, 5]
-    hub = MaxAgent(when_exhausted="hub").bind(venv).predict(obs)[0]
-    assert hub.tolist() == [0, 0, 1, 0]
-
-
-def test_the_rules_of_the_max_agent_differ():
-    venv = Simulators(adjacency=NETWORK, degrees=NETWORK.sum(axis=1))
-    assert MaxAgent("infected_neighbours").bind(venv).predict(states("RSSSI"))[0].tolist() == [3]
-    assert MaxAgent("degree").bind(venv).predict(states("RSSSI"))[0].tolist() == [1]
+def test_the_rules_of_the_max_agent_have_names():
     with pytest.raises(ValueError, match=r"rule must be one of .* \(did you mean 'degree'\?\)"):
         MaxAgent("degrees")
     with pytest.raises(ValueError, match="when_exhausted must be one of"):
         MaxAgent(when_exhausted="first")
+
+
+def test_the_hub_is_treated_when_nobody_else_can_be():
+    venv = make_vec("sb3_fair/EpidemicControl-v0", n_envs=40, seed=0)
+    agents, obs, exhausted = [MaxAgent(when_exhausted=who).bind(venv) for who in ("nobody", "hub")], venv.reset(), 0
+    for _ in range(20):
+        nobody, hub = (agent.predict(obs)[0] for agent in agents)
+        nodes = venv.get_attr("world")[0].nodes
+        np.testing.assert_array_equal(hub, np.where(nobody == nodes, venv.get_attr("degrees")[0].argmax(), nobody))
+        exhausted += (nobody == nodes).sum()
+        obs = venv.step(hub)[0]
+    assert exhausted
 
 
 @pytest.mark.parametrize(
