@@ -3,7 +3,7 @@
 Their rules are those of the scenarios (``World.rules``), read from the environments that an agent is bound to.
 """
 
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -16,7 +16,6 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute, different
 
 Array = NDArray[np.float64]
-SelfAgent = TypeVar("SelfAgent", bound="Agent")
 
 
 class Agent:
@@ -34,7 +33,7 @@ class Agent:
     def __init__(self, seed: int | None = None) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def bind(self: SelfAgent, vec_env: VecEnv) -> SelfAgent:
+    def bind(self, vec_env: VecEnv) -> "Agent":
         """Act in these environments from now on; returns the agent.
 
         :raises ValueError: if they are not of the scenario
@@ -98,7 +97,7 @@ class EqualOpportunityAgent(Agent):
         one_of("source", source, ("exact", "histogram"))
         self.source = source
 
-    def bind(self: SelfAgent, vec_env: VecEnv) -> SelfAgent:
+    def bind(self, vec_env: VecEnv) -> "EqualOpportunityAgent":
         super().bind(vec_env)
         self.config: Any = attribute(vec_env, "config")
         rows, self.groups = (np.asarray(getattr(self.config, name), dtype=np.float64) for name in _CHANCES)
@@ -197,7 +196,7 @@ class RandomAgent(Agent):
 
     rule = "random"
 
-    def bind(self: SelfAgent, vec_env: VecEnv) -> SelfAgent:
+    def bind(self, vec_env: VecEnv) -> "Agent":
         """Act in these environments from now on; returns the agent.
 
         :raises TypeError: if their actions are not Discrete, MultiDiscrete or Box
