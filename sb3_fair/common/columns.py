@@ -1,4 +1,4 @@
-"""What does a rollout keep of its steps besides rewards, and where do its learners use it?"""
+"""Rollout buffers that keep further numbers of every step than the reward."""
 
 from collections.abc import Generator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""How fair were the last episodes, figure by figure?"""
+"""Means of the fairness figures at the end of the last episodes, for logs."""
 
 from collections import deque
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What are a step and its consequences worth by another signal than the reward?"""
+"""ExtraCritic: a value network for another signal than the reward, with generalised advantage estimates."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -86,7 +86,7 @@ class Critic(nn.Module):
         :param last_obs: the observations after the last step
         :param last_dones: (n,) whether the last step ended an episode
         """
-        values = self.values(steps_of(buffer)).reshape(signal.shape)
+        values = self.values(steps_of(buffer.observations)).reshape(signal.shape)
         whole = signal.copy()
         if buffer.truncations:
             rows, copies, observations = zip(*buffer.truncations, strict=True)
@@ -204,12 +204,19 @@ class ExtraCritic(Critic):
         self.generator.set_state(state.cpu())
 
 
-def steps_of(buffer: ColumnRolloutBuffer) -> Any:
-    """The observations (T, n, ...) of a buffer as one batch (T * n, ...)."""
-    observations: Any = buffer.observations
+def steps_of(observations: Any, steps: Any = slice(None)) -> Any:
+    """Observations (T, n, ...) of a rollout buffer, or those of some steps, as one batch (T * n, ...)."""
     if isinstance(observations, dict):
-        return {key: value.reshape(-1, *value.shape[2:]) for key, value in observations.items()}
-    return observations.reshape(-1, *observations.shape[2:])
+        return {key: steps_of(value, steps) for key, value in observations.items()}
+    chosen = observations[steps]
+    return chosen.reshape(-1, *chosen.shape[2:])
+
+
+def rows_of(observations: Any, rows: Any) -> Any:
+    """Some rows of a batch of observations, arrays or tensors."""
+    if isinstance(observations, dict):
+        return {key: value[rows] for key, value in observations.items()}
+    return observations[rows]
 
 
 def _batch(observations: Sequence[Any]) -> Any:

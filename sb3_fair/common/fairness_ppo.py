@@ -23,6 +23,33 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
+PLACE = "    (The arguments of PPO.)"
+"""The line in a learner's docstring that they are written into."""
+ARGUMENTS = """\
+    :param learning_rate: of Adam; a number or a function of the remaining progress
+    :param n_steps: steps of every environment per rollout
+    :param batch_size: steps per minibatch, for extra critics too
+    :param n_epochs: passes over a rollout, for extra critics too
+    :param gamma: discount factor
+    :param gae_lambda: of the generalised advantage estimates
+    :param clip_range: of the policy; a number or a function of the remaining progress
+    :param clip_range_vf: of the value function, in units of rewards; None: no clipping
+    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
+    :param ent_coef: weight of the entropy
+    :param vf_coef: weight of the value loss
+    :param max_grad_norm: largest norm of the gradient
+    :param use_sde: whether to explore with state-dependent noise
+    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
+    :param rollout_buffer_class: a subclass of ``{buffer}``; None: the one that fits the observations
+    :param rollout_buffer_kwargs: further arguments of the rollout buffer
+    :param target_kl: no further epochs where the policy moved more than this; None: no limit
+    :param stats_window_size: episodes that ``rollout/`` figures average over
+    :param tensorboard_log: where TensorBoard logs go; None: no logging
+    :param policy_kwargs: further arguments of the policy
+    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
+    :param seed: of everything random, network initialisation and environments included
+    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+    :param _init_setup_model: whether to build the networks now"""
 
 
 class FairnessPPO(SameLayers, PPO):
@@ -42,6 +69,11 @@ class FairnessPPO(SameLayers, PPO):
     )
     """The rollout buffer of arrays, which is the base class of all that are allowed, and that of dicts."""
     watched: "WatchedVecEnv"
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__doc__:
+            cls.__doc__ = cls.__doc__.replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         if given["env"] is None and given["_init_setup_model"]:
@@ -120,6 +152,25 @@ class FairnessPPO(SameLayers, PPO):
         self._end_training()
         return self
 
+    def _setup_learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
+        progress_bar: bool = False,
+    ) -> tuple[int, BaseCallback]:
+        restarts = reset_num_timesteps or self._last_obs is None
+        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+        self._begin_training(restarts)
+        return prepared
+
+    def _begin_training(self, restarts: bool) -> None:
+        """Called at the beginning of :meth:`learn`.
+
+        :param restarts: whether the environment was reset
+        """
+
     def _end_training(self) -> None:
         """Called at the end of :meth:`learn`."""
 
@@ -148,7 +199,7 @@ class FairnessPPO(SameLayers, PPO):
         buffer: Any = self.rollout_buffer
         ends: Any = self._last_episode_starts
         credit = critic.judge(buffer, signal, self._last_obs, ends, gamma, self.gae_lambda)
-        critic.fit(steps_of(buffer), credit.returns.ravel(), self.n_epochs, self.batch_size)
+        critic.fit(steps_of(buffer.observations), credit.returns.ravel(), self.n_epochs, self.batch_size)
         return credit
 
     def _warn_of_zeros(self, name: str, disparity: NDArray[np.float64]) -> None:

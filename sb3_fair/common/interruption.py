@@ -1,4 +1,4 @@
-"""What becomes of a step at which training was stopped?"""
+"""Rollouts that were stopped by a callback or the keyboard: ``learn`` begins new episodes after them."""
 
 from collections.abc import Callable
 from functools import wraps

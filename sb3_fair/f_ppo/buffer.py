@@ -1,4 +1,4 @@
-"""Where do disparities enter the advantages of a rollout, and only there?"""
+"""Rollout buffers of FPPO, which add what actions do to disparities to the advantages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -57,7 +57,7 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
     def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.baseline is None:
             return credit
-        observations = steps_of(self)
+        observations = steps_of(self.observations)
         usual = self.baseline.values(observations).reshape(credit.shape)
         self.baseline.fit(observations, credit.ravel(), BASELINE_EPOCHS, BASELINE_BATCH)
         return credit - usual

@@ -50,30 +50,7 @@ class PPOLagrangian(FairnessPPO):
 
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment whose steps tell a cost; a registered ID, a Gymnasium env or a VecEnv
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param n_steps: steps of every environment per rollout
-    :param batch_size: steps per minibatch, for the network of the costs too
-    :param n_epochs: passes over a rollout, for the network of the costs too
-    :param gamma: discount factor, of the cost too
-    :param gae_lambda: of the generalised advantage estimates, of the cost too
-    :param clip_range: of the policy; a number or a function of the remaining progress
-    :param clip_range_vf: of the value function; None: no clipping
-    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
-    :param ent_coef: weight of the entropy
-    :param vf_coef: weight of the value loss
-    :param max_grad_norm: largest norm of the gradient
-    :param use_sde: whether to explore with state-dependent noise
-    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
-    :param rollout_buffer_class: a subclass of ``ColumnRolloutBuffer``; None: the one that fits the observations
-    :param rollout_buffer_kwargs: further arguments of the rollout buffer
-    :param target_kl: no further epochs where the policy moved more than this; None: no limit
-    :param stats_window_size: episodes that ``rollout/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the networks now
+    (The arguments of PPO.)
     :param cost: what a step costs: the name of a figure in ``info["fairness"]``, undefined ones costing nothing; or
         f(infos) -> finite numbers (n_envs,); None: the short-term disparity that the environment measures, in one that
         measures none that of demographic parity

@@ -1,4 +1,4 @@
-"""Which loans bring the most, if would-repay applicants of all groups are to have the same chance?
+"""Equal opportunity: the loans with the largest profit at equal true positive rates of all groups.
 
 Maximal expected profit of the next decision under equal opportunity (Hardt et al., "Equality of Opportunity in
 Supervised Learning", NeurIPS 2016), solved exactly and for many distributions at once.

@@ -10,9 +10,8 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import figure
@@ -34,6 +33,8 @@ from sb3_fair.wrappers.layer import attribute
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]
 NOTED = ("changed", "candidates", "gain")
+REGULARISER = ("reg_lambda", "delta", "scaling", "minmax_weights", "beta1", "beta2", "omega")
+"""Settings that the rollout buffer passes on to ``regularise_advantages``."""
 
 
 @checked
@@ -63,30 +64,7 @@ class FPPO(FairnessPPO):
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment with short- and long-term measures, or any fairness MDP with Discrete actions and a group
         label, whose demographic parity is measured then; a registered ID, a Gymnasium env or a VecEnv
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param n_steps: steps of every environment per rollout
-    :param batch_size: steps per minibatch
-    :param n_epochs: passes over a rollout
-    :param gamma: discount factor
-    :param gae_lambda: of the generalised advantage estimates
-    :param clip_range: of the policy; a number or a function of the remaining progress
-    :param clip_range_vf: of the value function; None: no clipping
-    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
-    :param ent_coef: weight of the entropy
-    :param vf_coef: weight of the value loss
-    :param max_grad_norm: largest norm of the gradient
-    :param use_sde: whether to explore with state-dependent noise
-    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
-    :param rollout_buffer_class: a subclass of ``FairRolloutBuffer``; None: the one that fits the observations
-    :param rollout_buffer_kwargs: further arguments of the rollout buffer
-    :param target_kl: no further epochs where the policy moved more than this; None: no limit
-    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the networks now
+    (The arguments of PPO.)
     :param reg_lambda: weight of the regulariser; 0: off
     :param delta: largest short-term disparity that the regulariser calls fair
     :param scaling: ``"none"``, ``"std"`` or ``"minmax"``: what the weights are relative to, see
@@ -97,7 +75,7 @@ class FPPO(FairnessPPO):
         a number or a function of the iteration (rollouts so far); None: the environment's
     :param schedule_unit: what an iteration is: ``"iteration"``: a rollout; ``"timesteps"``: ``schedule_steps`` steps of
         all environments together, so that their number does not matter
-    :param schedule_steps: see there
+    :param schedule_steps: steps of all environments together in an iteration with ``"timesteps"``
     :param massage_on_predict: whether the filter acts in :meth:`predict` too, with the last threshold of training
     :param beta1: A-PPO's weight of short-term disparity above ``omega``
     :param beta2: A-PPO's weight of its growth
@@ -262,36 +240,18 @@ class FPPO(FairnessPPO):
 
     # ---------------------------------------------------------------- learning
 
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        if reset_num_timesteps or not hasattr(self, "figures"):
+    def _begin_training(self, restarts: bool) -> None:
+        if self.num_timesteps == 0 or not hasattr(self, "figures"):
             self.figures = EpisodeFigures(self._stats_window_size)
-        if reset_num_timesteps:
+        if self.num_timesteps == 0:
             self.iteration = 0
-        begins = reset_num_timesteps or self._last_obs is None
-        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
-        if begins:
+        if restarts:
             assert self.env is not None
             self._coming = first(self.env)
-        return prepared
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         self.threshold = self._threshold_now()
-        self.rollout_buffer.regulariser = {
-            "reg_lambda": self.reg_lambda,
-            "delta": self.delta,
-            "scaling": self.scaling,
-            "minmax_weights": self.minmax_weights,
-            "beta1": self.beta1,
-            "beta2": self.beta2,
-            "omega": self.omega,
-        }
+        self.rollout_buffer.regulariser = {name: getattr(self, name) for name in REGULARISER}
         if self.massage and self._coming is None:
             raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
         filters = self.massage and self.threshold > 0

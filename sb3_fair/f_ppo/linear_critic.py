@@ -1,4 +1,4 @@
-"""What is a state worth, if values are a line in the numbers that describe it?"""
+"""LinearCritic: values of states that are linear in the numbers that describe a state."""
 
 from typing import TypeAlias
 

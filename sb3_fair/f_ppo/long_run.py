@@ -1,4 +1,4 @@
-"""What does an action do to the groups in the long run, not only in the step itself?"""
+"""LongRunCredit: credit for what an action does to the groups in the long run, not only in the step itself."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
@@ -25,8 +25,8 @@ class LongRunCredit:
 
     Groups move slowly, by a hundredth in a step of lending, and only little tells one direction from another. The
     critic is therefore a line in the numbers that describe the groups, not a network. Where a direction was never
-    seen, the line is flat: nothing follows but the step itself. The disparity is none of its inputs: where it is a
-    line in the others, it would take their place, in directions never seen too.
+    seen, the line is flat: nothing follows but the step itself. The disparity itself is not an input: it is often
+    linear in the other numbers, and would then stand for them even in directions that were never seen.
 
     Groups can also be made alike by holding back the one that is ahead. With ``uplift`` only gains count, and only of
     decisions about members of a group that is behind. (Mittelstadt, Wachter and Russell, "The Unfairness of Fair

@@ -1,4 +1,4 @@
-"""Which sampled actions give way to fairer ones, because the policy is nearly indifferent between the two?"""
+"""Action massaging: sampled actions give way to fairer ones where the policy is nearly indifferent between the two."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

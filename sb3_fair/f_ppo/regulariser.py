@@ -1,4 +1,4 @@
-"""How much better is an action than the advantage says, if the groups' futures and today's decisions count too?"""
+"""Advantage regularisation of F-PPO and A-PPO: what disparities now and in the long run add to advantages."""
 
 from typing import Literal, NamedTuple, TypeAlias
 

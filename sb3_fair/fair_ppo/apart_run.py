@@ -121,8 +121,7 @@ def keys_of(disparity: Disparity, population: Population, which: NDArray[np.bool
 
     :raises ValueError: if it matters and is not told
     """
-    matters = disparity.fairness == "csp" and not disparity.include_cross_lf
-    factor = population.factor if matters else np.zeros_like(population.group)
+    factor = population.factor if disparity.by_factor else np.zeros_like(population.group)
     return list(zip(factor[which].tolist(), population.group[which].tolist(), strict=True))
 
 

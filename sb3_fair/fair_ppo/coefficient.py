@@ -1,4 +1,4 @@
-"""How much do the penalties count?"""
+"""Weights of the penalties of FairPPO: lambda, alpha and beta."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What were the episodes that ended like, and what have episodes been like lately?"""
+"""Figures of the episodes that ended, and their exponential averages."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias

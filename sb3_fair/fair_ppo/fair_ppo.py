@@ -10,19 +10,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.extra_critic import gae
+from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
 from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
-from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode, find_labels
+from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy, has_trunk
 from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
@@ -82,30 +81,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         ``"MultiInputPolicy"``, or a class
     :param env: a VecEnv with one slot per agent, or anything whose steps tell a group; a registered ID, a Gymnasium env
         or a VecEnv
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param n_steps: steps of every environment per rollout
-    :param batch_size: steps per minibatch, for the penalty critic too
-    :param n_epochs: passes over a rollout, for the penalty critic too
-    :param gamma: discount factor
-    :param gae_lambda: of the generalised advantage estimates, of the penalty too
-    :param clip_range: of the policy; a number or a function of the remaining progress
-    :param clip_range_vf: of the value function; None: no clipping
-    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
-    :param ent_coef: weight of the entropy
-    :param vf_coef: weight of the value loss
-    :param max_grad_norm: largest norm of the gradient
-    :param use_sde: whether to explore with state-dependent noise
-    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
-    :param rollout_buffer_class: a subclass of ``PenaltyRolloutBuffer``; None: the one that fits the observations
-    :param rollout_buffer_kwargs: further arguments of the rollout buffer
-    :param target_kl: no further epochs where the policy moved more than this; None: no limit
-    :param stats_window_size: episodes that ``rollout/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the networks now
+    (The arguments of PPO.)
     :param fairness: who is compared: ``"dp"`` (demographic parity) all members of two groups in a world, ``"csp"``
         (conditional statistical parity) those with the same legitimate factor, ``"cf"`` (counterfactual fairness) an
         agent and its twin in the other world
@@ -314,23 +290,12 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if self.acts and self.labels is not None:
             self._meetings.warn(self.labels)
 
-    def _setup_learn(
-        self,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        reset_num_timesteps: bool = True,
-        tb_log_name: str = "run",
-        progress_bar: bool = False,
-    ) -> tuple[int, BaseCallback]:
-        restarts = reset_num_timesteps or self._last_obs is None
-        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
+    def _begin_training(self, restarts: bool) -> None:
         if restarts or self.labels is None:
             assert self.env is not None
-            self.labels = find_labels(self.env, self.group_fn, self.mode, self._label_numbers)
-            self.labels.begin()
+            self.labels = Labels(self.env, self.group_fn, self.mode, self._label_numbers)
         if restarts:
             self.retrospective.restart()
-        return prepared
 
     def _train_on(self, venv: VecEnv) -> None:
         super()._train_on(venv)
@@ -462,7 +427,9 @@ class FairPPO(OwnGenerator, FairnessPPO):
 
         def loss() -> th.Tensor:
             steps = np.sort(self.rng.choice(buffer.buffer_size, n_steps, replace=False))
-            values = self.policy.predict_values(self._observed(observations, steps)).reshape(n_steps, -1)
+            values = self.policy.predict_values(obs_as_tensor(steps_of(observations, steps), self.device)).reshape(
+                n_steps, -1
+            )
             slopes = critic_slopes(
                 values.detach().cpu().numpy(),
                 [populations[step] for step in steps],
@@ -473,14 +440,6 @@ class FairPPO(OwnGenerator, FairnessPPO):
             return k * (th.as_tensor(slopes).to(values) * values).sum()
 
         return loss
-
-    def _observed(self, observations: Any, steps: NDArray[np.int64]) -> Any:
-        """Observations (T, n, ...) of some steps as one batch of tensors."""
-        if isinstance(observations, dict):
-            chosen: Any = {key: value[steps].reshape(-1, *value.shape[2:]) for key, value in observations.items()}
-        else:
-            chosen = observations[steps].reshape(-1, *observations.shape[2:])
-        return obs_as_tensor(chosen, self.device)
 
     def _record_penalties(self) -> None:
         """What of the advantages is due to penalties, and how far they turn the actor's gradient."""
@@ -509,7 +468,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if isinstance(self.action_space, spaces.Discrete):
             actions = actions.long().flatten()
         self.policy.set_training_mode(False)
-        observations = self._observed(buffer.observations, steps)
+        observations = obs_as_tensor(steps_of(buffer.observations, steps), self.device)
         kinds = plain[steps].flatten(), whole[steps].flatten()
         without, within = actor_gradients(self.policy, observations, actions, *kinds)
         return float(th.cosine_similarity(without, within, dim=0))

@@ -1,4 +1,4 @@
-"""Where do further losses and penalties turn the gradient of a policy?"""
+"""Gradients of a policy: further losses in PPO's update, and gradients of the actor by kinds of advantages."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

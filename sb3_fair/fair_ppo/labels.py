@@ -1,4 +1,4 @@
-"""To which group, legitimate factor, world and twin does each slot of a VecEnv belong?"""
+"""Labels of the slots of a VecEnv: group, legitimate factor, world and counterfactual twin."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, get_args
@@ -24,21 +24,50 @@ MISSING = (
 
 
 class Labels:
-    """The labels of the transitions of a VecEnv; made by :func:`find_labels`. Keeps the VecEnv: leave it out of saves.
+    """The labels of the transitions of a VecEnv: whole numbers, or other hashable values, which are numbered.
+
+    They keep the VecEnv: leave them out of saves.
 
     ::
 
-        labels = find_labels(venv)
+        labels = Labels(venv)
         labels.begin()                                  # whenever the VecEnv was reset
         populations = []
         for _ in range(n_steps):                        # in _update_info_buffer
             populations.append(labels.at(infos, last_obs, dones))
         penalty = retrospective(rewards, populations, dones, streaming=labels.streaming, carries=labels.carries)
+
+    They are found in one of three ways, in this order:
+
+    1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
+       take the place of what the environment tells; ``infos`` are those of a transition, ``obs`` the observations
+       before it, as they are before a VecNormalize;
+    2. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
+    3. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step.
+
+    Where the environment has a fairness spec with ``groups``, only these are compared, and labels that are no numbers
+    are numbered in their order there, else in the order in which they come.
+
+    :param mode: ``"population"``: slots of a world are compared with each other; ``"streaming"``: each slot is a stream
+        of individuals, and each step's reward is that of a member of some group. None: population if the worlds are
+        told; else streaming as soon as a label changes inside an episode, or in a single slot from one episode of one
+        decision to the next, and until then all slots are one population.
+    :param numbers: of labels met before; None: of none
+    :raises ValueError: if ``mode`` is unknown
+    :raises TypeError: if ``group_fn`` is no function
     """
 
     def __init__(
-        self, venv: VecEnv, group_fn: GroupFunction | None, mode: Mode | None, numbers: Numbers | None = None
+        self,
+        venv: VecEnv,
+        group_fn: GroupFunction | None = None,
+        mode: Mode | None = None,
+        numbers: Numbers | None = None,
     ) -> None:
+        if mode is not None:
+            one_of("mode", mode, get_args(Mode), otherwise="None")
+        if group_fn is not None and not callable(group_fn):
+            raise TypeError(f"group_fn must be a function of (obs, infos) or None, got {group_fn!r}")
         self.n_slots, self.group_fn, self.mode = venv.num_envs, group_fn, mode
         self.numbers: Numbers = {} if numbers is None else numbers
         self._source = layer_with(venv, "slot_group")
@@ -121,35 +150,6 @@ class Labels:
         if "group" not in found or not set(found) <= set(KINDS):
             raise ValueError(f"group_fn must return labels, or a dict of {KINDS} with 'group', got {sorted(found)}")
         return found
-
-
-def find_labels(
-    venv: VecEnv, group_fn: GroupFunction | None = None, mode: Mode | None = None, numbers: Numbers | None = None
-) -> Labels:
-    """Labels of the slots of a VecEnv. They are whole numbers, or other hashable values, which are numbered.
-
-    1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
-       take the place of what the environment tells; ``infos`` are those of a transition, ``obs`` the observations
-       before it, as they are before a VecNormalize;
-    2. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
-    3. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step.
-
-    Where the environment has a fairness spec with ``groups``, only these are compared, and labels that are no numbers
-    are numbered in their order there, else in the order in which they come.
-
-    :param mode: ``"population"``: slots of a world are compared with each other; ``"streaming"``: each slot is a stream
-        of individuals, and each step's reward is that of a member of some group. None: population if the worlds are
-        told; else streaming as soon as a label changes inside an episode, or in a single slot from one episode of one
-        decision to the next, and until then all slots are one population.
-    :param numbers: of labels met before; None: of none
-    :raises ValueError: if ``mode`` is unknown
-    :raises TypeError: if ``group_fn`` is no function
-    """
-    if mode is not None:
-        one_of("mode", mode, get_args(Mode), otherwise="None")
-    if group_fn is not None and not callable(group_fn):
-        raise TypeError(f"group_fn must be a function of (obs, infos) or None, got {group_fn!r}")
-    return Labels(venv, group_fn, mode, numbers)
 
 
 class Meetings:

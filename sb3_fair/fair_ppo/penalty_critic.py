@@ -8,7 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import nn
 
-from sb3_fair.common.extra_critic import Critic, ExtraCritic
+from sb3_fair.common.extra_critic import Critic, ExtraCritic, rows_of
 
 
 class PenaltyCritic(Critic):
@@ -47,15 +47,9 @@ class PenaltyCritic(Critic):
         parts = self._parts(obs)
         values = np.empty(sum(len(rows) for _, rows in parts), dtype=np.float32)
         for member, rows in parts:
-            values[rows] = member.values(_take(obs, rows))
+            values[rows] = member.values(rows_of(obs, rows))
         return values
 
     def fit(self, observations: Any, returns: NDArray[Any], epochs: int, batch_size: int) -> None:
         for member, rows in self._parts(observations):
-            member.fit(_take(observations, rows), returns[rows], epochs, batch_size)
-
-
-def _take(observations: Any, rows: NDArray[np.int64]) -> Any:
-    if isinstance(observations, dict):
-        return {key: value[rows] for key, value in observations.items()}
-    return observations[rows]
+            member.fit(rows_of(observations, rows), returns[rows], epochs, batch_size)

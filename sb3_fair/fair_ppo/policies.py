@@ -1,4 +1,4 @@
-"""How do several groups act by separate networks inside one Stable-Baselines3 policy?"""
+"""GroupedActorCriticPolicy: separate networks for several groups inside one Stable-Baselines3 policy."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -16,6 +16,7 @@ from stable_baselines3.common.torch_layers import (
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
+from sb3_fair.common.extra_critic import rows_of
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.group_label import GROUP
 
@@ -128,7 +129,7 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
         order = groups.argsort(stable=True)
         parts = th.split(order, th.bincount(groups, minlength=self.n_groups).tolist())
         answers = [
-            answer(network, _rows(obs, rows))  # type: ignore[arg-type]
+            answer(network, rows_of(obs, rows))  # type: ignore[arg-type]
             for network, rows in zip(self.networks, parts, strict=True)
             if len(rows)  # no gradient of 0 for networks without data: momentum would move them
         ]
@@ -231,19 +232,15 @@ class Trunk(MlpExtractor):
         return self.forward_actor(features)
 
 
-def _rows(obs: PyTorchObs, rows: th.Tensor) -> PyTorchObs:
-    return {key: value[rows] for key, value in obs.items()} if isinstance(obs, dict) else obs[rows]
-
-
 def _groups_in(space: spaces.Space) -> int:
     label = space.spaces.get(GROUP) if isinstance(space, spaces.Dict) else None
     return int(label.n) if isinstance(label, spaces.Discrete) else 2
 
 
 def _require_label(space: spaces.Space, group_index: int | None) -> None:
-    """Nothing.
+    """Checks that observations have a group at the place named.
 
-    :raises ValueError: if observations have no group at the place named
+    :raises ValueError: if they have not
     """
     if isinstance(space, spaces.Dict):
         if GROUP not in space.spaces or group_index is not None:

@@ -1,4 +1,4 @@
-"""What happens to the disparity of a population while the rewards of some steps come in?"""
+"""Disparity of a population over the steps of a rollout."""
 
 from collections.abc import Sequence
 from functools import cached_property

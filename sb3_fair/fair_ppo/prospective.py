@@ -1,4 +1,4 @@
-"""What do expected rewards cost, if their disparity has to be paid for?
+"""Prospective penalties of FairPPO: the disparity of expected rewards, the values of the critic.
 
 Values V stand where cumulated rewards stand in retrospect. Source: La Malfa et al., "Fairness Aware Reinforcement
 Learning via Proximal Policy Optimization" (arXiv 2502.03953); ``advantage_clip`` takes the form of Yu et al., "Policy

@@ -1,4 +1,4 @@
-"""What do past rewards cost, if the disparity of their world has to be paid for?
+"""Retrospective penalties of FairPPO: the disparity of past rewards.
 
 Source: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953).
 Its term in the loss is a number that no gradient passes through; these are rewards, which the policy gradient heeds.
@@ -266,9 +266,9 @@ def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], strea
 def check_shapes(
     name: str, figures: Array, populations: Sequence[Population], dones: NDArray[np.bool_] | None = None
 ) -> None:
-    """Nothing.
+    """Checks that there is one figure (T, S), population and end for each step and slot.
 
-    :raises ValueError: if there is not one figure (T, S), population and end for each step and slot
+    :raises ValueError: if there is not
     """
     shape = len(populations), len(populations[0]) if populations else 0
     if not populations or figures.shape != shape or (dones is not None and dones.shape != shape):

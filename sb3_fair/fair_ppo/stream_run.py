@@ -1,4 +1,4 @@
-"""What happens to the disparity of streams of individuals while the rewards of some steps come in?"""
+"""Disparity of streams of individuals over the steps of a rollout."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -220,7 +220,7 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
     if disparity.fairness == "cf":
         raise ValueError("fairness must be 'dp' or 'csp' for streams of individuals, which have no twins, got 'cf'")
     group = np.stack([population.group for population in populations])
-    if disparity.fairness == "dp" or disparity.include_cross_lf:
+    if not disparity.by_factor:
         return np.zeros_like(group), group
     return np.stack([population.factor for population in populations]), group
 

@@ -242,11 +242,16 @@ class Disparity:
 
     # ---------------------------------------------------------------- who is compared
 
+    @property
+    def by_factor(self) -> bool:
+        """Whether only members with the same legitimate factor are compared."""
+        return self.fairness == "csp" and not self.include_cross_lf
+
     def pairs(self, population: Population) -> Blocks:
         """The blocks in which every member is compared with every member of other groups."""
         if self.fairness == "cf":
             return population.twins
-        return population.strata if self.fairness == "csp" and not self.include_cross_lf else population.whole
+        return population.strata if self.by_factor else population.whole
 
     def means(self, population: Population) -> Blocks:
         """The blocks in which means of groups are compared."""

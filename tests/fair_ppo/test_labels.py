@@ -7,7 +7,7 @@ from gymnasium import spaces
 from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
-from sb3_fair.fair_ppo.labels import find_labels
+from sb3_fair.fair_ppo.labels import Labels
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.wrappers.infos import Infos
@@ -73,7 +73,7 @@ def test_arrays_are_found_under_wrappers_and_are_those_before_the_reset():
     venv = Slots()
     venv.slot_lf, venv.slot_world, venv.slot_pair = np.array([1, 2]), np.array([0, 0]), np.array([-1, -1])
     wrapped = VecNormalize(VecMonitor(venv))
-    labels = find_labels(wrapped)
+    labels = Labels(wrapped)
     found = walk(wrapped, labels, 7)
     assert [population.group.tolist() for population in found] == [[0, 1]] * 3 + [[1, 0]] * 3 + [[0, 1]]
     assert found[0] is found[2] and found[2] is not found[3]
@@ -85,18 +85,18 @@ def test_arrays_are_found_under_wrappers_and_are_those_before_the_reset():
 def test_a_function_comes_before_arrays_and_infos_which_tell_the_rest():
     venv = Slots()
     venv.slot_world = np.array([3, 4])
-    population = walk(venv, find_labels(venv, group_fn=lambda obs, infos: [5, 6]), 1)[0]
+    population = walk(venv, Labels(venv, group_fn=lambda obs, infos: [5, 6]), 1)[0]
     assert_array_equal(population.group, [5, 6])
     assert_array_equal(population.world, [3, 4])
     venv = of_infos([{"group": "no", "lf": 1}], [{"group": "yes", "lf": 2}])
-    population = walk(venv, find_labels(venv, group_fn=lambda obs, infos: [9, 8]), 1)[0]
+    population = walk(venv, Labels(venv, group_fn=lambda obs, infos: [9, 8]), 1)[0]
     assert_array_equal(population.group, [9, 8])
     assert_array_equal(population.lf, [1, 2])
 
 
 def test_infos_tell_groups_factors_and_worlds():
     venv = of_infos([{"group": 0, "lf": 1, "world": 3}], [{"group": 1, "lf": 2, "world": 4}])
-    labels = find_labels(venv)
+    labels = Labels(venv)
     population = walk(venv, labels, 4)[-1]
     assert_array_equal(population.group, [0, 1])
     assert_array_equal(population.lf, [1, 2])
@@ -109,7 +109,7 @@ def test_infos_tell_groups_factors_and_worlds():
 )
 def test_labels_of_any_kind_are_numbered_as_they_come(pack):
     given = iter((["b", "a", "b"], ["c", "b", "a"], [0, 1, 0]))
-    labels = find_labels(of_infos([None], [None], [None]), group_fn=lambda obs, infos: pack(next(given)))
+    labels = Labels(of_infos([None], [None], [None]), group_fn=lambda obs, infos: pack(next(given)))
     ends = np.zeros(3, dtype=bool)
     found = [labels.at([{}] * 3, None, ends).group.tolist() for _ in range(2)]
     assert found == [[0, 1, 0], [2, 0, 1]] and [labels.name(number) for number in range(3)] == ["b", "a", "c"]
@@ -119,7 +119,7 @@ def test_labels_of_any_kind_are_numbered_as_they_come(pack):
 
 def test_pairs_of_labels_are_labels_and_unknown_ones_none():
     venv = of_infos(*[[{"group": group}] for group in (("f", 1), None, ("m", 1))])
-    assert_array_equal(walk(venv, find_labels(venv), 1)[0].group, [0, -1, 1])
+    assert_array_equal(walk(venv, Labels(venv), 1)[0].group, [0, -1, 1])
 
 
 def test_the_groups_of_a_fairness_spec_are_compared_and_no_others():
@@ -129,7 +129,7 @@ def test_the_groups_of_a_fairness_spec_are_compared_and_no_others():
             [[{"group": group}] for group in ("x", "b", "a")] if "a" in groups else [[{"group": i}] for i in range(3)]
         )
         venv = VecFairMDP(of_infos(*told), spec)
-        return walk(venv, find_labels(venv), 1)[0].group.tolist()
+        return walk(venv, Labels(venv), 1)[0].group.tolist()
 
     assert labels_of("a", "b") == [-1, 1, 0]
     assert labels_of(2, 1) == [-1, 1, 2]
@@ -137,7 +137,7 @@ def test_the_groups_of_a_fairness_spec_are_compared_and_no_others():
 
 def test_single_decisions_of_one_slot_are_a_stream_that_carries_over():
     for slots, ends, streaming in ((1, True, True), (1, False, True), (2, True, False)):
-        labels = find_labels(of_infos(*[[None]] * slots))
+        labels = Labels(of_infos(*[[None]] * slots))
         for group in (0, 0, 1):
             labels.at([{"individual": {"group": group}}] * slots, None, np.full(slots, ends))
         assert labels.streaming is streaming and labels.carries is (streaming and ends)
@@ -145,7 +145,7 @@ def test_single_decisions_of_one_slot_are_a_stream_that_carries_over():
 
 def test_light_infos_are_read_without_cutting_them_up():
     record = {"individual": {"group": np.array([1.0, np.nan, 0]), "lf": np.array([1, 1, 2])}}
-    labels = find_labels(of_infos(*[[{"group": 0}]] * 3))
+    labels = Labels(of_infos(*[[{"group": 0}]] * 3))
     population = labels.at(Infos(record, 3), None, np.zeros(3, dtype=bool))
     assert_array_equal(population.group, [1, -1, 0])
     assert_array_equal(population.lf, [1, 1, 2])
@@ -153,28 +153,28 @@ def test_light_infos_are_read_without_cutting_them_up():
 
 def test_a_function_sees_the_observations_that_the_actions_answered():
     venv = of_infos([None], [None])
-    labels = find_labels(venv, group_fn=lambda obs, infos: obs[:, 0] >= 1)
+    labels = Labels(venv, group_fn=lambda obs, infos: obs[:, 0] >= 1)
     assert [population.group[0] for population in walk(venv, labels, 5)] == [0, 1, 1, 0, 1]
     assert labels.streaming
-    labels = find_labels(venv, group_fn=lambda obs, infos: {"group": [0, 1], "lf": [1, 1]})
+    labels = Labels(venv, group_fn=lambda obs, infos: {"group": [0, 1], "lf": [1, 1]})
     assert_array_equal(walk(venv, labels, 1)[0].lf, [1, 1])
 
 
 def test_a_label_that_changes_inside_an_episode_means_streaming():
     within = [{"group": 0}, {"group": 1}, {"group": 1}]
-    labels = find_labels(of_infos(within))
+    labels = Labels(of_infos(within))
     assert not labels.streaming
     walk(of_infos(within), labels, 2)
     assert labels.streaming
     for mode, expected in (("population", False), ("streaming", True)):
-        chosen = find_labels(of_infos(within), mode=mode)
+        chosen = Labels(of_infos(within), mode=mode)
         walk(of_infos(within), chosen, 2)
         assert chosen.streaming is expected
     told = [{"group": 0, "world": 0}, {"group": 1, "world": 0}]
-    worlds = find_labels(of_infos(told))
+    worlds = Labels(of_infos(told))
     walk(of_infos(told), worlds, 2)
     assert not worlds.streaming, "slots of a world are a population"
-    constant = find_labels(of_infos([None]))
+    constant = Labels(of_infos([None]))
     for group, done in ((0, False), (0, True), (1, False)):  # another label, but in another episode
         constant.at([{"individual": {"group": group}}], None, np.array([done]))
     assert not constant.streaming
@@ -183,7 +183,7 @@ def test_a_label_that_changes_inside_an_episode_means_streaming():
 def test_applicants_for_loans_are_a_stream():
     venv = WorldVecEnv(LendingWorld, 2)
     venv.seed(0)
-    labels = find_labels(venv)
+    labels = Labels(venv)
     groups = np.array([population.group for population in walk(venv, labels, 30)])
     assert labels.streaming and set(groups.ravel().tolist()) == {0, 1}
 
@@ -191,7 +191,7 @@ def test_applicants_for_loans_are_a_stream():
 def test_labels_that_are_missing():
     venv = of_infos([{"group": 0}], [None])
     with pytest.raises(ValueError, match=r"slot_group .*info\['individual'\]\['group'\].*group_fn\(obs, infos\)"):
-        walk(venv, find_labels(venv), 1)
+        walk(venv, Labels(venv), 1)
 
 
 @pytest.mark.parametrize(
@@ -205,16 +205,16 @@ def test_labels_that_are_missing():
 def test_labels_that_are_no_numbers(group, words):
     venv = of_infos([{"group": group}])
     with pytest.raises(ValueError, match=words):
-        walk(venv, find_labels(venv), 1)
+        walk(venv, Labels(venv), 1)
 
 
 def test_settings_that_are_not_allowed():
     venv = of_infos([None])
     with pytest.raises(ValueError, match=r"mode must be None or one of .* got 'stream'"):
-        find_labels(venv, mode="stream")
+        Labels(venv, mode="stream")
     with pytest.raises(TypeError, match=r"group_fn must be a function of \(obs, infos\) or None, got 3"):
-        find_labels(venv, group_fn=3)
-    labels = find_labels(venv, group_fn=lambda obs, infos: {"gruop": [0]})
+        Labels(venv, group_fn=3)
+    labels = Labels(venv, group_fn=lambda obs, infos: {"gruop": [0]})
     with pytest.raises(ValueError, match=r"group_fn must return labels, or a dict of .* with 'group', got"):
         walk(venv, labels, 1)
 
@@ -222,10 +222,10 @@ def test_settings_that_are_not_allowed():
 def test_a_label_that_is_unknown_now_and_then_is_no_other_label():
     nobody = {"individual": {"group": None}}["individual"]
     venv = DummyVecEnv([lambda: Told({"group": 0}, nobody, {"group": 0}), lambda: Told({"group": 1})])
-    labels = find_labels(venv)
+    labels = Labels(venv)
     assert [population.group.tolist() for population in walk(venv, labels, 3)] == [[0, 1], [-1, 1], [0, 1]]
     assert not labels.streaming
     stream = DummyVecEnv([lambda: Told({"group": 0}, nobody, {"group": 1})])
-    labels = find_labels(stream)
+    labels = Labels(stream)
     walk(stream, labels, 3)
     assert labels.streaming
