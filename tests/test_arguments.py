@@ -181,6 +181,7 @@ ALGORITHMS = {
 }
 # What is public, and takes no arguments that could be wrong.
 LEFT_OUT = {
+    "ConstrainedPPO": "a former name of PPOLagrangian",
     "DISTANCES NOTIONS WELFARES __version__": "tables, and a text",
     "Average Candidates CounterExample Estimate FairEvent Individual Price Values": "tuples that functions return",
     "Choice Choices": "an int, and an array of these, that the library makes on every step",

@@ -125,8 +125,8 @@ def test_dict_discrete_and_image_observations_are_flattened():
         kind = ColumnDictRolloutBuffer if name == "Dict" else ColumnRolloutBuffer
         buffer = filled(kind, sizes[name])
         assert critic.body[0].in_features == width
-        assert critic.values(steps_of(buffer)).shape == (15,)
-        critic.fit(steps_of(buffer), np.zeros(15), epochs=1, batch_size=4)
+        assert critic.values(steps_of(buffer.observations)).shape == (15,)
+        critic.fit(steps_of(buffer.observations), np.zeros(15), epochs=1, batch_size=4)
     pixels = {"place": np.array([1]), "view": np.full((1, 1, 36, 36), 255, np.uint8), "x": np.zeros((1, 3))}
     assert critic.values(pixels).item() == pytest.approx(
         critic.values(pixels | {"view": np.full((1, 1, 36, 36), 255.0)}).item()
