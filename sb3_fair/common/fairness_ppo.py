@@ -19,7 +19,7 @@ from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.same_layers import SameLayers
-from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
@@ -181,11 +181,23 @@ class FairnessPPO(SameLayers, PPO):
         """A rollout, with what the learner does before and after it; see SB3's ``collect_rollouts``."""
         watched: Any = WatchedVecEnv(env)
         self.watched = watched
+        if isinstance(self.action_space, spaces.Discrete) and compares_chances(env):
+            watched.chances = self._probabilities
         with self._begin_rollout():
             complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
         if complete:
             self._end_rollout()
         return complete
+
+    def _probabilities(self) -> NDArray[np.float64] | None:
+        """Of the actions in the policy's last distribution: (n, n_actions), with several parts (n, parts, n_actions); None
+        for Box actions."""
+        if isinstance(self.action_space, spaces.Box):
+            return None
+        drawn: Any = self.policy.action_dist.distribution
+        if isinstance(self.action_space, spaces.Discrete):
+            return drawn.probs.detach().cpu().numpy().astype(np.float64)
+        return np.stack([part.probs.detach().cpu().numpy() for part in drawn], axis=1).astype(np.float64)
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""

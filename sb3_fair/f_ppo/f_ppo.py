@@ -24,7 +24,6 @@ from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.arguments import check, checked, recheck
 from sb3_fair.fairness.measures import Measures, keys_of
-from sb3_fair.wrappers.choices import compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
@@ -258,8 +257,6 @@ class FPPO(FairnessPPO):
         if self.long_run is not None:
             self.long_run.begin()
         self._massage_seconds = 0.0
-        if isinstance(self.action_space, spaces.Discrete) and compares_chances(self.watched.venv):
-            self.watched.chances = self._probabilities
         self._began = perf_counter()
         return self.policy.register_forward_hook(self._filter) if filters else nullcontext()
 
@@ -295,15 +292,6 @@ class FPPO(FairnessPPO):
             actions = th.where(changed.reshape(-1, *[1] * (actions.dim() - 1)), fairer, actions)
         self._massage_seconds += perf_counter() - begin
         return actions, values, log_probs
-
-    def _probabilities(self) -> NDArray[np.float64] | None:
-        """Of the policy's last distribution, as :meth:`Measures.candidates` wants them."""
-        if isinstance(self.action_space, spaces.Box):
-            return None
-        drawn: Any = self.policy.action_dist.distribution
-        if isinstance(self.action_space, spaces.Discrete):
-            return drawn.probs.detach().cpu().numpy().astype(np.float64)
-        return np.stack([part.probs.detach().cpu().numpy() for part in drawn], axis=1).astype(np.float64)
 
     def _after_filter(self, record: Mapping[str, Any]) -> NDArray[np.float64]:
         """How probable each discrete action is once the filter has replaced what it replaces, (n, n_actions)."""

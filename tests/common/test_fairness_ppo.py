@@ -1,0 +1,54 @@
+"""Do all variants of PPO do what their base class promises?"""
+
+import pytest
+from stable_baselines3.common.env_util import make_vec_env
+
+from sb3_fair import FPPO, FairPPO, PPOLagrangian
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import VecFairMDP
+
+SMALL = {"n_steps": 8, "batch_size": 16, "n_epochs": 1, "seed": 0, "device": "cpu"}
+LEARNERS = pytest.mark.parametrize(
+    ("algorithm", "settings"), [(FPPO, {"massage": False}), (FairPPO, {"alpha": 1.0}), (PPOLagrangian, {})]
+)
+
+
+def carts():
+    spec = FairnessSpec(group=lambda obs, info: int(obs[0] > 0), features=slice(2, 3), low=-1, high=1, notions=("IF",))
+    return VecFairMDP(make_vec_env("CartPole-v1", 2, seed=0), spec)
+
+
+@LEARNERS
+def test_notions_see_the_probabilities_of_the_policy(algorithm, settings):
+    venv = carts()
+    algorithm("MlpPolicy", venv, **SMALL, **settings).learn(32)
+    assert venv.probabilities_used == "policy"
+
+
+@LEARNERS
+def test_logs_are_named_after_the_class(algorithm, settings, tmp_path):
+    pytest.importorskip("tensorboard")
+
+    class Own(algorithm):
+        pass
+
+    model = Own("MlpPolicy", carts(), tensorboard_log=str(tmp_path), **SMALL, **settings)
+    model.learn(16)
+    model.learn(16, tb_log_name="other")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Own_1", "other_1"]
+
+
+@LEARNERS
+def test_the_arguments_of_ppo_are_described_too(algorithm, settings):
+    for name in ("learning_rate", "policy_kwargs", "_init_setup_model"):
+        assert algorithm.__doc__.count(f":param {name}:") == 1
+    assert f"``{algorithm.buffer_classes[0].__name__}``" in algorithm.__doc__
+
+
+@LEARNERS
+def test_settings_are_checked_again_in_a_loaded_model(algorithm, settings, tmp_path):
+    model = algorithm("MlpPolicy", carts(), **SMALL, **settings).learn(16)
+    model.save(tmp_path / "model")
+    for name, value in (("n_epochs", 0), ("rollout_buffer_class", int)):
+        with pytest.raises(ValueError, match=f"{name} must be"):
+            algorithm.load(tmp_path / "model", env=carts(), custom_objects={name: value})
