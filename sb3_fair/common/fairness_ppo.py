@@ -190,8 +190,10 @@ class FairnessPPO(SameLayers, PPO):
         return complete
 
     def _probabilities(self) -> NDArray[np.float64] | None:
-        """Of the actions in the policy's last distribution: (n, n_actions), with several parts (n, parts, n_actions); None
-        for Box actions."""
+        """Of all actions in the policy's last distribution: (n, n_actions), with several parts (n, parts, n_actions).
+
+        None for Box actions.
+        """
         if isinstance(self.action_space, spaces.Box):
             return None
         drawn: Any = self.policy.action_dist.distribution
