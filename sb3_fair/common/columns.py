@@ -8,7 +8,6 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
-from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.infos import record_of
 
 
@@ -80,20 +79,3 @@ def figure(infos: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]
     record = record_of(infos)
     values = [info["fairness"][name] for info in infos] if record is None else record["fairness"][name]
     return np.asarray(values, dtype=np.float64)
-
-
-def zero_rollouts(name: str, column: NDArray[np.float64], before: int) -> int:
-    """In how many rollouts in a row a disparity was 0 in every step; the second one is warned about.
-
-    :param column: the disparity in all steps of the last rollout
-    :param before: the count before it
-    """
-    if column.any():
-        return 0
-    if before == 1:
-        warn(
-            f"{name} was 0 in every step of two rollouts, so nothing is learned from it and any limit is met. If "
-            "episodes are too short to decide on two groups, carry the history over from one to the next: "
-            "FairMDP(env, spec, reset_on_episode=False), or reset_on_episode=False in gym.make",
-        )
-    return before + 1

@@ -15,10 +15,11 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer, zero_rollouts
+from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.same_layers import SameLayers
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.starts import check_starts
 
@@ -218,7 +219,13 @@ class FairnessPPO(SameLayers, PPO):
 
     def _warn_of_zeros(self, name: str, disparity: NDArray[np.float64]) -> None:
         """Warns where the ``disparity`` of that name was 0 in all steps of two rollouts."""
-        self._zero_rollouts = zero_rollouts(name, disparity, self._zero_rollouts)
+        self._zero_rollouts = 0 if disparity.any() else self._zero_rollouts + 1
+        if self._zero_rollouts == 2:
+            warn(
+                f"{name} was 0 in every step of two rollouts, so nothing is learned from it and any limit is met. If "
+                "episodes are too short to decide on two groups, carry the history over from one to the next: "
+                "FairMDP(env, spec, reset_on_episode=False), or reset_on_episode=False in gym.make",
+            )
 
 
 class WatchedVecEnv:
