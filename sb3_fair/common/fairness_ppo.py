@@ -79,8 +79,8 @@ class FairnessPPO(SameLayers, PPO):
     def __init__(self, given: Mapping[str, Any]) -> None:
         if given["env"] is None and given["_init_setup_model"]:
             raise ValueError("env must be given unless the model is loaded")
-        arguments = {name: given[name] for name in list(signature(PPO.__init__).parameters)[1:]}
-        super().__init__(**{**arguments, "_init_setup_model": False})
+        arguments = given.keys() & signature(PPO).parameters.keys()
+        super().__init__(**{**{name: given[name] for name in arguments}, "_init_setup_model": False})
         self._zero_rollouts = 0
 
     # ---------------------------------------------------------------- set up
