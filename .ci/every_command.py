@@ -19,7 +19,7 @@ import typer
 from sb3_fair.zoo.cli import app
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
-HARVEST = "sb3_fair/AllelopathicHarvest-v0"
+HARVEST = "sb3_fair/AllelopathicHarvest-All-v0"
 PCN_RUN = "logs/pcn/sb3_fair-JobHiring-Small-v0_1"
 ONE = "--seeds 1 --jobs 1"
 COMMANDS = f"""

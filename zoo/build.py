@@ -109,7 +109,7 @@ def _found(what: str, path: str) -> Any:
 
 
 def _entry(row: Row) -> Any:
-    """The World class of a row, or a function that makes a Gymnasium env of ``render_mode`` and settings."""
+    """The World or VecEnv class of a row, or a function that makes a Gymnasium env of ``render_mode`` and settings."""
     entry = row.entry_point
     if not isinstance(entry, str):
         return entry
@@ -146,7 +146,7 @@ def _parts(env_id: str, settings: Mapping[str, Any]) -> tuple[Row, Any, Measurem
     row = find(env_id)
     entry = _entry(row)
     settings = {**row.defaults, **settings}
-    if not _is_world(entry) and row.max_episode_steps is not None:
+    if row.max_episode_steps is not None and not (_is_world(entry) or _is_batch(entry)):
         settings.setdefault("max_episode_steps", row.max_episode_steps)
     fields = Measurement.__dataclass_fields__.keys() - set(getattr(entry, "own_settings", ()))
     ours = {key: value for key, value in settings.items() if key in fields}
@@ -156,6 +156,11 @@ def _parts(env_id: str, settings: Mapping[str, Any]) -> tuple[Row, Any, Measurem
 
 def _is_world(entry: Any) -> bool:
     return isinstance(entry, type) and issubclass(entry, World)
+
+
+def _is_batch(entry: Any) -> bool:
+    """Whether it is a VecEnv itself, as of games whose agents have a slot each."""
+    return isinstance(entry, type) and issubclass(entry, VecEnv)
 
 
 def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> gym.Env:
@@ -212,6 +217,8 @@ def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.En
     :param settings: fields of :class:`Measurement`, and the environment's own parameters
     """
     row, entry, measurement, config = _parts(env_id, settings)
+    if _is_batch(entry):
+        raise InputError(f"env must be of one agent for gym.make: {row.id} has one slot per agent in sb3_fair.make_vec")
     env: gym.Env = WorldEnv(entry, render_mode, **config) if _is_world(entry) else _single(entry, render_mode, config)
     spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
     for layer, _, arguments in _layers(measurement, spec):
@@ -246,6 +253,8 @@ def make_batch(
         venv = WorldVecEnv(entry, n_envs, render_mode, **config)
         if row.rules:
             venv.world.rules = {**venv.world.rules, **row.rules}  # type: ignore[misc]
+    elif _is_batch(entry):
+        venv = entry(n_envs, render_mode=render_mode, **config)
     else:
         integer("n_envs", n_envs, 1)
         require_one_of("vec_env", vec_env, tuple(KINDS))

@@ -19,6 +19,7 @@ from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.choices import VecChoices
+from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.layers import as_trained, copies
@@ -43,7 +44,7 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
     if attribute(venv, "endless", False):
         raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
-    return VecChance(venv)
+    return VecChance(venv) if games_of(venv) is None else VecGroupReturns(venv)
 
 
 def audited(plan: Plan) -> list[str]:
@@ -52,19 +53,21 @@ def audited(plan: Plan) -> list[str]:
 
 
 def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
-    """The notions that an environment can have: all compare discrete actions, some also features of people."""
+    """The notions that an environment can have: all compare discrete actions, some also features of people. The history
+    of an agent among others holds nobody to compare it with."""
     venv = make_vec(env, monitor=False, **env_kwargs)
-    if not isinstance(venv.action_space, spaces.Discrete):
+    if not isinstance(venv.action_space, spaces.Discrete) or games_of(venv) is not None:
         return []
     spec = attribute(venv, "fairness_spec")
     featured = spec.features is not None or spec.feature_names is not None
     return [name for name in notions if featured or not find_notion(name).needs_features]
 
 
-def policies_of(plan: Plan, model: Any, deterministic: bool = True) -> list[EvaluatedPolicy]:
+def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> list[EvaluatedPolicy]:
     """The evaluated trade-off of an algorithm that learns one, else the one policy of the model.
 
-    :param deterministic: whether that one takes its most probable actions, or samples
+    :param deterministic: whether that one takes its most probable actions, or samples; None: it samples where it plays
+        several agents of a game, who would all do the same
     """
     check_weights(model)
     seed = plan.seed + SEED
@@ -72,6 +75,7 @@ def policies_of(plan: Plan, model: Any, deterministic: bool = True) -> list[Eval
         front = model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
         return [with_chance(policy) for policy in front]
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
+    deterministic = games_of(venv) is None if deterministic is None else deterministic
     return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, deterministic)]
 
 

@@ -1,6 +1,6 @@
 """How much does each group harvest in fresh episodes, how unequal is that, and what do agents do for it?"""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -8,19 +8,8 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import seeded
-from sb3_fair.fairness import (
-    Welfare,
-    action_counts,
-    action_frequencies,
-    conditional_disparity,
-    counterfactual_disparity,
-    demographic_disparity,
-    gini,
-    nash_welfare,
-    pairwise_disparity,
-    twin_disparity,
-    value_disparity,
-)
+from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
+from sb3_fair.fairness.return_figures import return_figures
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack
@@ -38,13 +27,6 @@ GROUPS = ("U", "S")
 """Agents without the sensitive attribute, and with it."""
 FACTORS = {1: "G1", 2: "G2"}
 """Who prefers red, and who prefers blue."""
-NORMAL_FORMS: dict[str, dict[str, Any]] = {
-    "": {"per_capita": False},
-    "_norm": {"per_capita": False, "normalise": "sum"},
-    "_pc": {"per_capita": True},
-    "_pc_norm": {"per_capita": True, "normalise": "sum"},
-}
-"""What is added to the name of a gap -> how it is told."""
 
 
 def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
@@ -186,20 +168,12 @@ class Episodes:
 
     def columns(self, twins: bool) -> Columns:
         """All that an evaluation tells, (episodes,) each."""
-        given = self.returns, self.groups
         return {
             **self._sums(),
-            **_forms("dp", lambda form: demographic_disparity(*given, **form)),
-            **dict(self._conditional()),
-            "pairs": pairwise_disparity(*given),
-            "pairs_sum": pairwise_disparity(*given, aggregate="sum"),
+            **return_figures(self.returns, self.groups, self.factors, twins=twins),
+            **({"F": _half(self.returns, 0), "K": _half(self.returns, 1)} if twins else {}),
             "value": value_disparity(self.values, self.groups),
-            "gini": gini(self.returns),
-            "jain": Welfare("jain")(self.returns),
-            "nash": nash_welfare(self.returns),
-            "nash_norm": nash_welfare(self.returns, normalise=True),
             **self._actions(),
-            **(self._twins() if twins else {}),
         }
 
     def _sums(self) -> Columns:
@@ -217,12 +191,6 @@ class Episodes:
             found[f"mean_{group}"] = _share(found[group], found[f"n_{group}"])
         return found
 
-    def _conditional(self) -> Iterator[tuple[str, Array]]:
-        for suffix, form in NORMAL_FORMS.items():
-            gaps = conditional_disparity(self.returns, self.groups, self.factors, **form)
-            for value, name in FACTORS.items():
-                yield f"csp_{name}{suffix}", gaps.get(value, np.full(self.shape[0], np.nan))
-
     def _actions(self) -> Columns:
         found: Columns = {}
         for kind, counts in (("chosen", self.chosen), ("executed", self.executed)):
@@ -236,20 +204,11 @@ class Episodes:
             found[f"obstructed_{group}"] = _share(np.where(members, self.obstructed, 0).sum(axis=1), turns)
         return found
 
-    def _twins(self) -> Columns:
-        half = self.shape[1] // 2
-        factual, counterfactual = self.returns[:, :half], self.returns[:, half:]
-        labels = self.groups[:, :half]
-        return {
-            "F": factual.sum(axis=1),
-            "K": counterfactual.sum(axis=1),
-            **_forms("cf", lambda form: counterfactual_disparity(factual, counterfactual, labels, **form)),
-            "twins": twin_disparity(factual, counterfactual),
-        }
 
-
-def _forms(name: str, gap: Any) -> Columns:
-    return {f"{name}{suffix}": gap(form) for suffix, form in NORMAL_FORMS.items()}
+def _half(returns: Array, which: int) -> Array:
+    """Sum of the returns in the factual (0) or the counterfactual world (1)."""
+    total: Array = np.split(returns, 2, axis=1)[which].sum(axis=1)
+    return total
 
 
 def _share(part: Array, whole: Array) -> Array:

@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.wrappers.disparity import measured
+from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.zoo.algorithms import Algorithm
@@ -46,8 +47,8 @@ def _no_scheme(venv: VecEnv) -> str | None:
 def _several_individuals(venv: VecEnv) -> str | None:
     venv.seed(0)
     venv.reset()
-    infos = venv.step(np.array([venv.action_space.sample()]))[3]
-    size = np.size(stack(infos, "individual")["group"])
+    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    size = np.size(stack(infos, "individual")["group"]) // venv.num_envs
     return None if size == 1 else f"a step is about {size}"
 
 
@@ -67,6 +68,8 @@ def _long_episodes(venv: VecEnv) -> str | None:
 
 
 def _nobody_to_compare(venv: VecEnv) -> str | None:
+    if games_of(venv) is not None:
+        return "every agent has an episode of its own"
     return "an episode is about one individual" if attribute(venv, "one_individual") else None
 
 

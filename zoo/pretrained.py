@@ -16,12 +16,12 @@ from sb3_fair.zoo.evaluate import evaluate_rules, load_run, policies_of
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.plan import Plan, make_plan, mark
 from sb3_fair.zoo.policy_file import save_policy
-from sb3_fair.zoo.tuning.scores import build
+from sb3_fair.zoo.train import build_model, training_env
 
 SHIPPED = {
     "pcn": "sb3_fair/JobHiring-v0",
     "f_ppo": "sb3_fair/Lending-v0",
-    "fair_ppo": "sb3_fair/AllelopathicHarvest-v0",
+    "fair_ppo": "sb3_fair/AllelopathicHarvest-All-v0",
     "fair_qcm": "sb3_fair/Doughnut-v0",
 }
 """Algorithm -> its main scenario."""
@@ -59,20 +59,16 @@ def folder_name(algo: str) -> str:
 
 def make_pretrained(algo: str, folder: str | Path) -> RunFolder:
     """Trains a policy that ships, and evaluates it as ``sb3-fair train`` does, but with sampled actions where it was
-    tuned with these.
-
-    Fair-PPO's learns to play all agents of its games, and is evaluated as one of them among others that act at random;
-    :func:`~sb3_fair.zoo.harvest_evaluation.evaluate_harvest` lets it play all.
-    """
+    tuned with these."""
     plan = make_plan(algo, SHIPPED[algo], seed=SEED)
     run = RunFolder(Path(folder) / folder_name(algo))
     run.path.mkdir(parents=True)
     run.start(config=plan.config, args={}, command=f"python -m sb3_fair.zoo.pretrained {folder} {algo}")
-    model = build(plan, "cpu")
+    model = build_model(plan, training_env(plan), "cpu")
     model.learn(plan.n_timesteps)
     save_policy(model, run.policy)
     sampled = (mark(plan.algorithm, plan.env) or {}).get("sampled", False)
-    run.save_results(Front(tuple(policies_of(plan, model, not sampled))), evaluate_rules(plan))
+    run.save_results(Front(tuple(policies_of(plan, model, False if sampled else None))), evaluate_rules(plan))
     return run
 
 

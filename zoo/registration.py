@@ -270,6 +270,8 @@ def _shipped() -> Iterator[tuple[str, str, dict[str, Any]]]:
     yield "EpidemicControl", EPIDEMIC, {}
     yield "EpidemicControl-Hub", EPIDEMIC, {"initial_infected": (0,), "burn_in": 1}
     yield "AllelopathicHarvest", "harvest.ego:EgoHarvestWorld", {}
+    yield "AllelopathicHarvest-All", "harvest.slots:HarvestVecEnv", {}
+    yield "AllelopathicHarvest-AllTwins", "harvest.slots:HarvestTwinsVecEnv", {}
 
 
 WORLDS = {

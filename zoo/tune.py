@@ -7,15 +7,18 @@ from typing import Any
 
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.validation import integer, number
+from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.zoo import names
+from sb3_fair.zoo.evaluate import evaluation_env
 from sb3_fair.zoo.names import InputError, WorkError, input_errors
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.train import build_model, training_env
 from sb3_fair.zoo.tuning.means import MEAN
 from sb3_fair.zoo.tuning.results import BEST, best, trial_table, write_results
 from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
-from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, build, check_figures, notion, plays_all_agents
+from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures, notion
 from sb3_fair.zoo.tuning.space import WEIGHTS, space_of
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.study import Search, begin, finished, work_together
@@ -132,7 +135,7 @@ def make_tuning(
         values = space_of(plan, measured, held, space or {}, only)
         if vector:
             plan = replace(plan, hyperparams={**plan.hyperparams, REFERENCE: reference_of(plan)})
-        build(plan, "cpu")
+        build_model(plan, training_env(plan), "cpu")
     return Tuning(
         plan=replace(plan, audit=audit),
         space=values,
@@ -140,7 +143,7 @@ def make_tuning(
         budgets=budgets,
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
-        deterministic=not plays_all_agents(plan) if deterministic is None else deterministic,
+        deterministic=games_of(evaluation_env(plan, 1)) is None if deterministic is None else deterministic,
     )
 
 

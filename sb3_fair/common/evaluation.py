@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.rollout import play, seeded, shares
+from sb3_fair.wrappers.group_returns import games_of, slots
 from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
 
 Array = NDArray[np.float64]
@@ -62,6 +63,28 @@ def outcomes(
     return found
 
 
+def seeds_of(venv: VecEnv, games: NDArray[np.int64], seed: int) -> list[int]:
+    """A seed for each world: twins have the same one."""
+    worlds = slots(venv, "slot_world")
+    seeds: list[int] = (seed + games[np.unique(worlds, return_index=True)[1]]).tolist()
+    return seeds
+
+
+def of_games(played: Sequence[Outcome], games: NDArray[np.int64]) -> list[Outcome]:
+    """Episodes of agents as those of their games: means of their returns.
+
+    :param played: the episodes of a game end together
+    :param games: of each copy
+    """
+    size = len(games) // (int(games.max()) + 1)
+    return [
+        first._replace(vector=np.mean([outcome.vector for outcome in agents], axis=0))
+        for game in range(int(games.max()) + 1)
+        for agents in zip(*[iter(outcome for outcome in played if games[outcome.copy] == game)] * size, strict=True)
+        for first in agents[:1]
+    ]
+
+
 def _figures(fairness: Any) -> dict[str, float]:
     scalars = {name: value for name, value in (fairness or {}).items() if np.ndim(value) == 0}
     return {name: np.nan if value is None else float(value) for name, value in scalars.items()}
@@ -108,7 +131,8 @@ def evaluate_vector(
 
     :param model: anything with SB3's ``predict``: an SB3 model, a conditioned model, a rule agent
     :param venv: a VecEnv whose infos carry ``vector_reward``; it is seeded and reset
-    :param n_eval_episodes: number of episodes, shared out over the copies
+    :param n_eval_episodes: number of episodes, shared out over the copies. Where agents share a world, an episode is
+        that of all of them: its returns are means over agents
     :param deterministic: passed to ``predict``
     :param name: what to call the policy
     :param seed: of the environments and of what SB3's models sample from, which is put back afterwards
@@ -116,7 +140,13 @@ def evaluate_vector(
     """
     if n_eval_episodes < 1:
         raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
-    seeds = range(seed, seed + venv.num_envs)
-    played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seeds)
+    games = games_of(venv)
+    if games is None:
+        played = outcomes(
+            model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, range(seed, seed + venv.num_envs)
+        )
+    else:
+        quotas = shares(n_eval_episodes, int(games.max()) + 1)[games]
+        played = of_games(outcomes(model, venv, quotas, deterministic, seeds_of(venv, games, seed)), games)
     k = len(played[0].vector)
     return policy_of(played, name, objective_names(venv, k), np.arange(k), deterministic=deterministic)

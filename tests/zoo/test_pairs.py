@@ -13,7 +13,6 @@ from sb3_fair.zoo.registration import WORLDS
 
 CHOSEN = ("ppo", "dqn", "fair_ppo", "f_ppo", "fair_qcm", "pcn")
 COUNTABLE = [env for env in WORLDS if not env.startswith("sb3_fair/AttentionAllocation") or "Discrete" in env]
-HARVEST = "sb3_fair/AllelopathicHarvest-v0"
 
 
 def of(*scenarios):
@@ -26,7 +25,7 @@ SENSIBLE = {
     "fair_ppo": of("JobHiring", "Fraud", "Lending", "Allelopathic"),
     "f_ppo": of("JobHiring", "Fraud", "Lending", "Attention", "Epidemic"),
     "fair_qcm": of("Doughnut", "LoanAllocation", "HomeVisits", "VaccineDelivery"),
-    "pcn": set(COUNTABLE) - {"sb3_fair/FraudDetection-MultiMAuS-v0", "sb3_fair/Lending-Long-v0", HARVEST},
+    "pcn": set(COUNTABLE) - {"sb3_fair/FraudDetection-MultiMAuS-v0", "sb3_fair/Lending-Long-v0", *of("Allelopathic")},
 }
 
 

@@ -162,6 +162,7 @@ SHORT = {
     "sb3_fair/AttentionAllocation-Discrete-v0": {"episode_length": 20},
     "sb3_fair/EpidemicControl-v0": {},
     "sb3_fair/AllelopathicHarvest-v0": {"horizon": 20},
+    "sb3_fair/AllelopathicHarvest-All-v0": {"horizon": 2},
     "sb3_fair/Doughnut-Small-v0": {},
     "sb3_fair/LoanAllocation-v0": {},
     "sb3_fair/HomeVisits-v0": {},
@@ -183,7 +184,13 @@ def test_every_pair_is_trained_and_tracked(algo, env, tmp_path):
     n_envs, fairness = (8, "fair/" if algo == "fair_ppo" else "returns/") if game else (2, "fairness/")
     settings = {**TINY[algo], "n_eval_episodes": 1}
     plan = make_plan(
-        algo, env, n_timesteps=100 * n_envs, n_envs=n_envs, audit=(), hyperparams=settings, env_kwargs=SHORT[env]
+        algo,
+        env,
+        n_timesteps=100 * n_envs * (40 if "-All" in env else 1),
+        n_envs=n_envs,
+        audit=(),
+        hyperparams=settings,
+        env_kwargs=SHORT[env],
     )
     run = train(plan, log_dir=tmp_path, device="cpu", track=True)
     _, curves, artifacts = told(run.path)

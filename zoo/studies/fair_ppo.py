@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
 from sb3_fair.zoo.train import arguments
 
-ENV = "sb3_fair/AllelopathicHarvest-v0"
+ENV = "sb3_fair/AllelopathicHarvest-All-v0"
 FIRST_SEED = 100
 """Of the runs that count; settings were chosen on smaller ones."""
 EVALUATION_SEED = 20_000
@@ -40,6 +39,8 @@ QUICK = 10
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
 """Of the paper."""
 TWINS = "none_vs_all"
+BACKEND = {"backend": "auto"}
+"""Faster, with the same paths: so it is no setting of the runs."""
 LATER = ("tolerance", "standing", "aggregate")
 """Fields of an arm that older runs do not have."""
 
@@ -282,7 +283,7 @@ def learner(arm: Arm, seed: int, settings: Mapping[str, Any]) -> Any:
 
     :param settings: as :func:`zoo_settings` gives them
     """
-    game = settings["env_kwargs"] | _backend()
+    game = settings["env_kwargs"] | BACKEND
     venv: VecEnv = HarvestVecEnv(settings["n_envs"], game, seed=seed, counterfactual=arm.counterfactual)
     if arm.standing:
         venv = VecStanding(venv)
@@ -295,11 +296,6 @@ def play_randomly(
 ) -> dict[str, Any]:
     """Evaluates random play."""
     return _evaluated("random", game, counterfactual, episodes, long_episodes)
-
-
-def _backend() -> dict[str, str]:
-    """Faster, with the same paths: so it is no setting of the runs."""
-    return {"backend": "numba"} if find_spec("numba") else {}
 
 
 class TrainingFigures(BaseCallback):
@@ -326,7 +322,7 @@ def _evaluated(
 ) -> dict[str, Any]:
     """Of episodes as long as in training, and of long ones if there are any: averages of all columns over episodes, and
     sizes of the disparities episode by episode."""
-    given = {name: value for name, value in game.items() if name != "horizon"} | _backend()
+    given = {name: value for name, value in game.items() if name != "horizon"} | BACKEND
     columns = {column for experiment in EXPERIMENTS.values() for column in experiment.disparities.values()}
     found = {}
     for length, horizon, n in zip(LENGTHS, (game["horizon"], LONG_HORIZON), (episodes, long_episodes), strict=True):

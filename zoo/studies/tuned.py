@@ -17,7 +17,8 @@ from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
 from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
 from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
-from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, build, direction, measure
+from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, direction, measure
 
 FIRST_SEED = 100
 """Settings were found with seeds below it."""
@@ -123,7 +124,7 @@ def untuned(plan: Plan) -> Plan:
 def run(config: Mapping[str, Any], figures: Sequence[str], sampled: bool) -> Figures:
     """Trains a plan; the figures asked for."""
     plan = Plan.from_config(config)
-    model = build(plan, "cpu")
+    model = build_model(plan, training_env(plan), "cpu")
     model.learn(plan.n_timesteps)
     measured = measure(plan, model, figures, deterministic=not sampled)
     return {name: measured[name] for name in figures}

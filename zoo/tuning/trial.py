@@ -11,7 +11,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo.plan import AROUND, Plan
 from sb3_fair.zoo.reference import REFERENCE
-from sb3_fair.zoo.tuning.scores import Direction, Figures, build, direction, measure
+from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 
 ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"
@@ -105,7 +106,7 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
 
     :param before: those of the seeds before it
     """
-    model = build(plan, device)
+    model = build_model(plan, training_env(plan), device)
 
     def judge() -> Figures:
         return measure(plan, model, tuning.wanted, tuning.deterministic)

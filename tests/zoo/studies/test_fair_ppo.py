@@ -27,7 +27,7 @@ def small(monkeypatch):
     """The study with few steps and episodes."""
     entry = fair_ppo.default_settings
     monkeypatch.setattr(fair_ppo, "default_settings", lambda algorithm, env: {**entry(algorithm, env), **SMALL})
-    monkeypatch.setattr(fair_ppo, "_backend", dict)
+    monkeypatch.setattr(fair_ppo, "BACKEND", {})
     for name, value in {"EPISODES": 3, "LONG_EPISODES": 2, "LONG_HORIZON": 15}.items():
         monkeypatch.setattr(fair_ppo, name, value)
     return monkeypatch

@@ -21,7 +21,7 @@ _CHOICES = {
     "invalid": ("noop", "substitute"),
     "slow": ("all_actions", "moves_only"),
     "scan": ("first", "all"),
-    "backend": ("numpy", "numba"),
+    "backend": ("numpy", "numba", "auto"),
 }
 
 
@@ -56,7 +56,8 @@ class HarvestConfig:
     :param obs_scale: whether observations are scaled to about [0, 1]
     :param obs_extra: whether observations show the four cells around and whether the next turn is void
     :param terminate_at_horizon: whether an episode is terminated at the horizon, not truncated
-    :param backend: ``"numba"`` compiles the turns of a sequential order (package ``numba``); the paths are the same
+    :param backend: ``"numba"`` compiles the turns of a sequential order (package ``numba``); the paths are the same.
+        ``"auto"`` does where the package is installed
     """
 
     width: int = parameter(25, "cells", PAPER)
@@ -81,7 +82,7 @@ class HarvestConfig:
     obs_scale: bool = parameter(False, "yes or no", "the published code")
     obs_extra: bool = parameter(False, "yes or no", "the published code")
     terminate_at_horizon: bool = parameter(False, "yes or no", OURS_NOT_CODE)
-    backend: str = parameter("numpy", "numpy, numba", OURS)
+    backend: str = parameter("numpy", "numpy, numba, auto", OURS)
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "n_agents", "horizon"):

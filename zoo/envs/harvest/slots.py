@@ -27,6 +27,7 @@ class HarvestVecEnv(WorldVecEnv):
         :class:`~sb3_fair.zoo.envs.harvest.twins.CounterfactualHarvest`: worlds are pairs of twins
     :param render_mode: None or ``"rgb_array"``
     :param detail: whether infos have ``detail``: see :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
+    :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
     :raises ValueError: if an argument is not allowed
 
     Example:
@@ -50,9 +51,10 @@ class HarvestVecEnv(WorldVecEnv):
         *,
         render_mode: str | None = None,
         detail: bool = False,
+        **settings: Any,
     ) -> None:
         integer("n_worlds", n_worlds, 1)
-        settings = keywords(config)
+        settings = {**keywords(config), **settings}
         if counterfactual is None:
             super().__init__(HarvestWorld, n_worlds, render_mode=render_mode, detail=detail, **settings)
         else:
@@ -91,6 +93,18 @@ class HarvestVecEnv(WorldVecEnv):
             labels: list[int] = getattr(self, attr_name)[list(self._get_indices(indices))].tolist()
             return labels
         return super().get_attr(attr_name, indices)
+
+
+class HarvestTwinsVecEnv(HarvestVecEnv):
+    """Pairs of twin worlds, in which every agent of both has a slot.
+
+    :param n_pairs: number of pairs
+    :param counterfactual: see :class:`HarvestVecEnv`
+    :param settings: further arguments of :class:`HarvestVecEnv`
+    """
+
+    def __init__(self, n_pairs: int, *, counterfactual: str = "none_vs_all", **settings: Any) -> None:
+        super().__init__(2 * integer("n_pairs", n_pairs, 1), counterfactual=counterfactual, **settings)
 
 
 def keywords(config: HarvestConfig | Mapping[str, Any] | None) -> dict[str, Any]:

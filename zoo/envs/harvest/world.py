@@ -7,6 +7,7 @@ The Allelopathic Harvest of La Malfa et al., "Fairness Aware Reinforcement Learn
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,8 @@ class HarvestWorld(World):
         self.config = config = _configured(config, settings)
         if config.backend == "numba":
             _require_numba()
+        installed = config.backend == "auto" and find_spec("numba") is not None
+        self._compiled = config.backend == "numba" or installed
         self.detail = detail
         self.n_agents, self.max_steps = config.n_agents, config.horizon
         self.max_return = 5.0 * config.horizon
@@ -207,7 +210,7 @@ class HarvestWorld(World):
         """The function that plays the turns."""
         if self.config.order == "simultaneous":
             return at_once
-        if self.config.backend == "numba":
+        if self._compiled:
             from sb3_fair.zoo.envs.harvest import kernel  # numba is optional and slow to import
 
             return kernel.in_turn

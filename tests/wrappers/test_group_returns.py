@@ -1,0 +1,60 @@
+"""Disparities of returns where agents share worlds: sb3_fair.wrappers.group_returns."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import sb3_fair
+from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.fairness import demographic_disparity, gini, twin_disparity
+from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
+from sb3_fair.zoo.envs.harvest import HarvestVecEnv
+from sb3_fair.zoo.harvest_evaluation import RandomAgent, harvest_figures
+
+ALL = "sb3_fair/AllelopathicHarvest-All-v0"
+SETTINGS = {"objectives": ("R",), "horizon": 6, "monitor": False}
+
+
+def test_the_id_of_all_agents_plays_what_the_bare_game_plays():
+    by_id, bare = sb3_fair.make_vec(ALL, 2, seed=3, **SETTINGS), HarvestVecEnv(2, {"horizon": 6}, seed=3)
+    np.testing.assert_array_equal(by_id.reset(), bare.reset())
+    rng = np.random.default_rng(0)
+    for _ in range(15):
+        actions = rng.integers(8, size=80)
+        for one, other in zip(by_id.step(actions)[:3], bare.step(actions)[:3], strict=True):
+            np.testing.assert_array_equal(one, other)
+    with pytest.raises(ValueError, match="one slot per agent"):
+        gym.make(ALL)
+
+
+@pytest.mark.parametrize("twins", [False, True])
+def test_a_game_ends_with_the_disparities_of_its_returns(twins):
+    venv = VecGroupReturns(sb3_fair.make_vec(ALL.replace("All-", "AllTwins-") if twins else ALL, 3, seed=0, **SETTINGS))
+    assert games_of(venv).tolist() == np.repeat(range(3), 80 if twins else 40).tolist()
+    venv.reset()
+    rng, returns = np.random.default_rng(1), np.zeros(venv.num_envs)
+    for step in range(1, 13):
+        groups = venv.venv.unwrapped.slot_group.copy()
+        _, rewards, dones, infos = venv.step(rng.integers(8, size=venv.num_envs))
+        returns += rewards
+        assert dones.all() == (step % 6 == 0)
+        if dones.all():
+            for slot in (0, venv.num_envs // 3, venv.num_envs - 1):
+                of = games_of(venv) == games_of(venv)[slot]
+                told = infos[slot]["fairness"]
+                assert told["dp_norm"] == abs(demographic_disparity(returns[of], groups[of], normalise="sum"))
+                assert told["gini"] == gini(returns[of]) and set(venv.return_names) <= told.keys()
+                if twins:
+                    assert told["twins"] == twin_disparity(*np.split(returns[of], 2))
+            returns[:] = 0
+
+
+def test_an_evaluated_episode_is_a_game_with_the_mean_return_of_its_agents():
+    venv = VecGroupReturns(sb3_fair.make_vec(ALL, 4, **SETTINGS))
+    policy = evaluate_vector(RandomAgent(5), venv, 4, seed=5)
+    rows = harvest_figures(RandomAgent(5), 4, 6, 5)
+    np.testing.assert_allclose(policy.returns[:, 0], (rows["U"] + rows["S"]) / 40)
+    np.testing.assert_allclose(policy.final["dp_norm"], np.abs(rows["dp_norm"]))
+    assert policy.lengths.tolist() == [6] * 4
+    with pytest.raises(ValueError, match="agents that share worlds"):
+        VecGroupReturns(sb3_fair.make_vec("sb3_fair/Doughnut-v0", 2))

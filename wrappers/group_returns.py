@@ -1,0 +1,88 @@
+"""VecGroupReturns: disparities of returns where the agents of a VecEnv share worlds."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.fairness.return_figures import return_figures
+from sb3_fair.wrappers.labels import layer_with
+from sb3_fair.wrappers.layer import VecLayer
+
+SIGNLESS = ("gini", "jain", "nash")
+
+
+def slots(venv: VecEnv, name: str) -> Any:
+    """The array (slots,) of a layer that tells, say, ``slot_group`` of its slots; None if no layer does."""
+    return getattr(layer_with(venv, name), name, None)
+
+
+def games_of(venv: VecEnv) -> NDArray[np.int64] | None:
+    """The game of each slot (slots,), numbered from 0; a world and its twin are one game. None: agents share no worlds.
+
+    :param venv: its layers are looked through for ``slot_world`` and, for twins, ``slot_pair``, arrays (slots,)
+    """
+    worlds = slots(venv, "slot_world")
+    if worlds is None:
+        return None
+    worlds, pair = np.asarray(worlds), slots(venv, "slot_pair")
+    first = worlds if pair is None else np.minimum(worlds, np.where(pair < 0, worlds, worlds[pair]))
+    return np.unique(first, return_inverse=True)[1].astype(np.int64)
+
+
+class VecGroupReturns(VecLayer):
+    """Adds disparities of returns to ``info["fairness"]`` of every agent when a game ends.
+
+    Gaps are sizes: 0 is fair. Their names are those of :func:`~sb3_fair.fairness.return_figures.return_figures`.
+
+    :param venv: a VecEnv whose agents have a slot each, with arrays ``slot_group`` and ``slot_world``, and ``slot_lf``
+        and ``slot_pair`` if there are legitimate factors and twins; all agents of a game end their episodes together
+    :raises ValueError: if its agents share no worlds
+    """
+
+    published: ClassVar[tuple[str, ...]] = ("return_names",)
+
+    def __init__(self, venv: VecEnv) -> None:
+        super().__init__(venv)
+        games = games_of(venv)
+        if games is None:
+            raise ValueError(f"venv must have slots of agents that share worlds, got {venv}")
+        self.games = games
+        self._returns = np.zeros(self.num_envs)
+        self._order = np.argsort(games, kind="stable").reshape(games.max() + 1, -1)
+        blank = np.zeros(self._order.shape, dtype=np.int64)
+        self.return_names = list(self._figures(blank * 0.0, np.arange(blank.shape[1]) % 2 + blank, self._factors))
+
+    @property
+    def _factors(self) -> NDArray[Any] | None:
+        factors = slots(self.venv, "slot_lf")
+        return None if factors is None else factors[self._order]
+
+    def _figures(self, returns: NDArray[Any], groups: NDArray[Any], factors: Any) -> dict[str, NDArray[Any]]:
+        pair = slots(self.venv, "slot_pair")
+        twins = pair is not None and bool((pair >= 0).all())
+        found = return_figures(returns, groups, factors, twins=twins)
+        return {name: values if name.startswith(SIGNLESS) else np.abs(values) for name, values in found.items()}
+
+    def reset(self) -> VecEnvObs:
+        self._returns[:] = 0
+        obs = self.venv.reset()
+        self._groups, self._lf = slots(self.venv, "slot_group")[self._order], self._factors
+        return obs
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        self._returns += rewards
+        over = np.flatnonzero(dones[self._order[:, 0]])
+        if len(over):
+            factors = None if self._lf is None else self._lf[over]
+            found = self._figures(self._returns[self._order][over], self._groups[over], factors)
+            for row, game in enumerate(over):
+                figures = {name: float(values[row]) for name, values in found.items()}
+                for slot in self._order[game]:
+                    infos[slot]["fairness"] = {**infos[slot].get("fairness", {}), **figures}
+            self._returns[dones] = 0
+            self._groups, self._lf = slots(self.venv, "slot_group")[self._order], self._factors
+        return obs, rewards, dones, infos
