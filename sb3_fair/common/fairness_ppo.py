@@ -28,13 +28,13 @@ PLACE = "    (The arguments of PPO.)"
 """The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
     :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param n_steps: steps of every environment per rollout
+    :param n_steps: steps of every environment per rollout; ``n_steps * n_envs`` must be larger than 1
     :param batch_size: steps per minibatch, for extra critics too
     :param n_epochs: passes over a rollout, for extra critics too
     :param gamma: discount factor
     :param gae_lambda: of the generalised advantage estimates
     :param clip_range: of the policy; a number or a function of the remaining progress
-    :param clip_range_vf: of the value function, in units of rewards; None: no clipping
+    :param clip_range_vf: of the value function, which depends on the scale of the rewards; None: no clipping
     :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
     :param ent_coef: weight of the entropy
     :param vf_coef: weight of the value loss

@@ -84,9 +84,9 @@ class FPPO(FairnessPPO):
         all that the step does to the groups in the long run, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`;
         ``"uplift"``: of that only gains for members of a group that is behind. For the latter two the environment must
         be made with ``detail=True``
-    :param reg_gamma: discount factor of that
-    :param massage_start: share of the training before which the filter stays shut, so that the policy has learned what
-        it is indifferent about
+    :param reg_gamma: discount factor of the long-run credit
+    :param massage_start: share of the training before which the filter does nothing, so that the policy has learned
+        which actions it is indifferent between
     :param massage_credit: what PPO learns from where the filter replaced an action: ``"executed"``: the fairer action,
         as if it had been drawn (the paper); ``"sampled"``: the drawn one, and the filter counts as part of the
         environment

@@ -55,27 +55,30 @@ class FairPPO(OwnGenerator, FairnessPPO):
 
         E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
 
-    In a population, one unit of an agent's own reward changes D by at most one unit: at lambda * alpha = 1 what an
-    agent of the better-off group gains is cancelled, and what one of the other group gains counts twice. In a stream of
-    individuals it is (k_U + k_S) / (2 k_g) units for a member of group g, of which k_g came: 1 for groups of equal
-    size, 17 for a minority of 3 %. With alpha = beta = 0 it is SB3's PPO number for number, and says so.
+    In a population, one unit of an agent's own reward changes D by at most one unit. So at lambda * alpha = 1, an agent
+    of the better-off group keeps nothing of what it gains, and gains of an agent of the other group count twice. In a
+    stream of individuals, one unit changes D by (k_U + k_S) / (2 k_g) units, where g is the individual's group and k_g
+    the number of its members so far: 1 for groups of equal size, 17 for a minority of 3 %. With alpha = beta = 0,
+    FairPPO is SB3's PPO number for number, and warns of it.
 
     The environment tells who belongs to which group: a VecEnv by arrays ``slot_group``, ``slot_lf``, ``slot_world``,
     ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``); or ``group_fn`` does,
     which comes first. Labels are whole numbers or other hashable values. Groups that never meet are warned about.
 
     Where the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
-    are compared. Where episodes are of one decision (contextual bandits), or the environment carries its history over
-    (``reset_on_episode=False``), streams carry over what groups got, half of it with every rollout.
+    are compared. Where an episode is a single decision (contextual bandits), or the environment carries its history
+    over (``reset_on_episode=False``), streams carry over what groups got; it counts half as much in the next rollout.
 
-    A ``tolerance`` lets a disparity of a wanted size be: only what exceeds it is paid for. Agents stop there if they
-    know how far their group is ahead, which :class:`~sb3_fair.wrappers.VecStanding` tells them.
+    With a ``tolerance``, only the part of the disparity above it is paid for. Agents can stop there only if they know
+    how far their group is ahead: :class:`~sb3_fair.wrappers.VecStanding` adds that to what they observe.
 
-    Penalties are discounted as rewards are, so that their sum is not quite that of an episode: ``penalty_gamma=1``
-    weighs all steps alike. Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and
-    per agent in shares of its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the
-    mean returns of the groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth
-    update ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
+    Penalties are discounted as rewards are: the discounted sum over an episode is not exactly minus its disparity.
+    ``penalty_gamma=1`` weighs all steps alike.
+
+    Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and per agent in shares of
+    its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the mean returns of the
+    groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth update
+    ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
 
     :param policy: ``"GroupedPolicy"`` (networks of its own for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
         ``"MultiInputPolicy"``, or a class
