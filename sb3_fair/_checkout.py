@@ -1,4 +1,4 @@
-"""How does a bare checkout find the folders that a wheel maps into the package?"""
+"""Makes the folders `wrappers` and `zoo` of a checkout importable as sb3_fair.wrappers and sb3_fair.zoo."""
 
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder

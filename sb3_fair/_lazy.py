@@ -1,4 +1,4 @@
-"""How does a package hand out names whose modules are imported when first asked for?"""
+"""Lazy imports: a package whose public names are imported when first asked for."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -100,12 +100,14 @@ def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_examples_in_docstrings_hold():
+def test_modules_say_what_is_in_them_and_their_examples_hold():
     held = 0
     for package in (sb3_fair, sb3_fair.wrappers, sb3_fair.zoo):
         for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             if not found.name.endswith("__main__"):
-                failed, tried = doctest.testmod(importlib.import_module(found.name))
+                module = importlib.import_module(found.name)
+                assert "?" not in (module.__doc__ or "").partition("\n")[0], found.name
+                failed, tried = doctest.testmod(module)
                 assert not failed, found.name
                 held += tried
     assert held

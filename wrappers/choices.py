@@ -1,4 +1,4 @@
-"""How do a policy's action probabilities reach the fairness tracker inside the environment?
+"""VecChoices: hands the policy's action probabilities to the fairness tracker.
 
 They travel with the action. :class:`Choices` is an integer array that carries the rows of probabilities it was drawn
 from; indexing it gives :class:`Choice`, an ``int`` that carries its row through Monitor, wrappers and pipes.

@@ -1,4 +1,4 @@
-"""What may a filter between policy and environment know before the coming decision of every copy?"""
+"""VecComing: what a filter between policy and environment may know before the next decision."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

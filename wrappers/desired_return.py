@@ -1,4 +1,4 @@
-"""How does a conditioned policy learn what is still asked of it: how much return, in how many steps?
+"""Desired return and horizon in the observations of a conditioned policy.
 
 A decision maker commands a return per objective and a horizon at the start of an episode. Both wrappers put what is
 left of the command into the observation and reduce it by the rewards, so that ``predict`` needs no memory.

@@ -1,4 +1,4 @@
-"""How does an environment that publishes no measures of its own come to publish short- and long-term disparity?"""
+"""VecDisparity: short- and long-term disparity for any environment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

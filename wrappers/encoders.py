@@ -1,4 +1,4 @@
-"""How are counts (..., n), not negative, shown to a network?"""
+"""Encoders of counts for networks: raw, log, relative, binary."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

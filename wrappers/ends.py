@@ -1,4 +1,4 @@
-"""Time limits outside a wrapper (gym.make's max_episode_steps): when does an episode really end?"""
+"""Time limits outside a wrapper, as of gym.make's max_episode_steps."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What must be known of a step to say what it would have paid with another memory of the past?"""
+"""Fairness events: what is needed to recompute the reward of a step with another memory."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias

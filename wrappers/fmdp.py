@@ -1,4 +1,4 @@
-"""How does an environment become a fairness MDP: who was decided on, how, and how fair has that been so far?"""
+"""FairMDP: makes an environment a fairness MDP."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""How does an observation come to tell the group of whom the next action is for?"""
+"""GroupLabel: adds the group of the next individual to observations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -113,7 +113,7 @@ class VecGroupLabelObs(VecLayer):
     :param group: the groups (n_envs,) of all copies; f(obs, infos) -> (n_envs,), of the observations they are added to
         (infos are those of the reset where an episode begins); None: the array ``slot_group`` of ``venv``, which an
         episode keeps to its end
-    :raises ValueError: if nothing tells the groups; otherwise see there
+    :raises ValueError: if nothing tells the groups, or a group is no number from 0 to ``n_groups`` - 1
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How does an SB3 VecEnv look to those who use Gymnasium's vector API?"""
+"""Gymnasium's vector API on top of an SB3 VecEnv."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

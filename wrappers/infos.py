@@ -1,4 +1,4 @@
-"""How do the arrays of a batched step and the info dicts of Gymnasium and SB3 turn into each other?
+"""Infos: lazy info dicts over the arrays of a batched step.
 
 Two forms carry the same content. *Dicts*: one plain dict per copy, as ``DummyVecEnv`` hands out; what is missing is
 None. *Record*: one dict of arrays with the copies as first axis, shared by light :class:`Info` objects that cut out

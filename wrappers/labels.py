@@ -1,4 +1,4 @@
-"""Which labels does a VecEnv tell of its slots, and where?"""
+"""Group labels of the slots of a VecEnv."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from numbers import Number

@@ -1,4 +1,4 @@
-"""How does one speak to all the layers of an environment: attributes, seeds, histories?"""
+"""Layers of an environment: attributes, seeds, histories through all wrappers."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""What can a decision maker remember of the past, and how does it change with every step?
+"""Memories of the past: counts, windows, resets, min-max.
 
 A memory is a few numbers m that follow from the actions and from whether they took effect: m' = mu(m, a, event)
 (Alamdari et al., "Remembering to Be Fair", Section 5.1). It says nothing of the environment's state.

@@ -1,4 +1,4 @@
-"""How does an observation come to hold a memory of what was done before?"""
+"""MemoryAugmentation: adds a memory of the past to observations."""
 
 from collections.abc import Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""What would a step have paid, had the memory of the past been another one?"""
+"""Rewards of a step recomputed with another memory."""
 
 from typing import Any, TypeAlias
 

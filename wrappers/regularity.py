@@ -1,4 +1,4 @@
-"""Does a memory hold enough of the past to make fairness Markov?
+"""find_counterexample: refutes that a memory makes a fairness scheme Markov.
 
 The status of the stakeholders, or the reward, should be a function of the augmented state (Alamdari et al.,
 "Remembering to Be Fair", Section 5.1). Traces can refute this, never prove it.

@@ -1,4 +1,4 @@
-"""How does a vector of objectives become the one number that SB3 trains on?"""
+"""Scalarise: weighted sum of the vector reward."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

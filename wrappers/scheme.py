@@ -1,4 +1,4 @@
-"""How does a fairness scheme become the reward of an environment?"""
+"""FairnessScheme: the reward is a fairness scheme."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How do agents come to know how far their group is ahead?"""
+"""VecStanding: adds the lead of the agent's group to observations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

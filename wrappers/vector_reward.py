@@ -1,4 +1,4 @@
-"""How do performance and fairness become the vector of objectives that a step is rewarded with?"""
+"""VectorReward: performance and fairness as a vector of objectives."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Which algorithms can be trained from the command line, and which settings does each take?"""
+"""Algorithms that can be trained from the command line, and their arguments."""
 
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""How fast is this installation, and is it as fast as it should be?
+"""Speed of environments, fairness core and algorithms (`sb3-fair benchmark speed`).
 
 Everything runs in this process, on one core if torch has one thread.
 """

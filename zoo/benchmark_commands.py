@@ -1,4 +1,4 @@
-"""Which studies and measurements can be made from the command line?"""
+"""The commands `sb3-fair benchmark ...`."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""How is a training frozen so that it goes on as if nothing had happened, even after a kill?
+"""Checkpoints from which a training goes on bit by bit.
 
 At the beginning of a rollout the local variables of SB3's loops, and of ours, hold nothing that matters: all of a
 training is in the model, with its environments, buffers and optimiser, and in the random states of the process. One

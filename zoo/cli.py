@@ -1,4 +1,4 @@
-"""What can be done from the command line?"""
+"""The command line `sb3-fair`."""
 
 import os
 import shlex

@@ -1,4 +1,4 @@
-"""How does joblib work on the workers of a Dask cluster, whatever happens to them?"""
+"""joblib on a Dask cluster."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future

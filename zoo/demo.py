@@ -1,4 +1,4 @@
-"""What does a newcomer see in two minutes?"""
+"""The command `sb3-fair demo`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What does a trained policy look like at work?"""
+"""The command `sb3-fair enjoy`: films of a trained policy."""
 
 from math import ceil
 from pathlib import Path

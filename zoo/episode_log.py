@@ -1,4 +1,4 @@
-"""How do the vector returns and the fairness of the last episodes get into SB3's logs?"""
+"""EpisodeCallback: logs vector returns and fairness of the last episodes."""
 
 from collections import deque
 from collections.abc import Sequence

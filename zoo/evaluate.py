@@ -1,4 +1,4 @@
-"""How good is what was trained, on episodes it has never seen, beside the rules of the environment?"""
+"""Evaluates a plan's model and the rules of its environment on fresh episodes."""
 
 import io
 import pickle

@@ -1,4 +1,4 @@
-"""How do pictures become a film?"""
+"""Films (GIF, MP4) from pictures."""
 
 from collections.abc import Iterable
 from pathlib import Path

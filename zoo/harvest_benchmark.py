@@ -1,4 +1,4 @@
-"""How fast is the Allelopathic Harvest, and what do penalties cost fair-PPO?"""
+"""Speed of the Allelopathic Harvest and of fair-PPO."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

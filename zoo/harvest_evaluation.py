@@ -1,4 +1,4 @@
-"""How much does each group harvest in fresh episodes, how unequal is that, and what do agents do for it?"""
+"""Evaluates models that play all agents of the Allelopathic Harvest."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias

@@ -1,4 +1,4 @@
-"""What stands around the copies of an environment, besides what makes it a fairness MDP?"""
+"""Layers of a plan: monitor, normalisation, wrappers by name."""
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping

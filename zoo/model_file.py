@@ -1,4 +1,4 @@
-"""How good and how fair is a model from a file, in any environment it fits?"""
+"""Evaluates a model from a file."""
 
 import zipfile
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Is this a name that exists, and if not, which one was meant?"""
+"""Checks of names, with suggestions for misspelt ones."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

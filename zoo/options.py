@@ -1,4 +1,4 @@
-"""What do options mean that several commands have?"""
+"""Options that several commands share."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""Where does independent work take place: in processes of this machine, or on a cluster?"""
+"""Runs work side by side: processes or a cluster."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Which trained policies come with the package?
+"""Trained policies that ship with the package.
 
 Each is the folder of a run without what only its training needs: one seed, settings of the zoo, not the best of many.
 ``python -m sb3_fair.zoo.pretrained FOLDER`` trains them all anew, into the layout in which they ship.

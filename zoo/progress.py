@@ -1,4 +1,4 @@
-"""Where does a run's log go, and how does it go on after an interruption?"""
+"""Logs of a run: progress.csv and TensorBoard."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Against which point is hypervolume measured, so that runs on a scenario can be compared?
+"""Reference points of hypervolumes.
 
 Per registered ID that can have all objectives, way of emission and kind of probabilities: the worst mean return, over
 the policies "uniformly random", "always action 0" and "always action 1" (20 episodes each), less 10 % of the range of

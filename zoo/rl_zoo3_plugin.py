@@ -1,4 +1,4 @@
-"""How do rl_zoo3's own train and enjoy know our algorithms, environments and settings?
+"""Plugin for rl_zoo3's train and enjoy.
 
 ``python -m sb3_fair.zoo.rl_zoo3_plugin train ...`` is ``python -m rl_zoo3.train ...`` after :func:`register`; so is
 ``enjoy``. rl_zoo3 is imported when it is asked for, and not otherwise: its import changes Gymnasium.

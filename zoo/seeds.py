@@ -1,4 +1,4 @@
-"""How are several runs, as with several seeds, trained side by side, and gone on with after an interruption?"""
+"""Trains several seeds side by side."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""How do evaluated policies read in a terminal?"""
+"""Tables of evaluated policies for the terminal."""
 
 from collections.abc import Mapping, Sequence
 

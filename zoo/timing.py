@@ -1,4 +1,4 @@
-"""How is the speed of something measured?
+"""Timing.
 
 Figures are the best of three rounds, since other work on the machine only ever makes a round slower.
 """

@@ -1,4 +1,4 @@
-"""How does Weights & Biases follow a training?"""
+"""TrackingCallback: Weights & Biases."""
 
 import os
 import subprocess

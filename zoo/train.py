@@ -1,4 +1,4 @@
-"""How does a plan become a trained, evaluated and documented run?"""
+"""Trains a plan: model, checkpoints, evaluation, report."""
 
 import secrets
 import shlex

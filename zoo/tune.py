@@ -1,4 +1,4 @@
-"""Which hyperparameters make an algorithm good and fair in an environment?"""
+"""The command `sb3-fair tune`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

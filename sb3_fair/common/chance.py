@@ -1,4 +1,4 @@
-"""How unfair would the decisions of an episode look by luck alone, had they been blind to the groups?"""
+"""Chance levels of the group notions of played episodes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

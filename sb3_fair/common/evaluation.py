@@ -1,4 +1,4 @@
-"""What does a policy bring per episode: vector return, length, and how fair was it in the end?"""
+"""Evaluation of policies: plays complete episodes and tells returns, lengths and how fair they were."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What is known of a policy after evaluation, and which policies form the trade-off?"""
+"""Evaluated policies and the front of those that no other dominates."""
 
 import json
 from collections.abc import Mapping, Sequence

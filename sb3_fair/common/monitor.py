@@ -1,4 +1,4 @@
-"""What did each finished episode bring, objective by objective?"""
+"""VecMonitor that also records the vector return of each finished episode."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How does a learner's own random generator follow its seed, and go on in a loaded model?"""
+"""A learner's own random generator: seeding, saving, loading."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

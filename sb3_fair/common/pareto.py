@@ -1,4 +1,4 @@
-"""How good is a set of trade-offs, and which of its points matter?
+"""Pareto fronts: dominance, crowding distance, hypervolume, sparsity, generational distance.
 
 Points are rows, objectives are columns, and more is better in every column.
 """

@@ -1,4 +1,4 @@
-"""How are complete episodes played on the copies of a VecEnv, without favouring the short ones?
+"""Plays complete episodes on the copies of a VecEnv, without favouring short ones.
 
 Every copy has a fixed number of episodes to finish, as in SB3's ``evaluate_policy``: taking whichever episodes end
 first would prefer short ones. A copy that is done goes on until all are; what it does then does not count.

@@ -1,4 +1,4 @@
-"""What does a run leave behind, and in which files?"""
+"""The folder of a run: its files, their checksums and signature."""
 
 import csv
 import hashlib

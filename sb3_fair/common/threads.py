@@ -1,4 +1,4 @@
-"""How many threads do torch and numpy work with in this process?"""
+"""Number of threads of torch and numpy in this process."""
 
 import torch as th
 from threadpoolctl import threadpool_limits

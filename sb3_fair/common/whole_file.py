@@ -1,4 +1,4 @@
-"""How is a file there whole or not at all, whenever its writer is killed?"""
+"""Atomic writes: a file is there whole or not at all."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is known of agents after their evaluation, step by step and in sum, and how sure is it?"""
+"""Results of F-PPO's evaluation: curves per step, sums and intervals."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""How useful and how fair is an agent after every step of long episodes, now and in the long run?"""
+"""F-PPO's evaluation: utility, short- and long-term disparity of an agent in long episodes."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy, deepcopy

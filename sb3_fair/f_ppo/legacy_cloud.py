@@ -1,4 +1,4 @@
-"""What would the published comparison of F-PPO have said of the same episodes?
+"""LegacyCloud: the published comparison of F-PPO on the same episodes.
 
 It measured long-term disparity by how far the episodes' distributions of one group, as a cloud of points, lie from
 those of the other, and short-term disparity in lending by the gap between true positive rates averaged over episodes.

@@ -1,4 +1,4 @@
-"""How does one step teach what it would have meant with another memory of the past?
+"""Counterfactual replay buffer: adds each step with other memories of the past.
 
 A real transition (s, m, a, event, s', m') is as good for any other memory c: (s, c, a, s', mu(c, a, event)), with the
 reward that the event tells (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps real

@@ -1,4 +1,4 @@
-"""What does learning with counterfactual memories need of an environment?"""
+"""Checks of what FairQCM needs of an environment."""
 
 from typing import Any
 

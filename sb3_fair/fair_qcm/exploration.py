@@ -1,4 +1,4 @@
-"""When does a learner of values try something else?"""
+"""Epsilon schedules of Q-learners."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How does a network see the memory in an observation?"""
+"""Feature extractor that encodes the memory in an observation."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How does one step teach a network about every memory that the past could have left?"""
+"""FairQCM: DQN with counterfactual memories."""
 
 import io
 import pathlib

@@ -1,4 +1,4 @@
-"""Can a network that remembers by itself do without an explicit memory?"""
+"""Recurrent DQN (GRU), the baseline that remembers by itself."""
 
 import io
 import pathlib

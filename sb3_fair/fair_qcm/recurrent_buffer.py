@@ -1,4 +1,4 @@
-"""How does a replay buffer give back stretches of episodes, in time order?"""
+"""Replay buffer of sequences of steps."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which network judges an action by all that was observed in an episode so far?"""
+"""Recurrent Q-network (GRU)."""
 
 from typing import Any
 

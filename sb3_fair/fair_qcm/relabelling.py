@@ -1,4 +1,4 @@
-"""What would a step have brought with another memory, and are real steps what memory and scheme say?"""
+"""Relabels steps with other memories and checks the rewards of real steps."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Which number does an observed state have?"""
+"""Numbers observed states for Q-tables."""
 
 from typing import Any, TypeAlias
 

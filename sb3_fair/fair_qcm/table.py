@@ -1,4 +1,4 @@
-"""Where does a table of Q-values keep the entry of a state?"""
+"""Q-table that grows with the states it meets."""
 
 from functools import reduce
 from typing import Any, TypeAlias

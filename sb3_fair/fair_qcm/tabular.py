@@ -1,4 +1,4 @@
-"""How does one step teach a table about every memory that the past could have left?"""
+"""Tabular FairQCM: Q-learning with counterfactual memories."""
 
 import io
 import pathlib

@@ -1,4 +1,4 @@
-"""What do learners of values need that are compared with each other on fairness, whatever they remember?"""
+"""What FairQCM and recurrent DQN share."""
 
 from math import gcd
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Which other memories does a step teach about?"""
+"""The other memories that a step is replayed with."""
 
 from itertools import product
 from typing import Any, Literal, TypeAlias

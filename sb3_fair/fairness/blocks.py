@@ -1,4 +1,4 @@
-"""How do many small populations become one array, and who stands where in each?"""
+"""Arrays of many small populations, padded to one block."""
 
 from functools import cached_property
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""How unfair does a policy look by chance alone, if it is blind to the groups?"""
+"""Chance level of a group notion: its size if group labels are permuted."""
 
 import math
 from collections.abc import Hashable, Iterable

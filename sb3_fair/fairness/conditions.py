@@ -1,4 +1,4 @@
-"""At which statuses is fairness assessed, where not the time decides but what was given? ("Bounded" schemes.)
+"""Bounded schemes: statuses at which fairness is assessed, by what was given instead of by time.
 
 Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*, section 4.
 """

@@ -1,4 +1,4 @@
-"""How do the counts behind the group notions follow a history, in O(1) per step?
+"""Counts behind the group notions, updated in O(1) per step.
 
 Per copy a ring remembers the *code* of each recent decision: its group column and its cell in one integer, 0 where
 the slot is empty. A decision adds one at its code, takes one away at the code it overwrites, and late feedback moves

@@ -1,4 +1,4 @@
-"""How far apart are groups?"""
+"""Gaps between groups: the public names."""
 
 import numpy as np
 from numpy.typing import NDArray

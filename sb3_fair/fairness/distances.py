@@ -1,4 +1,4 @@
-"""How different are two people?
+"""Distances between individuals: HMOM, HEOM, Bray-Curtis, kernels.
 
 u, v are feature vectors of length p, numerical or nominal column by column; with
 

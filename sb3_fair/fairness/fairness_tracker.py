@@ -1,4 +1,4 @@
-"""How fair has one sequence of interactions been so far?"""
+"""FairnessTracker: notions of one sequence of interactions."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Whom does a whole episode favour?
+"""Unfairness and balance of whole episodes, step by step, for audits.
 
 Unlike the score of a scheme, what is summed here compares the stakeholders at every step: audits only.
 

@@ -1,4 +1,4 @@
-"""How often does each group take each action?"""
+"""Action frequencies by group."""
 
 from collections.abc import Hashable, Sequence
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Which of the past decisions count, and how much?
+"""Histories: sliding window, full, discounted.
 
 A history is a frozen recipe: many environments can share one, each tracker keeps its own state.
 """

@@ -1,4 +1,4 @@
-"""How do the individual notions follow a history, in O(w d) per step without a loop over pairs?
+"""Individual notions (IF, LIP, CSC) updated in O(w d) per step.
 
 For each retained person j the sum s_j of its pair terms with *later* people is kept: a newcomer adds one term to every
 s_j, and when the oldest leaves its s_j goes with it. Nothing is ever recomputed, and nothing drifts: the total is the

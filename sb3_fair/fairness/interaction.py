@@ -1,4 +1,4 @@
-"""What is recorded about one decision?"""
+"""One recorded decision: group, action, feedback, features."""
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass

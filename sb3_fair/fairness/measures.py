@@ -1,4 +1,4 @@
-"""How unfair is a scenario now and in the long run, and which actions would be fairer?
+"""Measures of a scenario: short- and long-term disparity and F-PPO's fairer actions.
 
 What algorithms that keep both kinds of disparity small (F-PPO: "Striking a Balance in Fairness for Dynamic Systems
 Through Reinforcement Learning", arXiv 2401.06318) ask of an environment.

@@ -1,4 +1,4 @@
-"""Who are the k nearest people of everyone, exactly, while people come and go?
+"""Exact k nearest neighbours while individuals come and go.
 
 A w x w matrix of distances would answer, at O(w^2) memory. Instead each person keeps a sorted list of its nearest
 others, a few times k of them: by raw distance in whole units of 1e-12 (ties are the rule with discrete features), then

@@ -1,4 +1,4 @@
-"""Which fairness notions exist, and what does each compare?
+"""Group notions: SP, EO, OAE, PP, PE, EqOdds, CUAE, TE as rows of one table.
 
 One law holds for all: **0 is exactly fair, negative is unfair**.
 

@@ -1,4 +1,4 @@
-"""Do all groups get the favourable actions equally often?"""
+"""Demographic parity as measures for F-PPO: short- and long-term disparity, fairer actions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

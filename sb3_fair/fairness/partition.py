@@ -1,4 +1,4 @@
-"""Which column of the counts does a group label belong to?
+"""Group labels to columns of counts.
 
 Column 0 is nowhere: labels that are not compared ("other"), and slots of a history that are still empty. Only labels
 that have occurred, or are to be compared, have a column. Integers near 0 are looked up in an array, labels of any other

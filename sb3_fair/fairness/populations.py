@@ -1,4 +1,4 @@
-"""How far apart are the groups of a population?
+"""Disparities of the groups of a population, and what one member adds to them.
 
 Source: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953).
 Its sums over pairs are divided so that one unit more for one member changes a disparity by at most one unit.

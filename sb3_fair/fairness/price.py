@@ -1,4 +1,4 @@
-"""What does fairness cost a group, and how sure is that?"""
+"""Price of Fairness: what a group loses in percent, with a confidence interval."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Is this a distribution over the actions, and how far apart are two of them?"""
+"""Action distributions: checks and Hellinger distance."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which values does a tracker put out, under which names?
+"""Names of values that a tracker is asked for: notions, attributes, histories.
 
 One notion can be asked of several attributes ("SP@gender", "SP@nationality") or several distances ("IF@heom"). With
 one attribute, or one distance, the name is the plain notion.

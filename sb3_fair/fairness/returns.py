@@ -1,4 +1,4 @@
-"""How unequal are the returns of the agents of two groups?
+"""Disparities of returns: demographic, conditional, counterfactual, pairwise, Gini.
 
 R_x is the return of agent x in an episode. U are the agents without a sensitive attribute, S those with it: the labels
 0 and 1, or the first and second of ``compared``. What has a sign is positive where U is ahead, and 0 where both fare

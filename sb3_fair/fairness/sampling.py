@@ -1,4 +1,4 @@
-"""Whom does a sample of bounded size keep, so that everyone so far is equally likely to be in it?"""
+"""Reservoir sampling."""
 
 import numpy as np
 from numpy.typing import NDArray

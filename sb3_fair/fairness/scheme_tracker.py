@@ -1,4 +1,4 @@
-"""What does a fairness scheme say of running episodes, step by step?"""
+"""Rewards and statuses of a fairness scheme in running episodes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How fair is a whole episode, and at which of its steps is that asked?
+"""Fairness schemes: welfare of stakeholders, assessed at any time, periodically or at the end.
 
 A fairness scheme (U, W, B) has a *status* U, how each of n stakeholders fares after a step, a *welfare* function W that
 makes one number of a status, and a filter B: *when* it is assessed. The score of an episode aggregates the welfare at

@@ -1,4 +1,4 @@
-"""Who is an individual, which group does it belong to, and what would have been right?"""
+"""FairnessSpec: individuals, groups, favourable actions, feedback and notions of an environment."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""How did each stakeholder fare after each step of logged episodes?"""
+"""Statuses of stakeholders after each step of logged episodes."""
 
 from collections.abc import Sequence
 from typing import TypeAlias

@@ -1,4 +1,4 @@
-"""What is kept of the decisions in one history?"""
+"""The decisions of one history, and the values of its notions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

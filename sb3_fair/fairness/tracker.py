@@ -1,4 +1,4 @@
-"""How fair have the decisions of n copies of an environment been so far, at every step?
+"""Tracker: notions of n environments at every step.
 
 :class:`Tracker` is the one incremental arithmetic, on arrays with the copies as first axis. The copies share the
 settings and nothing else: each restarts when it likes.

@@ -1,4 +1,4 @@
-"""From which age on do interactions no longer move the fairness of the recent ones?"""
+"""Truncation of discounted histories: the age from which on interactions no longer matter."""
 
 import numpy as np
 from numpy.typing import NDArray

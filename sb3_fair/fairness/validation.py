@@ -1,4 +1,4 @@
-"""Is this argument what its name promises? (One form of error: argument, what is allowed, what came.)"""
+"""Checks of arguments, with one form of error: argument, what is allowed, what came."""
 
 import math
 import numbers
@@ -62,7 +62,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> None:
-    """Nothing.
+    """Refuses a name that is not known.
 
     :param otherwise: what else is allowed, as in "a callable"
     :raises ValueError: if ``value`` is not one of the ``known`` names; hints at a near miss

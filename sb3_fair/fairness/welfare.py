@@ -1,4 +1,4 @@
-"""How good is it for all together that these fare so and those so?
+"""Welfare functions: Rawls, Nash, Gini, utilitarian, Jain and others.
 
 A welfare function makes one number of the status vector u of n stakeholders; **higher is better**. The one exception is
 the index ``gini``, which is lower for fairer vectors. Sorted ascending, u is u_(1) <= .. <= u_(n).

@@ -1,4 +1,4 @@
-"""How fair is a whole history? (Audits, tests, other people's code.)
+"""Notions of whole histories, for audits, tests and other people's code.
 
 All values follow one law: 0 is fair, negative is unfair. The incremental trackers give the same numbers.
 """

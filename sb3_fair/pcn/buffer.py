@@ -1,4 +1,4 @@
-"""Which episodes are worth imitating, and how do they become batches?"""
+"""PCN's buffer of episodes, sorted by crowding distance."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

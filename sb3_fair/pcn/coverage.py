@@ -1,4 +1,4 @@
-"""What does a conditioned policy reach under each of several commands?"""
+"""Evaluates several commands of a conditioned policy."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What does PCN need of an environment, and where does it find it?"""
+"""Checks of what PCN needs of an environment."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which entries of the vector reward are optimised, and which numbers belong to each?"""
+"""Objectives that PCN optimises, and settings per objective."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

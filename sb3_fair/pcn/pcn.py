@@ -1,4 +1,4 @@
-"""How does one network learn every trade-off, from which a decision maker then chooses?"""
+"""Pareto Conditioned Networks (PCN): one network for every trade-off."""
 
 import io
 import pathlib

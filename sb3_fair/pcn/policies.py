@@ -1,4 +1,4 @@
-"""Which network tells what was done in episodes that reached a given return within a given number of steps?"""
+"""PCN's network: actions from observation, desired return and horizon."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which figures does a report show, before anything is drawn?"""
+"""Contents of a report: tables and figures as plain data."""
 
 import re
 import shlex

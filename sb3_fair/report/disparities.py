@@ -1,4 +1,4 @@
-"""How do penalties of different weight change disparity, price and behaviour?
+"""Figures of fair-PPO: disparity, price and behaviour over the weight of the penalty.
 
 Figures 1 and 2 of La Malfa et al. (arXiv 2502.03953), and what they lack: disparity against return, price and alpha,
 with confidence intervals. A setting is the pair (alpha, beta) of weights of the penalty on past and on expected

@@ -1,4 +1,4 @@
-"""How is a trade-off drawn for a paper?
+"""Trade-offs drawn with matplotlib: parallel coordinates, radar, pairs.
 
 Every function takes evaluated policies and returns a matplotlib ``Figure``, made without pyplot: no window, no global
 state. ``save_all`` writes them as PNG files.

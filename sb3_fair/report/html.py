@@ -1,4 +1,4 @@
-"""How do the figures become one file that opens anywhere, without a network?"""
+"""The report as one HTML file that needs no network."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Which policies stand for a whole trade-off, and in which colour is each one drawn?"""
+"""Representative policies of a front, and their colours."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What do the objectives mean, in words that need no training in statistics?"""
+"""Notions and objectives in plain words."""
 
 from sb3_fair.report.selection import base
 

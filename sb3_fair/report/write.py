@@ -1,4 +1,4 @@
-"""How does a front become a report on disk?"""
+"""Writes a report: HTML, figures, JSON."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What do the scenarios share in which every step gives one thing to one of several people?"""
+"""Base of the scenarios in which every step gives one thing to one of several people."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""What do the scenarios look like in which every step gives one thing to one of several people?"""
+"""Pictures of the allocation scenarios."""
 
 from typing import TYPE_CHECKING, Any
 

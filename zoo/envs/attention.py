@@ -1,4 +1,4 @@
-"""Where is attention needed, when incidents are seen only by those who look, and who looks away makes more of them?
+"""Attention allocation: incidents are seen only where attention is, and grow elsewhere.
 
 The allocation of attention, after "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning"
 (arXiv 2401.06318).

@@ -1,4 +1,4 @@
-"""Which actions stand for which allocation of attention units to locations?"""
+"""Actions of attention allocation: units to locations."""
 
 from functools import cache
 from itertools import combinations

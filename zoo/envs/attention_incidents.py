@@ -1,4 +1,4 @@
-"""How many incidents happen, given their rates and one uniform number each?"""
+"""Poisson numbers of incidents from rates and uniforms."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""How unequal is attention, and which actions would make it more equal?
+"""Disparities of attention allocation.
 
 Short- and long-term disparity of the attention scenario, from "Striking a Balance in Fairness for Dynamic Systems
 Through Reinforcement Learning" (arXiv 2401.06318).

@@ -1,4 +1,4 @@
-"""Where do incidents happen, and where is attention?"""
+"""Pictures of attention allocation."""
 
 from typing import TYPE_CHECKING, Any
 

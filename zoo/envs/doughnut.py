@@ -1,4 +1,4 @@
-"""Who gets the next doughnut, when not everybody is always at the counter?
+"""The doughnut scenario: who gets the next doughnut.
 
 The doughnut scenario of Alamdari et al. ("Remembering to Be Fair").
 """

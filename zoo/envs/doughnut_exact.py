@@ -1,4 +1,4 @@
-"""What is a policy worth in the doughnut scenario, exactly?
+"""Exact values of policies in the doughnut scenario.
 
 Dynamic programming over the numbers of doughnuts. Where all are equally likely to be at the counter, and the welfare
 does not tell people apart, sorted numbers are enough: five people and 100 doughnuts take seconds.

@@ -1,4 +1,4 @@
-"""Who in a social network gets the one vaccine of each step, so that few fall ill and no community is left behind?
+"""Epidemic control: one vaccine a step in a social network.
 
 The epidemic of the F-PPO paper, "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning"
 (arXiv 2401.06318).

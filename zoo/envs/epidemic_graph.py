@@ -1,4 +1,4 @@
-"""Who meets whom while a disease spreads, and which communities are there?"""
+"""Contact graph and communities of epidemic control."""
 
 from collections.abc import Sequence
 from functools import cache

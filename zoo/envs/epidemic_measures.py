@@ -1,4 +1,4 @@
-"""How unfairly are vaccines and health shared out between communities, and whom else could one vaccinate?
+"""Disparities of epidemic control.
 
 Source of all formulas: "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning"
 (arXiv 2401.06318), case study of epidemic control.

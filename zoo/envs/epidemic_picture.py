@@ -1,4 +1,4 @@
-"""What does an epidemic in a social network look like?"""
+"""Pictures of epidemic control."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 

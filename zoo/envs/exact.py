@@ -1,4 +1,4 @@
-"""What is a choice worth on average, when chance decides which options are open?
+"""Expected values of choices among options that are open by chance.
 
 Options (..., m) are open independently of each other; taking a closed one is possible too, unless all are open, and
 worth ``otherwise`` (...).

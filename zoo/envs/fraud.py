@@ -1,4 +1,4 @@
-"""Which card transactions does a bank let pass, and for which does it ask for a second authentication?
+"""Fraud detection: which card transactions need a second authentication.
 
 The fraud-detection environment of Cimpean et al. (FAReL), on MultiMAuS, the multi-modal authentication simulator of
 Zintgraf et al. (EMSS 2017), as it was designed.

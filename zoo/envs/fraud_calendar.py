@@ -1,4 +1,4 @@
-"""What time is it where the customers are?"""
+"""Local time of the customers of fraud detection."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone

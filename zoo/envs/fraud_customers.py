@@ -1,4 +1,4 @@
-"""How do the customers of a bank come, buy, get their cards, and go?"""
+"""Customers of fraud detection: how they come, buy, and go."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Who are the people who may become customers of a bank, and at what times do they buy?"""
+"""People who may become customers of fraud detection, and when they buy."""
 
 from typing import TypeAlias
 

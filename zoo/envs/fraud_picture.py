@@ -1,4 +1,4 @@
-"""What do a bank's customers look like, and who wants to pay?"""
+"""Pictures of fraud detection."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""How would a bank act that follows a rule of thumb, or knows the truth?"""
+"""Rules of fraud detection."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Whose bank is it, how many customers and fraudsters does it have, and what is a decision worth?"""
+"""Settings of fraud detection."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is known of card holders and fraudsters: where they live, when they buy, where, and for how much?
+"""Tables of card holders and fraudsters.
 
 Figures of MultiMAuS (MIT licence, Copyright (c) 2016 Luisa Zintgraf; see the head of fraud_countries.csv). Classes are
 0, genuine, and 1, fraud; printed figures are rounded, so shares are made to sum to 1 again.

@@ -1,4 +1,4 @@
-"""What does somebody buy, where, and for how much, and what will the bank see of it?"""
+"""Transactions of fraud detection, and what is observed of them."""
 
 from typing import Any, NamedTuple
 

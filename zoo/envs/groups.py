@@ -1,4 +1,4 @@
-"""Which attributes of its individuals does a scenario publish, so that their groups can be compared?"""
+"""Group attributes that a scenario publishes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""Whom does a company hire, one applicant after the other, to build a skilled and diverse team?
+"""Job hiring: a company hires one applicant after the other.
 
 The job-hiring environment of Cimpean et al. (FAReL), with applicants from STATBEL's figures on Belgium.
 """

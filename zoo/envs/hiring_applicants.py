@@ -1,4 +1,4 @@
-"""What is known of an applicant before anybody decides?"""
+"""Applicants of job hiring."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""What does a company look like, and who has applied?"""
+"""Pictures of job hiring."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,4 +1,4 @@
-"""Who applies for a job in Belgium?
+"""The population of Belgium, from which applicants come.
 
 Aggregate figures of STATBEL, the Belgian statistical office (statbel.fgov.be): employment and unemployment 2023 by
 age, gender, nationality and education; civil status 2022; languages in the survey of adult education.

@@ -1,4 +1,4 @@
-"""Who gets a loan from a bank, if every loan moves the scores of the applicant's group?
+"""Lending: loans move the scores of the applicants' groups.
 
 The case study "bank loans" of "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning"
 (arXiv 2401.06318).

@@ -1,4 +1,4 @@
-"""How unfair is a bank now and in the long run, and which decision would be fairer?
+"""Disparities of lending.
 
 Short-term disparity is that of "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning"
 (arXiv 2401.06318), Eq. 8; the long-term one is the 1-Wasserstein distance between the groups' scores.

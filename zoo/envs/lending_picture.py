@@ -1,4 +1,4 @@
-"""What do a bank's applicants look like, and whom does it treat how?"""
+"""Pictures of lending."""
 
 from typing import TYPE_CHECKING, Any
 

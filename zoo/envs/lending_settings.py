@@ -1,4 +1,4 @@
-"""Which bank is it, who applies, and what is counted?"""
+"""Settings of lending."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Whom did a bank decide on lately, and how?"""
+"""The latest decisions of a bank."""
 
 import numpy as np
 from numpy.typing import NDArray

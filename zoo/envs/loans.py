@@ -1,4 +1,4 @@
-"""Who of four people in two groups gets the next loan, so that the groups get equally many and the bank lives?
+"""Loan allocation: four people in two groups.
 
 The loan scenario of Alamdari et al. ("Remembering to Be Fair").
 """

@@ -1,4 +1,4 @@
-"""What is a policy worth in the loan scenario, exactly, and which one is best?
+"""Exact values and optimal policies of loan allocation.
 
 Dynamic programming over the credit levels of both groups, the difference of their loans, repayments minus defaults
 (``net``) and the time. The two people of a group are interchangeable: only their sorted levels count. A ``net`` with

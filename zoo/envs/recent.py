@@ -1,4 +1,4 @@
-"""How much came up in the last steps of each episode?"""
+"""Sums over the last steps of each episode."""
 
 from typing import Any
 

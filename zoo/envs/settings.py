@@ -1,4 +1,4 @@
-"""How does a scenario state its parameters and check what the user sets?"""
+"""Settings of scenarios as frozen dataclasses, and their checks."""
 
 from dataclasses import field, fields
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""How does a scenario read the tables it ships?"""
+"""Reads the tables that ship with scenarios."""
 
 import csv
 from importlib.resources import files

@@ -1,4 +1,4 @@
-"""Where do the random numbers of n copies come from, so that no copy's path depends on another's?"""
+"""Random numbers of n copies, independent of each other."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar

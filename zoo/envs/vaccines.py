@@ -1,4 +1,4 @@
-"""Which country gets the next shipment of vaccine, when it is cheap to go on with the same one?
+"""Vaccine delivery: which country gets the next shipment.
 
 The introductory example of Alamdari et al. ("Remembering to Be Fair"), made an environment: what is best depends on
 when fairness is assessed.

@@ -1,4 +1,4 @@
-"""What is the best delivery of vaccine, exactly, depending on when fairness is assessed?
+"""Optimal vaccine delivery, exactly, by scheme.
 
 Dynamic programming over the time, where the last shipment was sent, and the shipments that every country has got.
 

@@ -1,4 +1,4 @@
-"""Which client does a carer visit next, so that by the end of the day nobody was left alone?
+"""Home visits: which client a carer visits next.
 
 A scenario of this package in which fairness is assessed seldom: once a day, by the client who was visited least.
 Nearly every day of a policy that does not know yet what it is asked for ends with nothing.

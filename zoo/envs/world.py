@@ -1,4 +1,4 @@
-"""What is a scenario, and how do Gymnasium and Stable-Baselines3 see it?
+"""World: a scenario on arrays, and its Gymnasium and SB3 faces.
 
 A scenario is a :class:`World`: n independent copies moved by the same numpy lines. Its faces are generic:
 :class:`WorldEnv` (one copy, Gymnasium) and :class:`WorldVecEnv` (Stable-Baselines3; as a Gymnasium vector environment:

@@ -1,1 +1,1 @@
-"""Which claims does the documentation make, and which runs show them?"""
+"""The studies behind the figures of the documentation."""

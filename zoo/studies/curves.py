@@ -1,4 +1,4 @@
-"""How do learners compare over the steps they were given, and how sure is that?"""
+"""Learning curves with intervals."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

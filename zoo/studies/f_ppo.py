@@ -1,4 +1,4 @@
-"""Does F-PPO keep decisions fair now while the groups' futures converge, and what does it cost?
+"""The study of F-PPO.
 
 Figures 1 to 4 of "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv
 2401.06318) on our versions of its scenarios. All learners of an experiment get the same environment, number of steps

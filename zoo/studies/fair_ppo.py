@@ -1,4 +1,4 @@
-"""Does a penalty on unequal returns make them more equal, and at what price?
+"""The study of fair-PPO.
 
 The experiments of La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv
 2502.03953), on our version of its game, with what they lack: several seeds, confidence intervals, penalties that reach

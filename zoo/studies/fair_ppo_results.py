@@ -1,4 +1,4 @@
-"""What do runs of fair-PPO say, all seeds together, beside runs without a penalty?"""
+"""Tables and figures of the study of fair-PPO."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Does counterfactual replay pay, and against what? (Figures 2 to 5 of Alamdari et al., and one scenario of our own.)
+"""The study of FairQCM.
 
 All learners of an experiment get the same batch, the same real history and the same number of updates; what differs
 is what they remember and whether they learn from memories that might have been.

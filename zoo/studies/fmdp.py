@@ -1,4 +1,4 @@
-"""Which trade-offs between performance and fairness exist, what do they depend on, and who finds them?
+"""The study of fairness MDPs.
 
 The experiment matrix of Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL)", with what it lacks: evaluated
 policies, several seeds with confidence intervals, and competitors of PCN that take as many steps.

@@ -1,4 +1,4 @@
-"""How do fronts of the study of fairness MDPs look?"""
+"""Figures of the study of fairness MDPs."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which questions does the study of fairness MDPs ask, and in which settings is each one answered?
+"""Experiments of the study of fairness MDPs.
 
 The experiments of Cimpean et al., "Fairness-Aware Reinforcement Learning (FAReL)", section 6.
 """

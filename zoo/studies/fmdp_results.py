@@ -1,4 +1,4 @@
-"""What do the fronts of several seeds say, beside other fronts and rules?
+"""Tables of the study of fairness MDPs.
 
 Which policy of a front is its best performer, or its fairest one that still performs, is decided on the episodes that
 chose the front; all figures are of the fresh ones.

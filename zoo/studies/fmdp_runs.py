@@ -1,4 +1,4 @@
-"""What happens in one run of the study of fairness MDPs, and what is noted of the policies it finds?
+"""Runs of the study of fairness MDPs.
 
 Every policy is chosen on some episodes and judged on others, which are the same for all learners and rules: each copy
 of the environment plays one episode, from a seed of its own.

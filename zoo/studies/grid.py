@@ -1,4 +1,4 @@
-"""How does a study of many runs use all cores, or a cluster, and go on where it was interrupted?
+"""Runs a grid of jobs on all cores or a cluster, resumably.
 
 When a run is done, its result is written to a file of its own, by the process that asked for it: whoever does the run
 need not see the folder. A run whose file is there, made with the same arguments, is not done again.

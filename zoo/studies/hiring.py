@@ -1,4 +1,4 @@
-"""How good are PCN's trade-offs on a scenario, over several seeds and on episodes nobody has seen?"""
+"""The study of PCN on job hiring."""
 
 import json
 from collections.abc import Sequence

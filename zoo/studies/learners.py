@@ -1,4 +1,4 @@
-"""What is trained in a study, and with which settings?"""
+"""Learners of studies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

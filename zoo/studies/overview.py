@@ -1,4 +1,4 @@
-"""How do the algorithms do in the scenarios, each with the settings of the zoo?"""
+"""All algorithms on all scenarios with the settings of the zoo."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Does it matter when fairness is assessed? What tabular FairQCM learns to ship where, under four schemes."""
+"""The study of fairness schemes on vaccine delivery."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

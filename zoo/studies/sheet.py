@@ -1,4 +1,4 @@
-"""How do the figures of a study read in a terminal, and on a page?"""
+"""Tables of studies in terminals and in Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Do the tuned settings of the zoo beat the defaults of the algorithms, on seeds that they have not seen?"""
+"""Tuned settings against defaults, on fresh seeds."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How fair was an episode as a whole, whatever window, discount or distance its rewards were made with?"""
+"""Notions over whole episodes, whatever their rewards were made of."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How unfair were the steps of an episode on average, not only its last one?"""
+"""Means of measures over the steps of an episode."""
 
 from collections.abc import Sequence
 

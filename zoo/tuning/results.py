@@ -1,4 +1,4 @@
-"""What does a study leave behind?"""
+"""Files and tables of a tuning study."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Which values does the next trial try?"""
+"""Samplers of tuning studies."""
 
 import warnings
 from collections.abc import Callable, Sequence

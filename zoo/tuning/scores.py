@@ -1,4 +1,4 @@
-"""How good and how fair is what a trial trained?"""
+"""Scores of a trial."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
@@ -34,7 +34,7 @@ def direction(name: str) -> Direction:
 
 
 def check_figures(plan: Plan, wanted: Iterable[str]) -> None:
-    """Nothing.
+    """Refuses figures that a plan does not measure.
 
     :raises InputError: if a figure is not measured, or is asked for twice
     """

@@ -1,4 +1,4 @@
-"""Which values does a study try for each setting, and how do they become a plan?"""
+"""Search spaces."""
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy

@@ -1,4 +1,4 @@
-"""Where do the trials of a study live, and which of them were left behind by a process that is no more?
+"""Storage of tuning studies: journal files and databases.
 
 A journal file is for the processes of one machine: each of them holds a lock on a file of its own for as long as it
 lives, and names that file in its trials. The operating system gives a lock up when its process ends, however it ends.

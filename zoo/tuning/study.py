@@ -1,4 +1,4 @@
-"""How do several processes, now or after an interruption, do the trials of one study?"""
+"""Runs a tuning study in several processes."""
 
 import signal
 import sys

@@ -1,4 +1,4 @@
-"""What happens in one trial of a study?"""
+"""One trial of a tuning study."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace

@@ -1,4 +1,4 @@
-"""What does chance hold for the turns of a step in the Allelopathic Harvest?"""
+"""Random numbers of a step of the Allelopathic Harvest."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""What does one agent of the Allelopathic Harvest learn among others who do not?"""
+"""The Allelopathic Harvest for one learning agent among others."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What is where in every world of the Allelopathic Harvest, and since when?"""
+"""State of the field of the Allelopathic Harvest."""
 
 from collections.abc import Mapping
 from typing import Any

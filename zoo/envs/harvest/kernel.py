@@ -1,4 +1,4 @@
-"""How are the turns of a step compiled, so that one agent after the other costs no more than all at once?
+"""The turns of a step of the Allelopathic Harvest, compiled with numba.
 
 The same rules, chances and field as in :mod:`~sb3_fair.zoo.envs.harvest.turns`, hence the same paths. Needs numba.
 """

@@ -1,4 +1,4 @@
-"""Where are agents and bushes when an episode begins, and who is slow?"""
+"""Initial layouts of the Allelopathic Harvest."""
 
 from collections.abc import Mapping
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""What does each agent of the Allelopathic Harvest see of its world?"""
+"""Observations of the agents of the Allelopathic Harvest."""
 
 from functools import cache
 from itertools import pairwise

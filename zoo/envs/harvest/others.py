@@ -1,4 +1,4 @@
-"""What do the other agents do around the one that learns?"""
+"""Behaviour of the other agents around one that learns."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

@@ -1,4 +1,4 @@
-"""How do multi-agent libraries play one Allelopathic Harvest?"""
+"""PettingZoo's parallel API for the Allelopathic Harvest."""
 
 from collections.abc import Mapping
 from copy import deepcopy

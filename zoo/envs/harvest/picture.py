@@ -1,4 +1,4 @@
-"""What does the field of an Allelopathic Harvest look like?
+"""Pictures of the Allelopathic Harvest.
 
 Squares are agents, circles bushes; both have the colour that they prefer or bear. A bush is hollow until it is ripe, a
 slow agent has a white diagonal, an obstructed one a dark frame.

@@ -1,4 +1,4 @@
-"""What does each action do to the four cells around an agent, and what does it pay?
+"""Actions of the Allelopathic Harvest: effects and payoffs.
 
 An agent sees and changes nothing but its four neighbours, of which each is in one of few states. So the rules are a
 table: from the action, the agent's colour and what is around it to what is around it afterwards, its reward, whether it

@@ -1,4 +1,4 @@
-"""How large is the field of the Allelopathic Harvest, and by which rules do its agents live?"""
+"""Settings of the Allelopathic Harvest."""
 
 import math
 from collections.abc import Mapping

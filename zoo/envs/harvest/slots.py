@@ -1,4 +1,4 @@
-"""How does Stable-Baselines3 train all agents of many Allelopathic Harvests with one policy?"""
+"""VecEnv of all agents of many Allelopathic Harvests."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""Which action is carried out in place of an invalid one?
+"""Actions carried out in place of invalid ones.
 
 At most three rounds, with a current action and the set of those not tried yet. In a round, first a move is tried; if it
 fails, it leaves the set and another one is drawn from the set, uniformly. Then, in the same round, ripening,

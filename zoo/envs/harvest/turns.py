@@ -1,4 +1,4 @@
-"""What happens when the agents of all worlds act, one after the other or at once?"""
+"""Turns of a step of the Allelopathic Harvest in numpy."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""How would the same harvest have gone if other agents had been slow?"""
+"""Counterfactual twin worlds of the Allelopathic Harvest."""
 
 from collections.abc import Sequence
 from copy import deepcopy

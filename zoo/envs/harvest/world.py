@@ -1,4 +1,4 @@
-"""Who of 40 agents gets how many berries, if half of them are slow?
+"""The Allelopathic Harvest: 40 agents, half of them slow.
 
 The Allelopathic Harvest of La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization"
 (arXiv 2502.03953). It is not Melting Pot's substrate of this name.
