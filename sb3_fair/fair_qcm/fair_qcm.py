@@ -13,7 +13,7 @@ from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
 
@@ -317,18 +317,6 @@ class FairQCM(ValueLearner):
         return actions, actions
 
     # ---------------------------------------------------------------- learning
-
-    def learn(
-        self: SelfFairQCM,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 4,
-        tb_log_name: str = "FairQCM",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfFairQCM:
-        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Gradient steps on batches of real and counterfactual transitions."""

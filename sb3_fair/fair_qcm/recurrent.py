@@ -2,7 +2,7 @@
 
 import io
 import pathlib
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv  # noqa: F401 (the hint GymEnv names it)
 
 from sb3_fair.fair_qcm.exploration import epsilon_greedy
@@ -20,8 +20,6 @@ from sb3_fair.fair_qcm.recurrent_policies import RecurrentDQNPolicy, RecurrentQN
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.choices import Choices
-
-SelfRecurrentDQN = TypeVar("SelfRecurrentDQN", bound="RecurrentDQN")
 
 
 @checked
@@ -238,18 +236,6 @@ class RecurrentDQN(ValueLearner):
         replay_buffer.begin(self._last_episode_starts)
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
         self._last_episode_starts = np.array(dones, dtype=bool)
-
-    def learn(
-        self: SelfRecurrentDQN,
-        total_timesteps: int,
-        callback: MaybeCallback = None,
-        log_interval: int = 4,
-        tb_log_name: str = "RecurrentDQN",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> SelfRecurrentDQN:
-        """As in SB3."""
-        return super().learn(total_timesteps, callback, log_interval, tb_log_name, reset_num_timesteps, progress_bar)
 
     def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
         """A saved buffer, from which windows of this model's ``sequence_length`` are drawn."""

@@ -55,6 +55,22 @@ class ValueLearner(OwnGenerator, DQN):
             kwargs["updates_follow_steps"] = False
         return super().load(*args, **kwargs)
 
+    def learn(
+        self: SelfValueLearner,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 4,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfValueLearner:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``.
+
+        :param tb_log_name: of the TensorBoard log; None: the name of the class
+        """
+        name = tb_log_name or type(self).__name__
+        return super().learn(total_timesteps, callback, log_interval, name, reset_num_timesteps, progress_bar)
+
     def _setup_learn(
         self,
         total_timesteps: int,
