@@ -71,7 +71,7 @@ class Choices(np.ndarray):
         return (self[index] for index in range(len(self)))
 
     def squeeze(self, axis: Any = None) -> Any:
-        if self.probabilities is None or self.shape != (1,):
+        if self.probabilities is None or self.shape[:1] != (1,) or (self.shape != (1,) and axis != 0):
             return super().squeeze(axis)
         return Choices(np.asarray(self)[0], self.probabilities[0])
 

@@ -51,7 +51,7 @@ ALGORITHMS = {
             "Pareto Conditioned Networks: the whole trade-off at once",
             vector=True,
             tells_chances=True,
-            needs=("discrete", "groups", "episodes"),
+            needs=("decisions", "groups", "episodes"),
         ),
         Algorithm(
             "f_ppo",

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
+from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.infos import stack
@@ -38,6 +39,17 @@ class Need:
 
 def _not_discrete(venv: VecEnv) -> str | None:
     return None if isinstance(venv.action_space, spaces.Discrete) else f"actions are {venv.action_space}"
+
+
+def _no_decisions(venv: VecEnv) -> str | None:
+    space = venv.action_space
+    try:
+        head_for(space, 0.0)
+    except ValueError:
+        return f"actions are {space}"
+    spec = attribute(venv, "fairness_spec")
+    compared = spec is None or callable(spec.favourable) or not isinstance(space, spaces.Box)
+    return None if compared else f"actions are {space}, none of them called favourable"
 
 
 def _no_scheme(venv: VecEnv) -> str | None:
@@ -75,6 +87,7 @@ def _nobody_to_compare(venv: VecEnv) -> str | None:
 
 NEEDS = {
     "discrete": Need("Discrete actions", _not_discrete),
+    "decisions": Need("actions that are discrete or of a bounded Box, some of them favourable", _no_decisions),
     "scheme": Need("a fairness scheme, whose past can be told otherwise", _no_scheme),
     "individual": Need("one individual per step, with a group", _several_individuals),
     "disparity": Need("measures of disparity, or the group of whom it decides on next", _no_disparity),

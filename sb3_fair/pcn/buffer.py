@@ -19,12 +19,12 @@ class Episode(NamedTuple):
     """One complete episode of T steps.
 
     :param observations: what each action was chosen on, key -> (T, ...)
-    :param actions: (T,) int
+    :param actions: (T, ...) int, of a Box float
     :param rewards: vector rewards, (T, K) float64
     """
 
     observations: Observations
-    actions: NDArray[np.int64]
+    actions: NDArray[Any]
     rewards: Array
 
 
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     observations: Observations
     returns: NDArray[np.float32]
     horizons: NDArray[np.float32]
-    actions: NDArray[np.int64]
+    actions: NDArray[Any]
 
 
 def to_go(rewards: Array, discounts: ArrayLike) -> Array:
@@ -73,9 +73,9 @@ class EpisodeBuffer:
     """Whole episodes in named arrays; slot e holds episode e in the first ``lengths[e]`` of its rows.
 
     ``observations[key]`` (capacity * rows, ...), ``to_go`` (capacity * rows, k) float32 and ``actions``
-    (capacity * rows,) hold the steps; ``lengths`` (capacity,), ``returns`` (capacity, K), ``asks`` (capacity, k) what
-    is known of the episodes. The episode to make room is the one with the lowest priority, new ones being safe until
-    :meth:`rank` is called.
+    (capacity * rows, ...) hold the steps; ``lengths`` (capacity,), ``returns`` (capacity, K) and ``asks``
+    (capacity, k) what is known of the episodes. The episode to make room is the one with the lowest priority, new ones
+    being safe until :meth:`rank` is called.
 
     :param capacity: number of episodes
     :param columns: the optimised entries of the vector reward, (k,)
@@ -141,7 +141,7 @@ class EpisodeBuffer:
             key: np.zeros((n_steps, *values.shape[1:]), dtype=values.dtype)
             for key, values in episode.observations.items()
         }
-        self.actions = np.zeros(n_steps, dtype=np.int64)
+        self.actions = np.zeros((n_steps, *episode.actions.shape[1:]), dtype=episode.actions.dtype)
         self.to_go = np.zeros((n_steps, len(self.columns)), dtype=np.float32)
         self.returns = np.zeros((self.capacity, episode.rewards.shape[1]))
 

@@ -33,7 +33,8 @@ def names_of(venv: VecEnv) -> tuple[str, ...]:
     if venv.has_attr("reward_space"):
         return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
     venv.reset()
-    return objective_names(venv, vector_rewards(venv.step(np.zeros(venv.num_envs, dtype=np.int64))[3]).shape[1])
+    actions = np.stack([venv.action_space.sample()] * venv.num_envs)
+    return objective_names(venv, vector_rewards(venv.step(actions)[3]).shape[1])
 
 
 def numbers_of(

@@ -16,7 +16,6 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
 from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped, unwrap_vec_normalize
-from torch.nn import functional
 
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
@@ -34,15 +33,14 @@ from sb3_fair.common.rollout import Act, play, shares, twin
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.fairness.warning import warn
+from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_commands
 from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
 from sb3_fair.pcn.objectives import Objectives, PerObjective
-from sb3_fair.pcn.policies import PCNPolicy, draw
-from sb3_fair.wrappers.choices import Choices
+from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute, max_steps_of
-from sb3_fair.wrappers.starts import check_discrete
 from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
@@ -57,7 +55,7 @@ SMALLEST_RANGE = 1e-3
 
 @checked
 class PCN(SameLayers, OwnGenerator):
-    """Pareto Conditioned Networks: one network, trained by classification on the best episodes seen, tells which action
+    """Pareto Conditioned Networks: one network, trained to imitate the best episodes seen, tells which action
     was taken in episodes that reached a given vector return within a given number of steps.
 
     Paper: Reymond, Bargiacchi, Nowé, "Pareto Conditioned Networks", AAMAS 2022.
@@ -69,8 +67,11 @@ class PCN(SameLayers, OwnGenerator):
         model.set_command(front[3])                      # choose a trade-off
         env = model.follow(env)                          # the command joins the observation
 
+    Discrete, MultiDiscrete and MultiBinary actions are classified (cross-entropy, summed over the parts). Box actions
+    are predicted (mean squared error) and explored with Gaussian noise, ``policy_kwargs={"action_noise": 0.1}``.
+
     :param policy: ``"MlpPolicy"``, ``"MultiInputPolicy"`` (Dict observations), or a subclass of :class:`PCNPolicy`
-    :param env: an environment with a vector reward and discrete actions: a registered ID made with ``objectives=``,
+    :param env: an environment with a vector reward: a registered ID made with ``objectives=``,
         anything wrapped in ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
     :param learning_rate: of Adam; a number or a function of the remaining progress
     :param gamma: discount factor of the returns-to-go that the network is conditioned on
@@ -112,7 +113,7 @@ class PCN(SameLayers, OwnGenerator):
         actions may cover so little of an objective's range that its factor saturates the embedding
     :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
         flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
-        where uniform actions average out
+        where uniform actions average out; of a Box, a mean action per episode
     :param held: objective name -> discount factor of its return-to-go. The command of such an objective is the mean of
         its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the effect of one
         action drowns in the undiscounted return-to-go
@@ -123,7 +124,7 @@ class PCN(SameLayers, OwnGenerator):
     :param seed: of everything random, network initialisation and environments included
     :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
     :param _init_setup_model: whether to build the network now
-    :raises ValueError: if an argument is not allowed, actions are not discrete, or there is no vector reward
+    :raises ValueError: if an argument is not allowed, there is no head for the actions, or there is no vector reward
     """
 
     policy: PCNPolicy
@@ -224,7 +225,7 @@ class PCN(SameLayers, OwnGenerator):
     @staticmethod
     def _wrap_env(env: GymEnv, verbose: int = 0, monitor_wrapper: bool = True) -> VecEnv:
         """SB3's wrapping, with an array reward moved to ``info["vector_reward"]`` first and a VectorMonitor outside."""
-        check_discrete(env.action_space, "PCN")
+        head_for(env.action_space, 0.0)  # is there one?
         if isinstance(env, VecDesiredReturn):
             env = env.venv
         venv = BaseAlgorithm._wrap_env(with_scalar_reward(env), verbose, monitor_wrapper)
@@ -349,14 +350,7 @@ class PCN(SameLayers, OwnGenerator):
 
     def _fill(self, callback: BaseCallback) -> bool:
         """Episodes of random actions, from which scalings and the reference point are taken; whether they all ended."""
-        n_actions = int(self.action_space.n)  # type: ignore[attr-defined]
-        rates = np.full((self.n_envs, n_actions), 1 / n_actions)
-
-        def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
-            if self.fill == "mixed":
-                rates[begins] = self.rng.dirichlet(np.ones(n_actions), size=int(begins.sum()))
-            return Choices(draw(rates, self.rng.random(self.n_envs)), rates)
-
+        act = self.policy.actions.fill(self.n_envs, self.fill == "mixed", self.rng)
         episodes = self._collect(act, self.n_fill_episodes, callback)
         if episodes is None:
             return False
@@ -405,12 +399,12 @@ class PCN(SameLayers, OwnGenerator):
             returns = batch.returns
             if self.noise:
                 returns = returns + jitter * self.rng.standard_normal(returns.shape, dtype=np.float32)
-            log_probabilities = self.policy(
+            outputs = self.policy(
                 self.policy.shown(batch.observations),
                 self.policy.tensor(returns),
                 self.policy.tensor(batch.horizons)[:, None],
             )
-            loss = functional.nll_loss(log_probabilities, self.policy.tensor(batch.actions))
+            loss = self.policy.actions.loss(outputs, self.policy.tensor(batch.actions))
             self.policy.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             self.policy.optimizer.step()
@@ -418,9 +412,9 @@ class PCN(SameLayers, OwnGenerator):
         self._n_updates += n_updates
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         if losses:
-            entropy = -(log_probabilities.exp() * log_probabilities).sum(dim=1).mean()
             self.logger.record("train/loss", float(th.stack(losses).mean()))
-            self.logger.record("train/entropy", float(entropy.detach()))
+            if isinstance(self.policy.actions, Categorical):
+                self.logger.record("train/entropy", self.policy.actions.entropy(outputs.detach()))
 
     def _choose_command(self) -> Command:
         """The return and length of a good episode, a little more of one objective in a little less time."""
@@ -435,8 +429,7 @@ class PCN(SameLayers, OwnGenerator):
         """New episodes under one command, actions sampled from the network's distribution."""
 
         def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
-            rows = self.policy.probabilities(observations)
-            return Choices(draw(rows, self.rng.random(len(rows))), rows)
+            return self.policy.act(observations, self.rng.random)
 
         self.policy.set_training_mode(False)
         assert isinstance(self.env, VecDesiredReturn)

@@ -1,7 +1,7 @@
 """PCN's network: actions from observation, desired return and horizon."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import numpy as np
 import torch as th
@@ -13,7 +13,8 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
-from sb3_fair.wrappers.choices import Choices
+from sb3_fair.fairness.arguments import Range, checked
+from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 
 
@@ -25,18 +26,21 @@ def _layers(n_inputs: int, widths: Sequence[int], hidden: type[nn.Module], last:
     return modules
 
 
+@checked
 class PCNPolicy(BasePolicy):
-    """Embeds the observation and the command, multiplies the two embeddings, and classifies the action.
+    """Embeds the observation and the command, multiplies the two embeddings, and tells the action.
 
     Reymond et al. (2022), Appendix C: both embeddings are linear layers with a sigmoid, the head has ReLU layers.
 
     :param observation_space: a Dict: what the environment shows, ``desired_return`` (k,) and ``desired_horizon`` (1,)
-    :param action_space: Discrete
+    :param action_space: Discrete, MultiDiscrete, MultiBinary (a distribution over the values of each part), or Box
+        (the action itself, as in MORL-Baselines' continuous PCN)
     :param lr_schedule: learning rate as a function of the remaining progress
     :param net_arch: widths of ``"embedding"`` (of observation and command, which end equally wide) and ``"head"``
     :param hidden_fn: activation between the layers of the observation's embedding where it has several
     :param features_extractor_class: SB3 features extractor for the environment's part of the observation; None:
         CombinedExtractor for Dict observations, else FlattenExtractor
+    :param action_noise: standard deviation of the exploration noise on Box actions, scaled to [-1, 1]
     :param optimizer_class: ``th.optim.Adam`` by default, in its fused form (a quarter quicker at this size)
     """
 
@@ -47,13 +51,14 @@ class PCNPolicy(BasePolicy):
     def __init__(
         self,
         observation_space: spaces.Dict,
-        action_space: spaces.Discrete,
+        action_space: spaces.Space[Any],
         lr_schedule: Schedule,
         net_arch: dict[str, list[int]] | None = None,
         hidden_fn: type[nn.Module] = nn.Sigmoid,
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
+        action_noise: Annotated[float, Range("[0, inf)")] = 0.1,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
@@ -79,6 +84,8 @@ class PCNPolicy(BasePolicy):
         )
         self.shown_space = shown[OBSERVATION] if plain else spaces.Dict(shown)
         self.net_arch = net_arch
+        self.action_noise = action_noise
+        self.actions = head_for(action_space, action_noise)
         self.hidden_fn = hidden_fn
         self.features_extractor = features_extractor_class(self.shown_space, **self.features_extractor_kwargs)
         n_features = self.features_extractor.features_dim
@@ -91,7 +98,7 @@ class PCNPolicy(BasePolicy):
         self.embed_command = nn.Sequential(*_layers(n_command, embedding[-1:], nn.Sigmoid, nn.Sigmoid))
         self.head = nn.Sequential(
             *_layers(embedding[-1], head, nn.ReLU, nn.ReLU),
-            nn.Linear(head[-1] if head else embedding[-1], int(action_space.n)),
+            nn.Linear(head[-1] if head else embedding[-1], self.actions.n_outputs),
         )
         self.optimizer = optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
@@ -102,7 +109,7 @@ class PCNPolicy(BasePolicy):
         return features
 
     def forward(self, shown: PyTorchObs, desired_return: th.Tensor, desired_horizon: th.Tensor) -> th.Tensor:
-        """Logarithms of the action probabilities, (n, n_actions).
+        """Log-probabilities of actions, (n, n_actions) or (n, parts, values); of a Box the actions, scaled to [-1, 1].
 
         :param shown: the environment's part of the observations
         :param desired_return: (n, k)
@@ -110,8 +117,7 @@ class PCNPolicy(BasePolicy):
         """
         observation = (self.features(shown) - self.feature_mean) * self.feature_scale
         command = th.cat([desired_return, desired_horizon], dim=1) * self.command_scale
-        logits = self.head(self.embed_observation(observation) * self.embed_command(command))
-        return th.log_softmax(logits, dim=1)
+        return self.actions.outputs(self.head(self.embed_observation(observation) * self.embed_command(command)))
 
     def shown(self, observations: dict[str, Any]) -> Any:
         """The environment's part of the observations, as tensors."""
@@ -123,18 +129,21 @@ class PCNPolicy(BasePolicy):
         """``array`` on the policy's device (which SB3's ``device`` searches for among all parameters every time)."""
         return th.as_tensor(array, device=self.feature_mean.device)
 
-    def probabilities(self, observations: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
-        """Action probabilities (n, n_actions) for batched observations that carry the command."""
+    def act(self, observations: dict[str, NDArray[Any]], random: Callable[[Any], NDArray[Any]] | None) -> NDArray[Any]:
+        """Actions (n, ...) for batched observations that carry the command, discrete ones with their probabilities.
+
+        :param random: from a shape to uniform random numbers; None: the most likely actions
+        """
         with th.inference_mode():
-            log_probabilities = self(
+            outputs = self(
                 self.shown(observations), self.tensor(observations[RETURN]), self.tensor(observations[HORIZON])
             )
-            rows: NDArray[np.float32] = log_probabilities.exp_().cpu().numpy()
-        return rows.astype(np.float64)
+            rows = self.actions.rows(outputs)
+        return self.actions.draw(rows, None if random is None else random((len(rows), *self.actions.shape)))
 
     def _predict(self, observation: PyTorchObs, deterministic: bool = False) -> th.Tensor:
-        rows = self.probabilities({key: tensor.cpu().numpy() for key, tensor in observation.items()})  # type: ignore[union-attr]
-        return th.as_tensor(draw(rows, None if deterministic else th.rand(len(rows)).numpy()))
+        arrays = {key: tensor.cpu().numpy() for key, tensor in observation.items()}  # type: ignore[union-attr]
+        return th.as_tensor(np.asarray(self.act(arrays, None if deterministic else _uniforms)))
 
     def predict(
         self,
@@ -143,9 +152,9 @@ class PCNPolicy(BasePolicy):
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Actions with the probabilities they were chosen by, also when the most probable one is taken.
+        """Actions, discrete ones with the probabilities they were chosen by, also when the most probable one is taken.
 
-        :return: ``Choices`` (n,), or () for a single observation
+        :return: ``Choices`` (n, ...), or one for a single observation; of a Box an array
         :raises ValueError: if the observation carries no command
         """
         if not isinstance(observation, dict) or RETURN not in observation or HORIZON not in observation:
@@ -160,8 +169,7 @@ class PCNPolicy(BasePolicy):
         single = np.ndim(observation[RETURN]) == 1
         if single:
             observation = {key: seen[None] for key, seen in observation.items()}
-        rows = self.probabilities(observation)
-        actions = Choices(draw(rows, None if deterministic else th.rand(len(rows)).numpy()), rows)
+        actions = self.act(observation, None if deterministic else _uniforms)
         return actions.squeeze(0) if single else actions, state
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
@@ -170,6 +178,7 @@ class PCNPolicy(BasePolicy):
             "lr_schedule": self._dummy_schedule,
             "net_arch": self.net_arch,
             "hidden_fn": self.hidden_fn,
+            "action_noise": self.action_noise,
             "features_extractor_class": self.features_extractor_class,
             "features_extractor_kwargs": self.features_extractor_kwargs,
             "optimizer_class": self.optimizer_class,
@@ -177,9 +186,5 @@ class PCNPolicy(BasePolicy):
         }
 
 
-def draw(probabilities: NDArray[np.float64], uniforms: NDArray[Any] | None) -> NDArray[np.int64]:
-    """One action per row: the most probable one, or by inverse transform of ``uniforms`` (n,)."""
-    if uniforms is None:
-        return np.asarray(probabilities.argmax(axis=1))
-    below = (probabilities.cumsum(axis=1) < uniforms[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(below, probabilities.shape[1] - 1))
+def _uniforms(shape: Any) -> NDArray[Any]:
+    return th.rand(shape).numpy()

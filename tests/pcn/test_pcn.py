@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
@@ -280,6 +281,54 @@ def test_predictions_carry_the_softmax(trained):
     assert np.array_equal(trained.predict(rows, deterministic=True)[0], actions.probabilities.argmax(axis=1))
 
 
+ACTIONS = {
+    "discrete": (spaces.Discrete(3, start=-1), lambda action: action + 1),
+    "unequal parts": (spaces.MultiDiscrete([3, 2]), lambda action: action[0]),
+    "a grid": (spaces.MultiDiscrete([[3, 4]], start=[[2, 1]]), lambda action: action[0, 0] - 2),
+    "binary": (spaces.MultiBinary(2), lambda action: action[0] + action[1]),
+    "box": (spaces.Box(-2, 7, (1,), np.float32), lambda action: min(int((action[0] + 2) / 3), 2)),
+}
+"""Spaces, and what Chain makes of their actions."""
+
+
+class Renamed(gym.ActionWrapper):
+    """Chain under actions of another space."""
+
+    def __init__(self, env, space, meaning):
+        super().__init__(env)
+        self.action_space, self.meaning = space, meaning
+
+    def action(self, action):
+        assert self.action_space.contains(np.asarray(action)), action
+        return self.meaning(action)
+
+
+@pytest.mark.parametrize("fill", ["uniform", "mixed"])
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_actions_of_any_space_are_learnt(kind, fill, tmp_path):
+    venv = DummyVecEnv([lambda: Renamed(Chain(), *ACTIONS[kind])] * 3)
+    settings = QUICK | {"n_updates": 20, "batch_size": 64, "learning_rate": 0.01, "n_fill_episodes": 40}
+    model = PCN("MlpPolicy", venv, seed=1, fill=fill, **settings).learn(900)
+    reached = {tuple(point) for point in model.buffer_points()}
+    assert len(reached & FRONT) >= 3
+    front = model.coverage_set(n_eval_episodes=1)
+    assert max(policy.mean.sum() for policy in front) == 3
+    model.set_command(front[0])
+    env = model.follow(venv)
+    obs = env.reset()
+    for deterministic in (True, False):
+        actions, _ = model.predict(obs, deterministic=deterministic)
+        assert actions.shape == (3, *venv.action_space.shape)
+        single, _ = model.predict({key: rows[0] for key, rows in obs.items()}, deterministic=deterministic)
+        assert venv.action_space.contains(np.asarray(single) if np.ndim(single) else int(single))
+        if kind != "box":
+            np.testing.assert_allclose(actions.probabilities.sum(axis=-1), 1, atol=1e-6)
+            assert single.probabilities.shape == actions.probabilities.shape[1:]
+    model.save(tmp_path / "model")
+    loaded = PCN.load(tmp_path / "model", venv, device="cpu")
+    np.testing.assert_array_equal(loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0])
+
+
 class Recorder(BaseCallback):
     def __init__(self, stop_after=np.inf):
         super().__init__()
@@ -422,9 +471,12 @@ def test_an_env_without_a_vector_reward_is_refused():
         model_on("CartPole-v1")
 
 
-def test_continuous_actions_are_refused():
-    with pytest.raises(ValueError, match="Discrete action space"):
-        model_on("Pendulum-v1")
+@pytest.mark.parametrize("space", [spaces.Box(-np.inf, np.inf, (1,)), spaces.Text(3)])
+def test_actions_without_bounds_or_numbers_are_refused(space):
+    env = Chain()
+    env.action_space = space
+    with pytest.raises(ValueError, match="bounded Box actions"):
+        model_on(env)
 
 
 def test_a_reward_that_is_not_finite_is_an_error():
@@ -496,7 +548,7 @@ def test_the_policy_can_be_saved_alone(trained, tmp_path):
     trained.policy.save(tmp_path / "policy")
     loaded = PCNPolicy.load(tmp_path / "policy", device="cpu")
     obs = {key: value[None] for key, value in trained.observation_space.sample().items()}
-    assert np.array_equal(loaded.probabilities(obs), trained.policy.probabilities(obs))
+    assert np.array_equal(loaded.predict(obs)[0].probabilities, trained.policy.predict(obs)[0].probabilities)
 
 
 # -------------------------------------------------------------------- well-known environments

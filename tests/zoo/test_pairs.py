@@ -25,7 +25,8 @@ SENSIBLE = {
     "fair_ppo": of("JobHiring", "Fraud", "Lending", "Allelopathic"),
     "f_ppo": of("JobHiring", "Fraud", "Lending", "Attention", "Epidemic"),
     "fair_qcm": of("Doughnut", "LoanAllocation", "HomeVisits", "VaccineDelivery"),
-    "pcn": set(COUNTABLE) - {"sb3_fair/FraudDetection-MultiMAuS-v0", "sb3_fair/Lending-Long-v0", *of("Allelopathic")},
+    "pcn": {*COUNTABLE, "sb3_fair/AttentionAllocation-Units-v0"}
+    - {"sb3_fair/FraudDetection-MultiMAuS-v0", "sb3_fair/Lending-Long-v0", *of("Allelopathic")},
 }
 
 
