@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from torch.distributions import Bernoulli
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions import find_notion
 from sb3_fair.wrappers.layer import VecLayer, attribute
-from sb3_fair.wrappers.starts import check_discrete
+from sb3_fair.wrappers.starts import check_discrete, check_starts
 
 
 def compares_chances(venv: VecEnv) -> bool:
@@ -59,6 +60,9 @@ class Choices(np.ndarray):
     def __array_finalize__(self, array: Any) -> None:
         self.probabilities = None
 
+    def __reduce__(self) -> Any:
+        return super().__reduce__() if self.probabilities is None else (Choices, (np.asarray(self), self.probabilities))
+
     def __getitem__(self, index: Any) -> Any:
         actions = np.asarray(self)[index]
         if self.probabilities is None:
@@ -91,15 +95,16 @@ class VecChoices(VecLayer):
     Q-learners (DQN, QR-DQN): epsilon-greedy in training, greedy in evaluation. Steps that the model did not choose,
     and every step before :meth:`follow`, report the action that was executed.
 
-    Of MultiBinary actions, and MultiDiscrete ones of equal parts, the rows are (n, parts, values of a part).
+    Of MultiBinary and MultiDiscrete actions the rows are (n, parts, values of the largest part).
 
     :raises ValueError: if the actions are of another kind, or do not start at 0
     """
 
     def __init__(self, venv: VecEnv) -> None:
         space = venv.action_space
-        if not isinstance(space, spaces.MultiBinary) and not _equal_parts(space):
+        if not isinstance(space, spaces.MultiBinary | spaces.MultiDiscrete):
             check_discrete(space, "VecChoices")
+        check_starts(space)
         super().__init__(venv)
         self.model: BaseAlgorithm | None = None
         self._used: Any = None
@@ -124,18 +129,17 @@ class VecChoices(VecLayer):
 
     def _probabilities(self, model: BaseAlgorithm, actions: NDArray[Any]) -> NDArray[Any]:
         space: Any = self.action_space
-        binary = isinstance(space, spaces.MultiBinary)
-        n_actions = 2 if binary else int(space.nvec[0] if isinstance(space, spaces.MultiDiscrete) else space.n)
+        n_actions = 2
+        if not isinstance(space, spaces.MultiBinary):
+            n_actions = int(space.nvec.max() if isinstance(space, spaces.MultiDiscrete) else space.n)
         executed = np.eye(n_actions)[actions.astype(np.int64)]
         policy: Any = model.policy
         if hasattr(policy, "action_dist"):
             drawn = policy.action_dist.distribution
-            probs = np.stack([_probs(part) for part in drawn], 1) if isinstance(drawn, list) else _probs(drawn)
+            probs = chances_of(drawn)
             stale = drawn is self._used or len(probs) != len(actions)
             self._used = drawn
-            if stale:
-                return executed
-            return np.stack((1 - probs, probs), axis=-1) if binary else probs
+            return executed if stale else probs
         learner: Any = model
         if learner._last_obs is self._seen or not self._trains(model):  # nothing new: an evaluation in this very stack
             return executed
@@ -152,10 +156,16 @@ class VecChoices(VecLayer):
         return env is self
 
 
-def _probs(drawn: Any) -> NDArray[Any]:
-    probs: NDArray[Any] = drawn.probs.detach().cpu().numpy()
-    return probs
+def chances_of(drawn: Any) -> NDArray[Any]:
+    """Probabilities of all actions, (n, n_actions), or of the values of their parts, (n, parts, values of the largest).
 
-
-def _equal_parts(space: spaces.Space) -> bool:
-    return isinstance(space, spaces.MultiDiscrete) and len(set(space.nvec.ravel())) == 1 and not space.start.any()
+    :param drawn: the distribution of a policy of SB3, from its ``action_dist.distribution``
+    """
+    parts = drawn if isinstance(drawn, list) else [drawn]
+    probs = [part.probs.detach().cpu().numpy() for part in parts]
+    if isinstance(drawn, Bernoulli):
+        return np.stack((1 - probs[0], probs[0]), axis=-1)
+    if not isinstance(drawn, list):
+        return np.asarray(probs[0])
+    width = max(part.shape[1] for part in probs)
+    return np.stack([np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in probs], axis=1)

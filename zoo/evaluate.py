@@ -81,8 +81,8 @@ def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> li
 
 def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
     """``venv``, told the probabilities of discrete actions by the algorithm itself or by a VecChoices."""
-    discrete = isinstance(venv.action_space, spaces.Discrete)
-    return VecChoices(venv) if discrete and not plan.algorithm.tells_chances else venv
+    has_none = isinstance(venv.action_space, spaces.Box) or plan.algorithm.tells_chances
+    return venv if has_none else VecChoices(venv)
 
 
 def evaluate_rules(

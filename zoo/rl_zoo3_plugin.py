@@ -114,8 +114,8 @@ def experiment_manager() -> Any:
 
         def create_envs(self, n_envs: int, eval_env: bool = False, no_log: bool = False) -> VecEnv:
             venv = super().create_envs(n_envs, eval_env, no_log)
-            discrete = isinstance(venv.action_space, spaces.Discrete)
-            if self.algorithm is None or self.algorithm.tells_chances or not discrete:
+            has_chances = not isinstance(venv.action_space, spaces.Box)
+            if self.algorithm is None or self.algorithm.tells_chances or not has_chances:
                 return venv
             self.choices.append(VecChoices(venv))
             return self.choices[-1]

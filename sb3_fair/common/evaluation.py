@@ -149,4 +149,11 @@ def evaluate_vector(
         quotas = shares(n_eval_episodes, int(games.max()) + 1)[games]
         played = of_games(outcomes(model, venv, quotas, deterministic, seeds_of(venv, games, seed)), games)
     k = len(played[0].vector)
-    return policy_of(played, name, objective_names(venv, k), np.arange(k), deterministic=deterministic)
+    return policy_of(
+        played,
+        name,
+        objective_names(venv, k),
+        np.arange(k),
+        deterministic=deterministic,
+        probabilities=attribute(venv, "probabilities_used"),
+    )

@@ -20,7 +20,7 @@ from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.warning import warn
-from sb3_fair.wrappers.choices import Choices, compares_chances
+from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
@@ -182,7 +182,7 @@ class FairnessPPO(SameLayers, PPO):
         """A rollout, with what the learner does before and after it; see SB3's ``collect_rollouts``."""
         watched: Any = WatchedVecEnv(env)
         self.watched = watched
-        if isinstance(self.action_space, spaces.Discrete) and compares_chances(env):
+        if not isinstance(self.action_space, spaces.Box) and compares_chances(env):
             watched.chances = self._probabilities
         with self._begin_rollout():
             complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
@@ -197,10 +197,8 @@ class FairnessPPO(SameLayers, PPO):
         """
         if isinstance(self.action_space, spaces.Box):
             return None
-        drawn: Any = self.policy.action_dist.distribution
-        if isinstance(self.action_space, spaces.Discrete):
-            return drawn.probs.detach().cpu().numpy().astype(np.float64)
-        return np.stack([part.probs.detach().cpu().numpy() for part in drawn], axis=1).astype(np.float64)
+        drawn: Any = self.policy.action_dist
+        return chances_of(drawn.distribution).astype(np.float64)
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""
@@ -253,7 +251,8 @@ class WatchedVecEnv:
     def step(self, actions: NDArray[Any]) -> Any:
         begin = perf_counter()
         given = actions if self.instead is None else self.instead
-        obs, rewards, dones, infos = self.venv.step(given if self.chances is None else Choices(given, self.chances()))
+        rows = None if self.chances is None else self.chances()
+        obs, rewards, dones, infos = self.venv.step(given if rows is None else Choices(given, rows))
         self.seconds += perf_counter() - begin
         if self.rounds:
             rewards = rewards.astype(np.float32)

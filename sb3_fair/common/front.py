@@ -42,6 +42,8 @@ class EvaluatedPolicy:
     :param deterministic: whether actions were arg max (True) or sampled (False)
     :param final: fairness figures after each episode's last step, name -> (m,) float64, NaN where undefined
     :param chance: name -> expected absolute value of that figure for a policy blind to the groups
+    :param probabilities: what notions that compare action probabilities saw: those of the ``"policy"``, the
+        ``"executed"`` actions, or both (``"mixed"``); None if there are no such notions
     """
 
     name: str
@@ -53,6 +55,7 @@ class EvaluatedPolicy:
     deterministic: bool = True
     final: Mapping[str, Array] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
+    probabilities: str | None = None
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={mean:.4g}" for name, mean in zip(self.objectives, self.mean, strict=True))
@@ -100,6 +103,7 @@ class EvaluatedPolicy:
                 for key, values in self.final.items()
             },
             "chance": {key: float(value) for key, value in self.chance.items()},
+            "probabilities": self.probabilities,
         }
 
     @classmethod
@@ -119,6 +123,7 @@ class EvaluatedPolicy:
             deterministic=bool(content["deterministic"]),
             final={key: np.array(values, dtype=np.float64) for key, values in content["final"].items()},
             chance={key: float(value) for key, value in content["chance"].items()},
+            probabilities=content.get("probabilities"),
         )
         m, k = len(policy.lengths), len(policy.objectives)
         shapes = {"returns": (policy.returns, (m, k)), "lengths": (policy.lengths, (m,))}

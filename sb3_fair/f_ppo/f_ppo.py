@@ -24,6 +24,7 @@ from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.arguments import check, checked, recheck
 from sb3_fair.fairness.measures import Measures, keys_of
+from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import Record
@@ -280,7 +281,7 @@ class FPPO(FairnessPPO):
         )
         self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
         if self.watched.chances is not None:
-            after = self._after_filter(self._coming)
+            after = self._after_filter(self._coming, self.threshold)
             self.watched.chances = lambda: after
         if self.massage_credit == "sampled":
             self.watched.instead = filtered.actions
@@ -293,16 +294,18 @@ class FPPO(FairnessPPO):
         self._massage_seconds += perf_counter() - begin
         return actions, values, log_probs
 
-    def _after_filter(self, record: Mapping[str, Any]) -> NDArray[np.float64]:
-        """How probable each discrete action is once the filter has replaced what it replaces, (n, n_actions)."""
+    def _after_filter(self, record: Mapping[str, Any], threshold: float) -> NDArray[np.float64] | None:
+        """How probable each discrete action is once the filter has replaced what it replaces, (n, n_actions).
+
+        None for actions with parts, which the filter replaces together.
+        """
         before = self._probabilities()
-        assert before is not None and self.threshold is not None
+        if before is None or before.ndim > 2:
+            return None
         after = np.zeros_like(before)
         for action, chances in enumerate(before.T):
             drawn = np.full(len(before), action)
-            after[np.arange(len(before)), massaged(self.measures, record, drawn, before, self.threshold).actions] += (
-                chances
-            )
+            after[np.arange(len(before)), massaged(self.measures, record, drawn, before, threshold).actions] += chances
         return after
 
     def _executed(self, actions: NDArray[Any]) -> NDArray[Any]:
@@ -407,8 +410,11 @@ class FPPO(FairnessPPO):
             raise ValueError(
                 f"observation must have one row per copy of the environment bound, or per info, got {sorted(sizes)}"
             )
-        filtered = massaged(self.measures, record, batch, self._probabilities(), self.threshold or 0.0)
-        return filtered.actions.reshape(actions.shape), state
+        threshold = self.threshold or 0.0
+        fairer = massaged(self.measures, record, batch, self._probabilities(), threshold).actions.reshape(actions.shape)
+        compared = self._bound is not None and compares_chances(self._bound)
+        after = self._after_filter(record, threshold) if compared else None
+        return fairer if after is None else Choices(fairer, after.reshape(*actions.shape, -1)), state
 
     def _known(self, infos: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> Record:
         """What the filter may know before the decisions that are asked for."""

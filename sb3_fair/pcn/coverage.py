@@ -9,6 +9,7 @@ from sb3_fair.common.evaluation import Outcome, outcomes, policy_of
 from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.pcn.objectives import Objectives
 from sb3_fair.wrappers.desired_return import VecDesiredReturn
+from sb3_fair.wrappers.layer import attribute
 
 
 def evaluate_commands(
@@ -52,6 +53,7 @@ def evaluate_commands(
             objectives.columns,
             command=command,
             deterministic=deterministic,
+            probabilities=attribute(venv, "probabilities_used"),
         )
         for index, command in enumerate(commands)
     ]

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
-from sb3_fair import PCN
+from sb3_fair import FPPO, PCN, FairPPO, PPOLagrangian
+from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.wrappers import FairMDP, Scalarise, VectorReward
+from sb3_fair.wrappers import FairMDP, Scalarise, VecChoices, VectorReward
 
 SPACES = {
     "MultiDiscrete": (spaces.MultiDiscrete([3, 2]), lambda actions: actions[:, 0] > 0),
@@ -73,3 +74,46 @@ def test_actions_of_any_space_are_trained_on_r_and_sp(make, algorithm):
     for _ in range(20):
         obs, _, _, infos = venv.step(model.predict(obs)[0])
     assert all(-1 <= info["fairness"]["SP"] <= 0 for info in infos if info["fairness"]["SP"] is not None)
+
+
+COMPARED = {"features": slice(0, 2), "low": 0, "high": 1, "sensitive": [0]}
+LEARNERS = {
+    "PPO": lambda venv, **more: PPO("MlpPolicy", venv, **more),
+    "FPPO": lambda venv, **more: FPPO("MlpPolicy", venv, massage=False, **more),
+    "FairPPO": lambda venv, **more: FairPPO("MlpPolicy", venv, **more),
+    "PPOLagrangian": lambda venv, **more: PPOLagrangian("MlpPolicy", venv, **more),
+}
+
+
+def compared(kind):
+    return Scalarise(envs(kind, notions=("IF", "SP"), **COMPARED))
+
+
+def multi_discrete():
+    return compared("MultiDiscrete")
+
+
+@pytest.mark.parametrize("kind", ["MultiDiscrete", "MultiBinary"])
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_notions_see_the_policy_of_actions_with_parts_in_training_and_evaluation(learner, kind):
+    inner = DummyVecEnv([lambda: compared(kind)] * 2)
+    venv = VecChoices(inner) if learner == "PPO" else inner
+    model = LEARNERS[learner](venv, n_steps=20, batch_size=20, n_epochs=1, seed=0, device="cpu")
+    if learner == "PPO":
+        venv.follow(model)
+    model.learn(40)
+    assert inner.get_attr("probabilities_used") == ["policy"] * 2
+    fresh = DummyVecEnv([lambda: compared(kind)])
+    assert evaluate_vector(model, VecChoices(fresh).follow(model), 2).probabilities == "policy"
+    with pytest.warns(UserWarning, match="executed actions stand for them"):
+        assert evaluate_vector(model, DummyVecEnv([lambda: compared(kind)]), 1).probabilities == "executed"
+
+
+def test_probabilities_of_actions_with_parts_reach_other_processes():
+    inner = SubprocVecEnv([multi_discrete] * 2)
+    venv = VecChoices(inner)
+    model = PPO("MlpPolicy", venv, n_steps=10, batch_size=20, n_epochs=1, seed=0, device="cpu")
+    venv.follow(model)
+    model.learn(20)
+    assert inner.get_attr("probabilities_used") == ["policy"] * 2
+    venv.close()
