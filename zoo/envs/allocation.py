@@ -8,11 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.events import FairEvent, served_by
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Groups
-from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Step, World
 
@@ -71,7 +69,6 @@ class AllocationWorld(World):
     :param high: highest observation
     :param clock: whether the observation ends with the share of the episode that has passed
     :param end: how an episode ends
-    :param detail: whether records have ``detail``
     :raises ValueError: if ``groups`` are not those of one attribute
     """
 
@@ -95,13 +92,10 @@ class AllocationWorld(World):
         high: list[float],
         clock: bool,
         end: str,
-        detail: bool,
     ) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
         if not groups.alone:
             raise ValueError(f"group must be the name of one attribute, got {groups.source!r}")
-        self.max_steps, self.clock, self.end, self.detail = steps, clock, end, detail
+        self.max_steps, self.clock, self.end = steps, clock, end
         self.scheme, self.stakeholders = scheme, stakeholders
         people = len(stakeholders)
         self.action_space = spaces.Discrete(people)
@@ -113,6 +107,7 @@ class AllocationWorld(World):
         """What each stakeholder has got in the present episode."""
         self.time = np.zeros(n_worlds, dtype=np.int64)
         """Steps since the episode began."""
+        self._past: NDArray[np.float64] | None = None
         self._welfare = scheme.W
         self._served = served_by(stakeholders).astype(bool)
         self._places, self._rows = np.arange(people), np.arange(n_worlds)
@@ -160,7 +155,8 @@ class AllocationWorld(World):
     def restart(self, which: Array) -> Array:
         self.counts[which] = 0
         self.time[which] = 0
-        self.tapes.redraw(which, [self.reset_streams[copy] for copy in which.tolist()])
+        self.tapes.redraw(which, self.restart_streams(which))
+        self._note()
         return self._observation()[which]
 
     def step(self, actions: Array) -> Step:
@@ -189,8 +185,27 @@ class AllocationWorld(World):
         if self.detail:
             record["detail"] = self.particulars()
         self.tapes.advance()
+        self._note()
         terminated = last if self.end == "terminated" else np.zeros_like(last)
         return self._observation(), reward, terminated, last & ~terminated, record
+
+    def noted(self) -> NDArray[np.float64] | None:
+        """What pictures show of the course of an episode: its present values (n, k); None: they show nothing of it."""
+        return None
+
+    def so_far(self, index: int) -> NDArray[np.float64]:
+        """:meth:`noted` of copy ``index`` at the start of its episode and after each step (steps + 1, k), if a render
+        mode is set; else the present one (1, k).
+        """
+        if self._past is None:
+            return np.asarray(self.noted())[[index]]
+        return self._past[: self.time[index] + 1, index]
+
+    def _note(self) -> None:
+        if self.render_mode is not None and (now := self.noted()) is not None:
+            if self._past is None:
+                self._past = np.zeros((self.max_steps + 1, *now.shape))
+            self._past[np.minimum(self.time, self.max_steps), self._rows] = now
 
     def _observation(self) -> NDArray[np.float32]:
         parts = self.observed()

@@ -1,11 +1,12 @@
 """Pictures of the allocation scenarios."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from sb3_fair.zoo.envs.drawing import blank, pixels
 
 if TYPE_CHECKING:
     from sb3_fair.zoo.envs.doughnut import DoughnutWorld
@@ -19,18 +20,18 @@ A, B = "#4c72b0", "#55a868"
 
 def doughnuts(world: "DoughnutWorld", index: int) -> NDArray[np.uint8]:
     """How many doughnuts everybody in copy ``index`` has had, those at the counter in colour; (360, 720, 3)."""
-    figure = _figure()
+    figure = blank()
     _bars(figure, world.counts[index], world.present[index], "person", "doughnuts")
     passed = f"step {world.time[index]} of {world.max_steps}: {world.refused[index]:.0f} wasted"
     figure.axes[0].set_title(f"{passed} (in colour: who is at the counter)")
-    return _drawn(figure)
+    return pixels(figure)
 
 
 def loans(world: "LoanAllocationWorld", index: int) -> NDArray[np.uint8]:
     """Scores in the episode of copy ``index`` and loans of the groups; (360, 720, 3)."""
-    figure = _figure()
+    figure = blank()
     scores, bars = figure.subplots(1, 2, width_ratios=(3, 1))
-    past = world.scores_so_far(index)
+    past = world.so_far(index)
     for person, (colour, line) in enumerate(zip((A, A, B, B), ("-", "--", "-", "--"), strict=True)):
         applies = ", applies" if world.present[index, person] else ""
         label = f"{'AABB'[person]}{person}{applies}"
@@ -45,24 +46,24 @@ def loans(world: "LoanAllocationWorld", index: int) -> NDArray[np.uint8]:
     bars.bar(["A", "B"], world.counts[index], color=[A, B])
     bars.set_ylim(0, max(5, 1.1 * world.counts[index].max()))
     bars.set_title("loans")
-    return _drawn(figure)
+    return pixels(figure)
 
 
 def visits(world: "HomeVisitsWorld", index: int) -> NDArray[np.uint8]:
     """How often every client in copy ``index`` was visited today, those at home in colour; (360, 720, 3)."""
-    figure = _figure()
+    figure = blank()
     slots, day = world.config.slots, world.time[index] // world.config.slots
     passed = f"day {day + 1} of {world.config.days}, {world.time[index] % slots} of {slots} visits done"
     if world.time[index] == world.max_steps:
         passed = f"{world.config.days} days are over"
     _bars(figure, world.today[index], world.present[index], "client", "visits today")
     figure.axes[0].set_title(f"{passed}, {world.refused[index]:.0f} lost so far (in colour: who is at home)")
-    return _drawn(figure)
+    return pixels(figure)
 
 
 def vaccines(world: "VaccineDeliveryWorld", index: int) -> NDArray[np.uint8]:
     """Where copy ``index`` has sent its shipments, lost ones pale, and how many have arrived; (360, 720, 3)."""
-    figure = _figure()
+    figure = blank()
     strip, totals = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2))
     past = world.so_far(index)
     steps = np.arange(world.time[index] + 1)[-len(past) :]
@@ -83,7 +84,7 @@ def vaccines(world: "VaccineDeliveryWorld", index: int) -> NDArray[np.uint8]:
     totals.set_xlabel("shipments sent")
     totals.set_ylabel("shipments arrived")
     totals.legend(loc="upper left", fontsize="small")
-    return _drawn(figure)
+    return pixels(figure)
 
 
 def _bars(figure: Figure, counts: NDArray[np.float64], there: NDArray[np.bool_], who: str, what: str) -> None:
@@ -96,13 +97,3 @@ def _bars(figure: Figure, counts: NDArray[np.float64], there: NDArray[np.bool_],
         label.set_color("black" if colour == PRESENT else "#999999")
     axes.set_ylim(0, max(5, 1.1 * counts.max()))
     axes.set_ylabel(what)
-
-
-def _figure() -> Figure:
-    return Figure(figsize=(7.2, 3.6), dpi=100, layout="constrained")
-
-
-def _drawn(figure: Figure) -> NDArray[np.uint8]:
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()

@@ -14,7 +14,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.attention_allocation import all_allocations, allocation_to_index, one_by_one
 from sb3_fair.zoo.envs.attention_incidents import poisson_quantile
@@ -27,7 +26,7 @@ from sb3_fair.zoo.envs.attention_measures import (
     raw_disparity,
 )
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import configure, parameter, require_not_negative, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, Settings, between, choice, parameter, require_not_negative
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -39,7 +38,7 @@ EXPERIMENTS = "the published experiments of " + PAPER
 
 
 @dataclass(frozen=True)
-class AttentionConfig:
+class AttentionConfig(Settings):
     """The parameters of the scenario.
 
     :param n_locations: K
@@ -64,32 +63,27 @@ class AttentionConfig:
     :param max_rate: largest rate; None: a neglected location's rate grows without bound
     """
 
-    n_locations: int = parameter(5, "locations", PAPER)
-    n_units: int = parameter(6, "units", PAPER)
+    n_locations: int = parameter(5, "locations", PAPER, COUNT)
+    n_units: int = parameter(6, "units", PAPER, COUNT)
     initial_rates: Sequence[float] = parameter((8, 6, 4, 3, 1.5), "incidents per step", EXPERIMENTS)
     increase_rate: float | Sequence[float] = parameter((0.2, 0.26, 0.4, 0.6, 0.3), "incidents per step", EXPERIMENTS)
-    decrease_rate: float = parameter(0.1, "incidents per step and unit", EXPERIMENTS)
-    discovered_weight: float = parameter(1.0, "reward per incident", EXPERIMENTS)
-    missed_weight: float = parameter(0.25, "reward per incident", EXPERIMENTS)
-    history_length: int = parameter(8, "steps", PAPER)
-    episode_length: int | None = parameter(1000, "steps", PAPER)
-    window: int = parameter(300, "steps", PAPER)
-    action_mode: str = parameter("logits", "logits, units, allocation", PAPER)
-    logit_bound: float = parameter(10.0, "logit", "ours")
-    ratio: str = parameter("step", "step, window", PAPER)
-    window_norm: str = parameter("count", "count, paper", "ours")
-    long_term_source: str = parameter("incidents", "incidents, rates", PAPER)
-    max_rate: float | None = parameter(None, "incidents per step", "ours")
+    decrease_rate: float = parameter(0.1, "incidents per step and unit", EXPERIMENTS, require_not_negative)
+    discovered_weight: float = parameter(1.0, "reward per incident", EXPERIMENTS, require_not_negative)
+    missed_weight: float = parameter(0.25, "reward per incident", EXPERIMENTS, require_not_negative)
+    history_length: int = parameter(8, "steps", PAPER, COUNT)
+    episode_length: int | None = parameter(1000, "steps", PAPER, COUNT)
+    window: int = parameter(300, "steps", PAPER, COUNT)
+    action_mode: str = choice("logits", MODES, PAPER)
+    logit_bound: float = parameter(10.0, "logit", "ours", between(1e-3, 1e3))
+    ratio: str = choice("step", ("step", "window"), PAPER)
+    window_norm: str = choice("count", ("count", "paper"), "ours")
+    long_term_source: str = choice("incidents", ("incidents", "rates"), PAPER)
+    max_rate: float | None = parameter(None, "incidents per step", "ours", require_not_negative)
 
     def __post_init__(self) -> None:
-        if integer("n_locations", self.n_locations, 1) < 2:
+        super().__post_init__()
+        if self.n_locations < 2:
             raise ValueError(f"n_locations must be at least 2, got {self.n_locations!r}")
-        for name in ("n_units", "history_length", "window"):
-            integer(name, getattr(self, name), 1)
-        if self.episode_length is not None:
-            integer("episode_length", self.episode_length, 1)
-        for name in ("decrease_rate", "discovered_weight", "missed_weight"):
-            require_not_negative(name, getattr(self, name))
         if (
             self.action_mode == "allocation"
             and math.comb(self.n_units + self.n_locations - 1, self.n_units) > MOST_ALLOCATIONS
@@ -98,13 +92,6 @@ class AttentionConfig:
                 f"action_mode must be 'logits' or 'units' for more than {MOST_ALLOCATIONS} allocations, got "
                 f"'allocation' for {self.n_units} units at {self.n_locations} locations"
             )
-        require_number("logit_bound", self.logit_bound, 1e-3, 1e3)
-        require_one_of("action_mode", self.action_mode, MODES)
-        require_one_of("ratio", self.ratio, ("step", "window"))
-        require_one_of("window_norm", self.window_norm, ("count", "paper"))
-        require_one_of("long_term_source", self.long_term_source, ("incidents", "rates"))
-        if self.max_rate is not None:
-            require_not_negative("max_rate", self.max_rate)
         self._per_location("initial_rates", self.initial_rates)
         if np.isscalar(self.increase_rate):
             require_not_negative("increase_rate", self.increase_rate)
@@ -185,15 +172,13 @@ class AttentionWorld(World):
     """
 
     own_settings = ("window",)
+    picture = "sb3_fair.zoo.envs.attention_picture:picture"
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {"cover": _cover, "rotate": _rotate, "greedy": _greedy, "random": _random}
     """Of the action mode ``"allocation"``; with other actions there are none."""
 
     def __init__(self, n_worlds: int, *, detail: bool = False, **config: Any) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
-        self.config = settings = configure(AttentionConfig, config)
-        self.detail = detail
+        self.config = settings = self.configured(n_worlds, detail, AttentionConfig, config)
         locations, units = settings.n_locations, settings.n_units
         self.max_steps = settings.episode_length  # type: ignore[assignment]  # None: episodes do not end
         self.endless = settings.episode_length is None
@@ -244,7 +229,7 @@ class AttentionWorld(World):
         }
 
     def restart(self, which: Array) -> Array:
-        self.tapes.redraw(which, [self.reset_streams[copy] for copy in which.tolist()])
+        self.tapes.redraw(which, self.restart_streams(which))
         self.time[which] = 0
         self.history[which] = 0
         self.units[which] = 0
@@ -320,8 +305,3 @@ class AttentionWorld(World):
             ratio = discovered / np.maximum(incidents, 1)
         latest = np.stack((discovered, incidents, units, ratio), axis=1, dtype=np.float32, casting="same_kind")
         self.history = np.concatenate((self.history[:, 1:], latest[:, None]), axis=1)
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.attention_picture import picture  # matplotlib is slow to import
-
-        return picture(self, index)

@@ -1,11 +1,11 @@
 """Pictures of attention allocation."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
+
+from sb3_fair.zoo.envs.drawing import blank, pixels
 
 if TYPE_CHECKING:
     from sb3_fair.zoo.envs.attention import AttentionWorld
@@ -15,7 +15,7 @@ DISCOVERED, MISSED, UNITS = "#55a868", "#c44e52", "#4c72b0"
 
 def picture(world: "AttentionWorld", index: int) -> NDArray[np.uint8]:
     """The last step of copy ``index``: units, incidents and rates, shares of all units so far; (360, 720, 3)."""
-    figure = Figure(figsize=(7.2, 3.6), dpi=100, layout="constrained")
+    figure = blank()
     sites, shares = figure.subplots(1, 2, width_ratios=(3, 1))
     discovered, incidents, units, _ = world.history[index, -1]
     places = np.arange(len(units))
@@ -35,6 +35,4 @@ def picture(world: "AttentionWorld", index: int) -> NDArray[np.uint8]:
     shares.set_title("units so far")
     for axes in (sites, shares):
         axes.set_xticks(places)
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels(figure)

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, Settings, choice, parameter, require_number, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -23,7 +23,7 @@ PAPER = 'Alamdari et al., "Remembering to Be Fair"'
 
 
 @dataclass(frozen=True)
-class DoughnutConfig:
+class DoughnutConfig(Settings):
     """The parameters of the scenario.
 
     :param n_people: how many wait for doughnuts, at least two
@@ -37,21 +37,21 @@ class DoughnutConfig:
     :param end: whether an episode is ``"truncated"`` or ``"terminated"`` after its last doughnut
     """
 
-    n_people: int = parameter(5, "people", PAPER)
-    episode_length: int = parameter(100, "doughnuts", PAPER)
+    n_people: int = parameter(5, "people", PAPER, COUNT)
+    episode_length: int = parameter(100, "doughnuts", PAPER, COUNT)
     presence: float | Sequence[float] = parameter(0.8, "probability", PAPER)
     welfare: str | Welfare | Callable[[Any], Any] = parameter(  # noqa: RUF009 (a field, not shared)
         "log_nash", "name or function", PAPER
     )
     offset: float | None = parameter(None, "doughnuts", "1 for log_nash, 0 otherwise; 1.0001 in the published code")
-    waste: str = parameter("zero", "zero, welfare", PAPER)
-    clock: bool = parameter(False, "", PAPER)
-    end: str = parameter("truncated", "truncated, terminated", "the published code")
+    waste: str = choice("zero", ("zero", "welfare"), PAPER)
+    clock: bool = switch(False, PAPER)
+    end: str = choice("truncated", ("truncated", "terminated"), "the published code")
 
     def __post_init__(self) -> None:
-        if integer("n_people", self.n_people, 1) < 2:
+        super().__post_init__()
+        if self.n_people < 2:
             raise ValueError(f"n_people must be at least 2, got {self.n_people!r}")
-        integer("episode_length", self.episode_length, 1)
         if isinstance(self.presence, Sequence | np.ndarray) and not isinstance(self.presence, str):
             if len(self.presence) != self.n_people:
                 raise ValueError(
@@ -65,9 +65,6 @@ class DoughnutConfig:
             number("offset", self.offset)
             if not isinstance(self.welfare, str):
                 raise ValueError(f"offset must be None unless welfare is a name, got {self.offset!r}")
-        require_one_of("waste", self.waste, ("zero", "welfare"))
-        require_one_of("clock", self.clock, (False, True))
-        require_one_of("end", self.end, ("truncated", "terminated"))
 
     @property
     def presences(self) -> NDArray[np.float64]:
@@ -106,6 +103,7 @@ class DoughnutWorld(AllocationWorld):
     """
 
     default_memory = "full"
+    picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
@@ -114,7 +112,7 @@ class DoughnutWorld(AllocationWorld):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "person", detail: bool = False, **config: Any) -> None:
-        self.config = settings = configure(DoughnutConfig, config)
+        self.config = settings = self.configured(n_worlds, detail, DoughnutConfig, config)
         people = settings.n_people
         groups = Groups(group, {"person": [f"person {index}" for index in range(people)]})
         super().__init__(
@@ -130,7 +128,6 @@ class DoughnutWorld(AllocationWorld):
             high=[1.0] * people,
             clock=settings.clock,
             end=settings.end,
-            detail=detail,
         )
         self.max_return = self._bound()
 
@@ -156,8 +153,3 @@ class DoughnutWorld(AllocationWorld):
     def figures(self) -> dict[str, NDArray[np.float64]]:
         least = self.counts.min(axis=1)
         return {"spread": self.counts.max(axis=1) - least, "least": least, "wasted": self.refused}
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.allocation_picture import doughnuts  # matplotlib is slow to import
-
-        return doughnuts(self, index)

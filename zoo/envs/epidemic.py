@@ -27,7 +27,7 @@ from sb3_fair.zoo.envs.epidemic_measures import (
     short_term,
 )
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -43,7 +43,7 @@ _NEAREST = np.nextafter(np.float32(-1), np.float32(0))  # to -1, which some unif
 
 
 @dataclass(frozen=True)
-class EpidemicConfig:
+class EpidemicConfig(Settings):
     """The parameters of the scenario.
 
     :param graph: who meets whom: an undirected networkx graph or a symmetric adjacency matrix; None: Zachary's karate
@@ -63,33 +63,25 @@ class EpidemicConfig:
 
     graph: Any = parameter(None, "graph, matrix", PAPER)  # noqa: RUF009 (a field, not shared)
     communities: Any = parameter(None, "label per node", PAPER)  # noqa: RUF009
-    infection_probability: float = parameter(0.5, "probability", CODE)
-    recovery_probability: float = parameter(0.005, "probability", CODE)
+    infection_probability: float = parameter(0.5, "probability", CODE, SHARE)
+    recovery_probability: float = parameter(0.005, "probability", CODE, SHARE)
     initial_infected: int | Sequence[int] = parameter(1, "nodes", PAPER + "; always node 0 in the published code")
-    burn_in: int = parameter(0, "steps", PAPER + "; 1 in the published code")
-    episode_length: int = parameter(20, "steps", CODE)
-    window: int | None = parameter(None, "steps", CODE)
-    distance: str = parameter("l2", "l2, w1", OURS)
-    count_wasted: bool = parameter(True, "yes or no", PAPER)
-    observe_vaccinated: bool = parameter(True, "yes or no", PAPER)
-    massage_allow_wasted: bool = parameter(False, "yes or no", OURS)
+    burn_in: int = parameter(0, "steps", PAPER + "; 1 in the published code", COUNT_OR_0)
+    episode_length: int = parameter(20, "steps", CODE, COUNT)
+    window: int | None = parameter(None, "steps", CODE, COUNT_OR_0)
+    distance: str = choice("l2", ("l2", "w1"), OURS)
+    count_wasted: bool = switch(True, PAPER)
+    observe_vaccinated: bool = switch(True, PAPER)
+    massage_allow_wasted: bool = switch(False, OURS)
 
     def __post_init__(self) -> None:
-        require_number("infection_probability", self.infection_probability, 0, 1)
-        require_number("recovery_probability", self.recovery_probability, 0, 1)
+        super().__post_init__()
         if isinstance(self.initial_infected, Sequence | np.ndarray) and not isinstance(self.initial_infected, str):
             places = [integer("each of initial_infected", place, 0) for place in self.initial_infected]
             if not places or len(set(places)) < len(places):
                 raise ValueError(f"initial_infected must name different nodes, got {self.initial_infected!r}")
         else:
             integer("initial_infected", self.initial_infected, 1)
-        integer("burn_in", self.burn_in, 0)
-        integer("episode_length", self.episode_length, 1)
-        if self.window is not None:
-            integer("window", self.window, 0)
-        require_one_of("distance", self.distance, ("l2", "w1"))
-        for name in ("count_wasted", "observe_vaccinated", "massage_allow_wasted"):
-            require_one_of(name, getattr(self, name), (False, True))
 
 
 class Chances(NamedTuple):
@@ -186,6 +178,7 @@ class EpidemicWorld(World):
     """
 
     own_settings = ("window", "distance")
+    picture = "sb3_fair.zoo.envs.epidemic_picture:picture"
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,
@@ -195,10 +188,7 @@ class EpidemicWorld(World):
     }
 
     def __init__(self, n_worlds: int, *, detail: bool = False, **config: Any) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
-        self.config = settings = configure(EpidemicConfig, config)
-        self.detail = detail
+        self.config = settings = self.configured(n_worlds, detail, EpidemicConfig, config)
         self.adjacency, self.degrees, self.communities, names = network(settings.graph, settings.communities)
         self.nodes = len(self.degrees)
         self._check_initial()
@@ -261,7 +251,7 @@ class EpidemicWorld(World):
         initial, burn_in = self.config.initial_infected, self.config.burn_in
         listed = not isinstance(initial, int | np.integer)
         rows, columns = burn_in + (not listed), self.nodes
-        streams: Any = [self.reset_streams[copy] for copy in which.tolist()]
+        streams = self.restart_streams(which)
         uniforms = np.stack([stream.random((rows, columns)) for stream in streams])
         infected = np.zeros((len(which), columns), dtype=bool)
         if listed:
@@ -373,8 +363,3 @@ class EpidemicWorld(World):
         from sb3_fair.zoo.envs.epidemic_picture import layout  # matplotlib is slow to import
 
         return layout(self.adjacency)
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.epidemic_picture import picture  # matplotlib is slow to import
-
-        return picture(self, index)

@@ -3,11 +3,11 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy import sparse
+
+from sb3_fair.zoo.envs.drawing import blank, pixels
 
 if TYPE_CHECKING:
     from sb3_fair.zoo.envs.epidemic import EpidemicWorld
@@ -40,7 +40,7 @@ def layout(adjacency: Any) -> Layout:
 
 def picture(world: "EpidemicWorld", index: int) -> NDArray[np.uint8]:
     """The network of copy ``index`` and how its communities are; (400, 800, 3)."""
-    figure = Figure(figsize=(8, 4), dpi=100, layout="constrained")
+    figure = blank(8, 4)
     graph, shares = figure.subplots(1, 2, width_ratios=(2, 1))
     names = world.fairness_spec.group_names
     states = np.where(world.susceptible[index], 0, np.where(world.infected[index], 1, 2))
@@ -65,6 +65,4 @@ def picture(world: "EpidemicWorld", index: int) -> NDArray[np.uint8]:
     figure.legend(handles=shares.containers, loc="outside lower center", ncols=len(STATES))
     for axes in (graph, shares):
         axes.title.set_fontsize("medium")
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels(figure)

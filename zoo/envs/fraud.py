@@ -13,7 +13,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud_calendar import calendar
 from sb3_fair.zoo.envs.fraud_customers import Customers
@@ -33,7 +32,7 @@ from sb3_fair.zoo.envs.fraud_transactions import (
     nothing,
 )
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import configure, require_one_of
+from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -82,6 +81,7 @@ class FraudWorld(World):
     :param config: fields of :class:`~sb3_fair.zoo.envs.fraud_settings.FraudConfig`
     """
 
+    picture = "sb3_fair.zoo.envs.fraud_picture:picture"
     source = "Cimpean et al., FAReL; MultiMAuS"
     rules: ClassVar[Mapping[str, Rule]] = RULES
 
@@ -94,11 +94,8 @@ class FraudWorld(World):
         preset: str = "paper",
         **config: Any,
     ) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
         require_one_of("preset", preset, tuple(PRESETS))
-        self.config = settings = configure(FraudConfig, {**PRESETS[preset], **config})
-        self.detail = detail
+        self.config = settings = self.configured(n_worlds, detail, FraudConfig, {**PRESETS[preset], **config})
         self.groups = Groups(group, ATTRIBUTES)
         self._attribute = self.groups.attributes[0] if self.groups.alone else None
         self.max_steps = settings.max_transactions  # type: ignore[assignment]  # None: the hours are the end
@@ -172,7 +169,7 @@ class FraudWorld(World):
 
     def restart(self, which: Array) -> Array:
         self.hour[which], self.count[which], self.frauds[which] = 0, 0, 0
-        streams: Any = [self.reset_streams[copy] for copy in which.tolist()]
+        streams = self.restart_streams(which)
         idle = np.arange(len(which))
         for _ in range(_TRIES):
             banks = which[idle]
@@ -284,11 +281,6 @@ class FraudWorld(World):
         obs[:, 1] = self.frauds / np.maximum(self.count, _ONE)
         obs[:, 2:] = self.transactions.features
         return obs
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.fraud_picture import picture  # matplotlib is slow to import
-
-        return picture(self, index)
 
 
 def _compared(group: Group) -> Any:

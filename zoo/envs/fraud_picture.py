@@ -1,12 +1,11 @@
 """Pictures of fraud detection."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.fraud_tables import CONTINENTS, countries
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
     """How satisfied the customers of copy ``index`` are, where they live, and its transaction; (360, 720, 3)."""
-    figure = Figure(figsize=(7.2, 3.6), dpi=100, layout="constrained")
+    figure = blank()
     moods, homes, words = figure.subplots(1, 3)
     customers = world.customers
     here = (customers.eagerness[index] > 0) & ~customers.fraud[index]
@@ -31,9 +30,7 @@ def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
     words.set_axis_off()
     words.set_title(f"transaction {world.count[index] + 1}")
     words.text(0, 0.95, _in_words(world, index), va="top", linespacing=1.6)
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels(figure)
 
 
 def _in_words(world: "FraudWorld", index: int) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import integer
-from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, choice, parameter, require_number
 
 MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
 HOURS_PER_YEAR = 366 * 24
@@ -34,16 +33,16 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 """Sets of parameters by name: those of the paper, and the simulator's own."""
 
 
-def _paper(default: Any, unit: str, where: str = "section 4.2") -> Any:
-    return parameter(default, unit, f"Cimpean et al., {where}")
+def _paper(default: Any, unit: str, where: str = "section 4.2", allowed: Any = None) -> Any:
+    return parameter(default, unit, f"Cimpean et al., {where}", allowed)
 
 
-def _simulator(default: Any, unit: str) -> Any:
-    return parameter(default, unit, MULTIMAUS)
+def _simulator(default: Any, unit: str, allowed: Any = None) -> Any:
+    return parameter(default, unit, MULTIMAUS, allowed)
 
 
 @dataclass(frozen=True)
-class FraudConfig:
+class FraudConfig(Settings):
     """Parameters of the scenario; pairs are for genuine customers and for fraudsters.
 
     :param num_customers: genuine customers when an episode begins
@@ -73,49 +72,32 @@ class FraudConfig:
         first, ``"first"``
     """
 
-    num_customers: int = _paper(100, "people", "Appendix B")
-    num_fraudsters: int = _paper(10, "people", "Appendix B")
-    fraud_proportion: float | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6")
-    init_satisfaction: float = _paper(0.9, "", "Appendix B")
+    num_customers: int = _paper(100, "people", "Appendix B", allowed=COUNT)
+    num_fraudsters: int = _paper(10, "people", "Appendix B", allowed=COUNT)
+    fraud_proportion: float | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6", SHARE)
+    init_satisfaction: float = _paper(0.9, "", "Appendix B", allowed=between(0.01, 1))
     stay_prob: Sequence[float] = _paper((0.9, 0.6), "probability", "Appendix B")
-    stay_after_fraud: float = _simulator(0.0966387, "probability")
-    noise_level: float = _simulator(0.1, "share of a mean")
-    fraud_cards_in_genuine: float = _simulator(0.332916, "probability")
+    stay_after_fraud: float = _simulator(0.0966387, "probability", allowed=SHARE)
+    noise_level: float = _simulator(0.1, "share of a mean", allowed=SHARE)
+    fraud_cards_in_genuine: float = _simulator(0.332916, "probability", allowed=SHARE)
     start: str = _simulator("2016-01-01T00:00", "date and time")
-    n_hours: int = _paper(168, "hours")
-    max_transactions: int | None = _paper(1000, "transactions")
-    customer_dynamics: bool = _simulator(True, "")
-    reward: str = _paper("sign", ", ".join(REWARDS), "Eq. 22")
-    bias: int = _paper(0, "0, 1, 2", "section 6.4")
-    bias_on: str = parameter("always", "always, passed", "the published code")
-    feedback: str = _paper("authenticated", "authenticated, all", "section 3.1")
-    fraud_percentage: str = parameter("known", "known, all", "ours; all in the published code")
-    zones: str = parameter("main", "main, first", "ours; first in the published code")
+    n_hours: int = _paper(168, "hours", allowed=COUNT)
+    max_transactions: int | None = _paper(1000, "transactions", allowed=COUNT)
+    customer_dynamics: bool = _simulator(True, "", allowed=SWITCH)
+    reward: str = _paper("sign", ", ".join(REWARDS), "Eq. 22", allowed=REWARDS)
+    bias: int = _paper(0, "0, 1, 2", "section 6.4", allowed=(0, 1, 2))
+    bias_on: str = choice("always", ("always", "passed"), "the published code")
+    feedback: str = _paper("authenticated", "authenticated, all", "section 3.1", allowed=("authenticated", "all"))
+    fraud_percentage: str = choice("known", ("known", "all"), "ours; all in the published code")
+    zones: str = choice("main", ("main", "first"), "ours; first in the published code")
 
     def __post_init__(self) -> None:
-        integer("num_customers", self.num_customers, 1)
-        integer("num_fraudsters", self.num_fraudsters, 1)
-        if self.fraud_proportion is not None:
-            require_number("fraud_proportion", self.fraud_proportion, 0, 1)
-        require_number("init_satisfaction", self.init_satisfaction, 0.01, 1)
+        super().__post_init__()
         if isinstance(self.stay_prob, str) or not isinstance(self.stay_prob, Sequence) or len(self.stay_prob) != 2:
             raise ValueError(f"stay_prob must be two probabilities, genuine and fraud, got {self.stay_prob!r}")
         for probability in self.stay_prob:
             require_number("each stay_prob", probability, 0, 1)
-        require_number("stay_after_fraud", self.stay_after_fraud, 0, 1)
-        require_number("noise_level", self.noise_level, 0, 1)
-        require_number("fraud_cards_in_genuine", self.fraud_cards_in_genuine, 0, 1)
         self.start_time  # noqa: B018 (raises)
-        integer("n_hours", self.n_hours, 1)
-        if self.max_transactions is not None:
-            integer("max_transactions", self.max_transactions, 1)
-        require_one_of("customer_dynamics", self.customer_dynamics, (False, True))
-        require_one_of("reward", self.reward, REWARDS)
-        require_one_of("bias", self.bias, (0, 1, 2))
-        require_one_of("bias_on", self.bias_on, ("always", "passed"))
-        require_one_of("feedback", self.feedback, ("authenticated", "all"))
-        require_one_of("fraud_percentage", self.fraud_percentage, ("known", "all"))
-        require_one_of("zones", self.zones, ("main", "first"))
 
     @property
     def start_time(self) -> datetime:

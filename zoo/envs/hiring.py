@@ -11,7 +11,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.hiring_applicants import (
@@ -24,7 +23,6 @@ from sb3_fair.zoo.envs.hiring_applicants import (
     Applicants,
     HiringConfig,
 )
-from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
@@ -87,6 +85,7 @@ class HiringWorld(World):
     :param config: fields of :class:`~sb3_fair.zoo.envs.hiring_applicants.HiringConfig`
     """
 
+    picture = "sb3_fair.zoo.envs.hiring_picture:picture"
     source = "Cimpean et al., FAReL; STATBEL"
     rules: ClassVar[Mapping[str, Rule]] = {
         "hire-all": _hire_all,
@@ -98,10 +97,7 @@ class HiringWorld(World):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "gender", detail: bool = False, **config: Any) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
-        self.config = settings = configure(HiringConfig, config)
-        self.detail = detail
+        self.config = settings = self.configured(n_worlds, detail, HiringConfig, config)
         self.groups = Groups(group, ATTRIBUTES)
         self.max_steps = settings.episode_length
         self.max_return = float(settings.episode_length)
@@ -167,12 +163,11 @@ class HiringWorld(World):
         self.company[which] = 0
         self._baseline[which] = 0
         self._deadline[which] = self._clock + self.max_steps
-        copies = which.tolist()
-        for copy in copies:
+        for copy in which.tolist():
             self._episode[copy] += 1
         now = self.tapes.now
         self.tapes.now = now._replace(group=now.group.copy())  # massage() told of those who come no more
-        self.tapes.redraw(which, [self.reset_streams[copy] for copy in copies])
+        self.tapes.redraw(which, self.restart_streams(which))
         return np.concatenate((self.company[which], self.tapes.now.shown[which]), axis=1)
 
     def step(self, actions: Array) -> Step:
@@ -275,11 +270,6 @@ class HiringWorld(World):
             "bias": now.bias,
             "team_size": self.team_sizes.copy(),
         }
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.hiring_picture import picture  # matplotlib is slow to import
-
-        return picture(self, index)
 
 
 def _clip(values: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.groups import Groups
 from sb3_fair.zoo.envs.hiring_population import LANGUAGES, VARIANTS, Population
-from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, parameter
 from sb3_fair.zoo.envs.tables import ages, table
 
 FEATURES = ("age", "gender", "degree", "extra_degree", "nationality", "married", "experience", *LANGUAGES)
@@ -24,43 +23,40 @@ NOISE = 0.01
 BIAS = 0.1
 
 
-def _paper(default: Any, unit: str, where: str) -> Any:
-    return parameter(default, unit, f"Cimpean et al., {where}")
+def _paper(default: Any, unit: str, where: str, allowed: Any) -> Any:
+    return parameter(default, unit, f"Cimpean et al., {where}", allowed)
 
 
 @dataclass(frozen=True)
-class HiringConfig:
+class HiringConfig(Settings):
     """Parameters of the scenario.
 
     :raises ValueError: if one is outside what is allowed
     """
 
-    team_size: int = _paper(100, "employees wanted", "section 4.1")
-    episode_length: int = _paper(1000, "applicants at most", "section 4.1")
-    hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19")
-    diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18")
-    entropy: str = _paper("difference", "how much joining changes the entropy, or 'level': the entropy then", "Eq. 18")
-    leaving: bool = _paper(True, "whether employees leave", "Appendix A")
-    steps_per_year: float = parameter(1000, "applicants a year", "chosen here: the figures on leaving are yearly")
-    population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A")
-    bias: int = _paper(0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", "section 4.1")
-    feedback: str = _paper("all", "for whom the right action is known: 'all' or 'hired'", "Eq. 21")
-    end_when_full: bool = _paper(True, "whether a full team ends the episode", "section 4.1")
-    noise: bool = _paper(True, "whether potential, goodness and reward have normal noise", "Eqs. 18-20")
-    hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here")
-
-    def __post_init__(self) -> None:
-        integer("team_size", self.team_size, 1)
-        integer("episode_length", self.episode_length, 1)
-        require_number("hiring_threshold", self.hiring_threshold, -1, 1)
-        require_number("diversity_weight", self.diversity_weight, 0, 1)
-        require_number("steps_per_year", self.steps_per_year, 1, 1e9)
-        require_one_of("entropy", self.entropy, ("difference", "level"))
-        require_one_of("population", self.population, tuple(VARIANTS))
-        require_one_of("bias", self.bias, (0, 1, 2))
-        require_one_of("feedback", self.feedback, ("all", "hired"))
-        for name in ("leaving", "end_when_full", "noise", "hide_sensitive"):
-            require_one_of(name, getattr(self, name), (False, True))
+    team_size: int = _paper(100, "employees wanted", "section 4.1", COUNT)
+    episode_length: int = _paper(1000, "applicants at most", "section 4.1", COUNT)
+    hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19", between(-1, 1))
+    diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18", SHARE)
+    entropy: str = _paper(
+        "difference",
+        "how much joining changes the entropy, or 'level': the entropy then",
+        "Eq. 18",
+        ("difference", "level"),
+    )
+    leaving: bool = _paper(True, "whether employees leave", "Appendix A", SWITCH)
+    steps_per_year: float = parameter(
+        1000,
+        "applicants a year",
+        "chosen here: the figures on leaving are yearly",
+        between(1, 1e9),
+    )
+    population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A", tuple(VARIANTS))
+    bias: int = _paper(0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", "section 4.1", (0, 1, 2))
+    feedback: str = _paper("all", "for whom the right action is known: 'all' or 'hired'", "Eq. 21", ("all", "hired"))
+    end_when_full: bool = _paper(True, "whether a full team ends the episode", "section 4.1", SWITCH)
+    noise: bool = _paper(True, "whether potential, goodness and reward have normal noise", "Eqs. 18-20", SWITCH)
+    hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here", SWITCH)
 
     @property
     def skill_share(self) -> float:

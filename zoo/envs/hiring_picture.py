@@ -1,12 +1,11 @@
 """Pictures of job hiring."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.hiring_applicants import FEATURES, YEARS
 from sb3_fair.zoo.envs.hiring_population import LANGUAGES
 
@@ -20,7 +19,7 @@ COLOURS = np.repeat(["#4c72b0", "#dd8452", "#55a868", "#8172b3"], [4, 4, 2, 2])
 
 def picture(world: "HiringWorld", index: int) -> NDArray[np.uint8]:
     """The company of copy ``index`` as bars, its applicant in words; (360, 720, 3)."""
-    figure = Figure(figsize=(7.2, 3.6), dpi=100, layout="constrained")
+    figure = blank()
     bars, words = figure.subplots(1, 2, width_ratios=(3, 2))
     bars.barh(COMPANY[::-1], world.company[index, ::-1], color=COLOURS[::-1])
     bars.set_xlim(0, 1)
@@ -28,9 +27,7 @@ def picture(world: "HiringWorld", index: int) -> NDArray[np.uint8]:
     words.set_axis_off()
     words.set_title("applicant")
     words.text(0, 0.95, _in_words(world.applicants.features[index]), va="top", linespacing=1.6)
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels(figure)
 
 
 def _in_words(features: NDArray[np.float64]) -> str:

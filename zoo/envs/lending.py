@@ -13,13 +13,11 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.lending_measures import LendingMeasures, true_positive_rates
 from sb3_fair.zoo.envs.lending_settings import GRAIN, LendingConfig, distribution_function
 from sb3_fair.zoo.envs.lending_window import EXPECTED, GRANTED, REPAYING, DecisionWindow
-from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
@@ -122,6 +120,7 @@ class LendingWorld(World):
     """
 
     own_settings = ("window",)
+    picture = "sb3_fair.zoo.envs.lending_picture:picture"
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "never": _never,
@@ -132,10 +131,7 @@ class LendingWorld(World):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
-        self.config = settings = configure(LendingConfig, config)
-        self.detail = detail
+        self.config = settings = self.configured(n_worlds, detail, LendingConfig, config)
         n_groups, n_scores = self._shape = settings.n_groups, settings.n_scores
         names = ("advantaged", "disadvantaged") if n_groups == 2 else [f"group {index}" for index in range(n_groups)]
         self.groups = Groups(group, {"group": names})
@@ -216,7 +212,7 @@ class LendingWorld(World):
         self.cash = _put(self.cash, which, self.config.starting_cash)
         self._d_s = _put(self._d_s, which, 0.0)
         self._w1 = _put(self._w1, which, _widest(self._start[:, 1:-1]))
-        self.tapes.redraw(which, [self.reset_streams[index] for index in which.tolist()])
+        self.tapes.redraw(which, self.restart_streams(which))
         fresh, obs, window_w1 = self._arrive(which)
         pairs = zip(self.applicants, fresh, strict=True)
         self.applicants = Applicants._make([_put(old, which, new) for old, new in pairs])
@@ -353,11 +349,6 @@ class LendingWorld(World):
 
     def _grained(self, estimates: Array) -> NDArray[np.float64]:
         return np.round(estimates / self._window.grain) * self._window.grain
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.lending_picture import picture  # matplotlib is slow to import
-
-        return picture(self, index)
 
 
 def _above(below: Array) -> NDArray[np.float64]:

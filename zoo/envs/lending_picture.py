@@ -1,12 +1,11 @@
 """Pictures of lending."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.lending_measures import true_positive_rates
 
 if TYPE_CHECKING:
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def picture(world: "LendingWorld", index: int) -> NDArray[np.uint8]:
     """Scores of the groups in copy ``index``, true positive rates as its bank knows them, cash; (360, 720, 3)."""
-    figure = Figure(figsize=(7.2, 3.6), dpi=100, layout="constrained")
+    figure = blank()
     scores, rates = figure.subplots(1, 2, width_ratios=(3, 1))
     masses, massage = world.distributions[index], world.massage()
     n_groups, n_scores = masses.shape
@@ -34,6 +33,4 @@ def picture(world: "LendingWorld", index: int) -> NDArray[np.uint8]:
     rates.set_ylim(0, 1)
     rates.set_xlabel("group")
     rates.set_title("true positive rate")
-    canvas: Any = FigureCanvasAgg(figure)
-    canvas.draw()
-    return np.asarray(canvas.buffer_rgba())[:, :, :3].copy()
+    return pixels(figure)

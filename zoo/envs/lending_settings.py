@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.validation import number
 from sb3_fair.zoo.envs.lending_measures import UNDEFINED
-from sb3_fair.zoo.envs.settings import parameter, require_not_negative, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, choice, parameter, require_not_negative, switch
 
 PAPER = '"Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv 2401.06318)'
 GRAIN = 2.0**-50
@@ -18,7 +18,7 @@ GRAIN = 2.0**-50
 
 
 @dataclass(frozen=True)
-class LendingConfig:
+class LendingConfig(Settings):
     """The parameters of the scenario, for G >= 2 groups and M >= 2 scores.
 
     :param initial_distribution: (G, M), of the scores 1 to M in each group when an episode begins
@@ -48,32 +48,24 @@ class LendingConfig:
     )
     group_probability: Sequence[float] = parameter((0.5, 0.5), "probability", PAPER)
     loan_amount: float = parameter(1.0, "money", PAPER)
-    interest_rate: float = parameter(1.0, "share of the loan", PAPER)
+    interest_rate: float = parameter(1.0, "share of the loan", PAPER, require_not_negative)
     starting_cash: float = parameter(10_000.0, "money", PAPER)
-    score_shift: float = parameter(0.01, "probability", PAPER)
-    episode_length: int | None = parameter(2_000, "steps", "the published code; evaluations take 10,000")
-    window: int = parameter(300, "decisions", PAPER)
-    observation: str = parameter("full", "full, basic", "ours; basic is nearest to the paper's")
-    oracle_outcomes: bool = parameter(False, "", "ours; True in the paper")
-    long_term_source: str = parameter("exact", "exact, expected, window", "ours; window in the paper")
-    undefined_tpr: str = parameter("zero", "zero, skip", "the published code")
+    score_shift: float = parameter(0.01, "probability", PAPER, SHARE)
+    episode_length: int | None = parameter(2_000, "steps", "the published code; evaluations take 10,000", COUNT)
+    window: int = parameter(300, "decisions", PAPER, COUNT)
+    observation: str = choice("full", ("full", "basic"), "ours; basic is nearest to the paper's")
+    oracle_outcomes: bool = switch(False, "ours; True in the paper")
+    long_term_source: str = choice("exact", ("exact", "expected", "window"), "ours; window in the paper")
+    undefined_tpr: str = choice("zero", UNDEFINED, "the published code")
     repay_estimator: Callable[[Any], Any] | None = parameter(None, "function", "ours")  # noqa: RUF009 (a field)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._check_tables()
         if number("loan_amount", self.loan_amount) <= 0:
             raise ValueError(f"loan_amount must be positive, got {self.loan_amount!r}")
-        require_not_negative("interest_rate", self.interest_rate)
         if number("starting_cash", self.starting_cash) < self.loan_amount:
             raise ValueError(f"starting_cash must be at least a loan ({self.loan_amount}), got {self.starting_cash!r}")
-        require_number("score_shift", self.score_shift, 0, 1)
-        if self.episode_length is not None:
-            integer("episode_length", self.episode_length, 1)
-        integer("window", self.window, 1)
-        require_one_of("observation", self.observation, ("full", "basic"))
-        require_one_of("oracle_outcomes", self.oracle_outcomes, (False, True))
-        require_one_of("long_term_source", self.long_term_source, ("exact", "expected", "window"))
-        require_one_of("undefined_tpr", self.undefined_tpr, UNDEFINED)
         if self.repay_estimator is not None and not callable(self.repay_estimator):
             raise ValueError(f"repay_estimator must be a callable or None, got {self.repay_estimator!r}")
 

@@ -16,7 +16,7 @@ from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
 from sb3_fair.zoo.envs.doughnut import PAPER
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, choice, parameter, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -27,7 +27,7 @@ TOP = 7
 
 
 @dataclass(frozen=True)
-class LoansConfig:
+class LoansConfig(Settings):
     """The parameters of the scenario.
 
     :param start_levels: credit level of each of the four people when an episode begins, 0 to 7
@@ -43,27 +43,21 @@ class LoansConfig:
     """
 
     start_levels: Sequence[int] = parameter((3, 3, 7, 7), "level", PAPER + "; (4, 4, 7, 7) in the published code")
-    credit: str = parameter("discrete", "discrete, gaussian", PAPER)
-    apply_probability: float = parameter(0.9, "probability", PAPER)
-    episode_length: int = parameter(40, "loans", PAPER)
-    margin: float = parameter(0.1, "share of the episode", PAPER)
-    end: str | None = parameter(None, "terminated, truncated", "ours; truncated in the paper")
-    clock: bool | None = parameter(None, "", "ours; no clock in the paper")
-    paper: bool = parameter(False, "", PAPER)
+    credit: str = choice("discrete", ("discrete", "gaussian"), PAPER)
+    apply_probability: float = parameter(0.9, "probability", PAPER, SHARE)
+    episode_length: int = parameter(40, "loans", PAPER, COUNT)
+    margin: float = parameter(0.1, "share of the episode", PAPER, between(-1, 1))
+    end: str | None = choice(None, ("truncated", "terminated"), "ours; truncated in the paper")
+    clock: bool | None = switch(None, "ours; no clock in the paper")
+    paper: bool = switch(False, PAPER)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not isinstance(self.start_levels, Sequence | np.ndarray) or len(self.start_levels) != len(GROUPS):
             raise ValueError(f"start_levels must be {len(GROUPS)} levels, got {self.start_levels!r}")
         for level in self.start_levels:
             if integer("each of start_levels", level, 0) > TOP:
                 raise ValueError(f"each of start_levels must be at most {TOP}, got {level!r}")
-        require_one_of("credit", self.credit, ("discrete", "gaussian"))
-        require_number("apply_probability", self.apply_probability, 0, 1)
-        integer("episode_length", self.episode_length, 1)
-        require_number("margin", self.margin, -1, 1)
-        require_one_of("end", self.end, (None, "truncated", "terminated"))
-        require_one_of("clock", self.clock, (None, False, True))
-        require_one_of("paper", self.paper, (False, True))
 
     @property
     def required(self) -> float:
@@ -141,6 +135,7 @@ class LoanAllocationWorld(AllocationWorld):
     """
 
     default_memory = "difference"
+    picture = "sb3_fair.zoo.envs.allocation_picture:loans"
     source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
@@ -150,7 +145,7 @@ class LoanAllocationWorld(AllocationWorld):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
-        self.config = settings = configure(LoansConfig, config)
+        self.config = settings = self.configured(n_worlds, detail, LoansConfig, config)
         self.gaussian = settings.credit == "gaussian"
         days = _Days(settings.apply_probability, self.gaussian)
         groups = Groups(group, {"group": ("A", "B")})
@@ -169,7 +164,6 @@ class LoanAllocationWorld(AllocationWorld):
             high=[1.0] * len(GROUPS) + most + [1.0],
             clock=settings.shown_clock,
             end=settings.ending,
-            detail=detail,
         )
         self.max_return = -float((self.max_steps + 1) // 2)  # every other step is off by one
         self.levels = np.zeros((n_worlds, len(GROUPS)))
@@ -178,7 +172,6 @@ class LoanAllocationWorld(AllocationWorld):
         """Repayments minus defaults."""
         self.parity = np.zeros(n_worlds)
         """Sum of -abs(L_A - L_B) over the steps so far."""
-        self._past: NDArray[np.float64] | None = None
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -197,14 +190,7 @@ class LoanAllocationWorld(AllocationWorld):
         self.levels[which] = self.config.start_levels
         self.net[which] = 0
         self.parity[which] = 0
-        obs = super().restart(which)
-        self._note()
-        return obs
-
-    def step(self, actions: Array) -> Any:
-        result = super().step(actions)
-        self._note()
-        return result
+        return super().restart(which)
 
     def give(self, given: NDArray[np.bool_], granted: NDArray[np.bool_]) -> NDArray[np.float64]:
         now = self.tapes.now
@@ -236,19 +222,8 @@ class LoanAllocationWorld(AllocationWorld):
     def particulars(self) -> dict[str, Any]:
         return super().particulars() | {"levels": self.levels.copy(), "net": self.net.copy()}
 
-    def _note(self) -> None:
-        """For pictures only."""
-        if self.render_mode is not None:
-            if self._past is None:
-                self._past = np.zeros((self.max_steps + 1, self.n_worlds, len(GROUPS)))
-            self._past[np.minimum(self.time, self.max_steps), self._rows] = self.levels
+    def noted(self) -> NDArray[np.float64]:
+        """Scores."""
+        return self.merit()
 
-    def scores_so_far(self, index: int) -> NDArray[np.float64]:
-        """Scores in the present episode of copy ``index`` (steps + 1, 4), if a render mode is set; else the present."""
-        levels = self.levels[index : index + 1] if self._past is None else self._past[: self.time[index] + 1, index]
-        return (levels + 2) / 10
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.allocation_picture import loans  # matplotlib is slow to import
-
-        return loans(self, index)
+    scores_so_far = AllocationWorld.so_far

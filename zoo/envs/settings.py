@@ -1,19 +1,54 @@
-"""Settings of scenarios as frozen dataclasses, and their checks."""
+"""Settings of a scenario: dataclass fields with unit, source and what is allowed, checked when they are made."""
 
-from dataclasses import field, fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, field, fields
+from functools import partial
+from types import NoneType
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 
 from sb3_fair.fairness.arguments import RANGES, check
-from sb3_fair.fairness.validation import did_you_mean, number
+from sb3_fair.fairness.validation import did_you_mean, integer, number
 
 Config = TypeVar("Config")
 
 
-def parameter(default: Any, unit: str, source: str) -> Any:
-    """A dataclass field with its unit and where its default comes from."""
-    return field(default=default, metadata={"unit": unit, "source": source})
+def parameter(default: Any, unit: str, source: str, allowed: Any = None) -> Any:
+    """A dataclass field with its unit and where its default comes from.
+
+    :param allowed: the values, as a tuple; or f(name, value) that raises a ValueError unless the value is allowed, such
+        as :data:`COUNT`; None is allowed too where the annotation says so
+    """
+    return field(default=default, metadata={"unit": unit, "source": source, "allowed": allowed})
+
+
+def choice(default: Any, allowed: tuple[Any, ...], source: str) -> Any:
+    """A parameter that is one of a few names."""
+    return parameter(default, ", ".join(allowed), source, allowed)
+
+
+def switch(default: bool | None, source: str) -> Any:
+    """A parameter that is True or False."""
+    return parameter(default, "yes or no", source, SWITCH)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of settings: each is checked by itself; what several of them must fulfil together, a subclass adds.
+
+    :raises ValueError: if a setting is not allowed
+    """
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            value, allowed = getattr(self, entry.name), entry.metadata["allowed"]
+            optional = NoneType in get_args(entry.type)
+            if allowed is None or (optional and value is None):
+                continue
+            if isinstance(allowed, tuple):
+                require_one_of(entry.name, value, (None, *allowed) if optional else allowed)
+            else:
+                allowed(entry.name, value)
 
 
 def configure(config: type[Config], settings: dict[str, Any]) -> Config:
@@ -46,3 +81,16 @@ def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """:raises ValueError: unless ``value`` is one of ``allowed``"""
     if not any(value is option or (type(value) is type(option) and value == option) for option in allowed):
         raise ValueError(f"{name} must be one of {allowed!r}, got {value!r}")
+
+
+def between(low: float, high: float) -> Any:
+    """What :func:`parameter` allows: a number in [low, high]."""
+    return partial(require_number, low=low, high=high)
+
+
+COUNT = partial(integer, low=1)
+"""A whole number of at least 1."""
+COUNT_OR_0 = partial(integer, low=0)
+SHARE = between(0, 1)
+"""A number in [0, 1]."""
+SWITCH = (False, True)

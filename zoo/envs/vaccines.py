@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, parameter
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step
 
@@ -23,7 +22,7 @@ OURS = "made up; in the paper's example four shipments go to two countries"
 
 
 @dataclass(frozen=True)
-class VaccinesConfig:
+class VaccinesConfig(Settings):
     """The parameters of the scenario.
 
     :param countries: how many there are, at least two
@@ -32,17 +31,15 @@ class VaccinesConfig:
     :param episode_length: shipments per episode
     """
 
-    countries: int = parameter(2, "countries", "the paper's example")
-    arrives: float = parameter(0.9, "probability", OURS)
-    switch_cost: float = parameter(0.5, "welfare", OURS)
-    episode_length: int = parameter(24, "shipments", OURS)
+    countries: int = parameter(2, "countries", "the paper's example", COUNT)
+    arrives: float = parameter(0.9, "probability", OURS, SHARE)
+    switch_cost: float = parameter(0.5, "welfare", OURS, between(0, 1e6))
+    episode_length: int = parameter(24, "shipments", OURS, COUNT)
 
     def __post_init__(self) -> None:
-        if integer("countries", self.countries, 1) < 2:
+        super().__post_init__()
+        if self.countries < 2:
             raise ValueError(f"countries must be at least 2, got {self.countries!r}")
-        require_number("arrives", self.arrives, 0, 1)
-        require_number("switch_cost", self.switch_cost, 0, 1e6)
-        integer("episode_length", self.episode_length, 1)
 
     @property
     def scheme(self) -> Scheme:
@@ -106,6 +103,7 @@ class VaccineDeliveryWorld(AllocationWorld):
     :param config: fields of :class:`VaccinesConfig`
     """
 
+    picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
     source = "after Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
@@ -115,7 +113,7 @@ class VaccineDeliveryWorld(AllocationWorld):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "country", detail: bool = False, **config: Any) -> None:
-        self.config = settings = configure(VaccinesConfig, config)
+        self.config = settings = self.configured(n_worlds, detail, VaccinesConfig, config)
         countries = settings.countries
         groups = Groups(group, {"country": [f"country {index}" for index in range(countries)]})
         super().__init__(
@@ -131,7 +129,6 @@ class VaccineDeliveryWorld(AllocationWorld):
             high=[1.0] * countries,
             clock=True,
             end="terminated",
-            detail=detail,
         )
         self.default_memory = "difference" if countries == 2 else "full"
         self.max_return = 0.0
@@ -139,7 +136,6 @@ class VaccineDeliveryWorld(AllocationWorld):
         """Where the last shipment was sent, -1: nowhere yet."""
         self._switched = np.zeros(n_worlds, dtype=bool)
         self._switches = np.zeros(n_worlds)
-        self._past: NDArray[np.float64] | None = None
 
     @property
     def present(self) -> NDArray[np.bool_]:
@@ -152,17 +148,13 @@ class VaccineDeliveryWorld(AllocationWorld):
     def restart(self, which: Array) -> Array:
         self.last[which] = -1
         self._switches[which] = 0
-        obs = super().restart(which)
-        self._note()
-        return obs
+        return super().restart(which)
 
     def step(self, actions: Array) -> Step:
         self._switched = (self.last >= 0) & (actions != self.last)
         self._switches += self._switched
         self.last = np.array(actions)
-        result = super().step(actions)
-        self._note()
-        return result
+        return super().step(actions)
 
     def terms(self, granted: NDArray[np.bool_], last: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Fairness counts also when a shipment is lost."""
@@ -178,23 +170,6 @@ class VaccineDeliveryWorld(AllocationWorld):
     def observed(self) -> list[Array]:
         return [self.last[:, None] == self._places]
 
-    def _note(self) -> None:
-        """For pictures only."""
-        if self.render_mode is not None:
-            if self._past is None:
-                self._past = np.zeros((self.max_steps + 1, self.n_worlds, 1 + self.config.countries))
-            self._past[np.minimum(self.time, self.max_steps), self._rows] = self._now()
-
-    def _now(self) -> NDArray[np.float64]:
+    def noted(self) -> NDArray[np.float64]:
+        """Where the last shipment was sent, and what every country has got."""
         return np.column_stack((self.last, self.counts))
-
-    def so_far(self, index: int) -> NDArray[np.float64]:
-        """Where copy ``index`` sent its last shipment and what every country has got: at the start and after each step
-        (steps + 1, 1 + countries), if a render mode is set; else now.
-        """
-        return self._now()[[index]] if self._past is None else self._past[: self.time[index] + 1, index]
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.allocation_picture import vaccines  # matplotlib is slow to import
-
-        return vaccines(self, index)

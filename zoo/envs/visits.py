@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes import Scheme
-from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import configure, parameter, require_number
+from sb3_fair.zoo.envs.settings import COUNT, Settings, parameter, require_number
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -23,7 +22,7 @@ OURS = "made up: a round of visits with some slack, and clients who are more and
 
 
 @dataclass(frozen=True)
-class VisitsConfig:
+class VisitsConfig(Settings):
     """The parameters of the scenario.
 
     :param at_home: probability that each client is at home in a slot
@@ -33,18 +32,17 @@ class VisitsConfig:
     """
 
     at_home: Sequence[float] = parameter((0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.5), "probability", OURS)
-    slots: int = parameter(14, "visits per day", OURS)
-    days: int = parameter(3, "days", OURS)
+    slots: int = parameter(14, "visits per day", OURS, COUNT)
+    days: int = parameter(3, "days", OURS, COUNT)
     welfare: Any = parameter("rawls", "name or function", OURS)  # noqa: RUF009 (a field, not shared)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         several = isinstance(self.at_home, Sequence | np.ndarray) and not isinstance(self.at_home, str)
         if not several or len(self.at_home) < 2:
             raise ValueError(f"at_home must be a probability for each of at least two clients, got {self.at_home!r}")
         for probability in self.at_home:
             require_number("each at_home", probability, 0, 1)
-        integer("slots", self.slots, 1)
-        integer("days", self.days, 1)
 
     @property
     def scheme(self) -> Scheme:
@@ -76,6 +74,7 @@ class HomeVisitsWorld(AllocationWorld):
     :param config: fields of :class:`VisitsConfig`
     """
 
+    picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
     masked_by_scheme = True
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -85,7 +84,7 @@ class HomeVisitsWorld(AllocationWorld):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "client", detail: bool = False, **config: Any) -> None:
-        self.config = settings = configure(VisitsConfig, config)
+        self.config = settings = self.configured(n_worlds, detail, VisitsConfig, config)
         clients = len(settings.at_home)
         groups = Groups(group, {"client": [f"client {index}" for index in range(clients)]})
         super().__init__(
@@ -101,7 +100,6 @@ class HomeVisitsWorld(AllocationWorld):
             high=[1.0] * (clients + 1),
             clock=False,
             end="truncated",
-            detail=detail,
         )
         self.default_memory = f"rounds({settings.slots})"
         self._at_home = np.tile(settings.at_home, (n_worlds, 1))
@@ -147,8 +145,3 @@ class HomeVisitsWorld(AllocationWorld):
 
     def observed(self) -> list[Array]:
         return [*super().observed(), (self.time % self.config.slots)[:, None] / self.config.slots]
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.allocation_picture import visits  # matplotlib is slow to import
-
-        return visits(self, index)

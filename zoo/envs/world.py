@@ -7,6 +7,7 @@ the single environment seeded s + i.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
 from inspect import ismethod
 from typing import Any, ClassVar, TypeAlias
 
@@ -21,7 +22,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Info, Infos, Record, cut
-from sb3_fair.zoo.envs.settings import require_one_of
+from sb3_fair.zoo.envs.settings import Config, configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 
 Array: TypeAlias = NDArray[Any]
@@ -39,8 +40,8 @@ def of_two(world: "World", probability: ArrayLike) -> NDArray[np.float64]:
 class World:
     """n copies of a scenario; the contract that the faces rely on.
 
-    A scenario sets the attributes below, calls :meth:`__init__` with its tapes and writes :meth:`restart`,
-    :meth:`step` and :meth:`render`. What :meth:`step` hands out is fresh: it is never changed afterwards.
+    A scenario sets the attributes below, calls :meth:`__init__` with its tapes and writes :meth:`restart`
+    and :meth:`step`. What :meth:`step` hands out is fresh: it is never changed afterwards.
 
     :param n_worlds: number of copies
     :param tapes: the chances of the steps; :attr:`reset_streams` serve the restarts
@@ -76,6 +77,10 @@ class World:
     rules: ClassVar[Mapping[str, Rule]] = {}
     """Baselines ``rule(world) -> action probabilities (n, n_actions)``, which may look into the hidden state."""
     render_mode: str | None = None
+    picture: ClassVar[str] = ""
+    """``"module:function"`` that draws a copy: f(world, index) -> (height, width, 3)."""
+    detail: bool = False
+    """Whether records have ``detail``."""
 
     def __init__(self, n_worlds: int, tapes: Tapes[Any]) -> None:
         self.n_worlds = n_worlds
@@ -103,6 +108,21 @@ class World:
         for (index, _), (_, restarts) in zip(rngs, streams, strict=True):
             self.reset_streams[index] = restarts
 
+    def restart_streams(self, which: Array) -> list[np.random.Generator]:
+        """The generators of the restarts of the copies ``which`` (k,)."""
+        return [self.reset_streams[index] for index in which.tolist()]
+
+    def configured(self, n_worlds: int, detail: bool, config: type[Config], settings: dict[str, Any]) -> Config:
+        """The settings of the scenario, and what all scenarios are asked for, checked.
+
+        :raises TypeError: if there is no such setting
+        :raises ValueError: if an argument is not allowed
+        """
+        integer("n_worlds", n_worlds, 1)
+        require_one_of("detail", detail, (False, True))
+        self.detail = detail
+        return configure(config, settings)
+
     def restart(self, which: Array) -> Array:
         """Begins a new episode in the copies ``which`` (k,); returns observations (k, ...)."""
         raise NotImplementedError
@@ -127,7 +147,9 @@ class World:
 
     def render(self, index: int) -> NDArray[np.uint8]:
         """Picture (height, width, 3) of one copy."""
-        raise NotImplementedError
+        module, _, name = self.picture.partition(":")  # imported when asked for: matplotlib is slow to import
+        picture: NDArray[np.uint8] = getattr(import_module(module), name)(self, index)
+        return picture
 
 
 class ActionCheck:

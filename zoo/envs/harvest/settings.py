@@ -6,27 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sb3_fair.fairness.validation import integer
-from sb3_fair.zoo.envs.settings import parameter, require_number, require_one_of
+from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, switch
 
 PAPER = '"Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953)'
 OURS = "ours"
 OURS_NOT_CODE = "ours; otherwise in the published code, see HarvestConfig.published"
 LAYOUT = ("width", "height", "agents", "bushes")
 """What a given beginning consists of."""
-_SWITCHES = ("stratified", "obs_scale", "obs_extra", "terminate_at_horizon")
-_CHOICES = {
-    "growth_rule": ("linear", "cubic"),
-    "order": ("random", "fixed", "simultaneous"),
-    "movement": ("on", "off"),
-    "invalid": ("noop", "substitute"),
-    "slow": ("all_actions", "moves_only"),
-    "scan": ("first", "all"),
-    "backend": ("numpy", "numba", "auto"),
-}
 
 
 @dataclass(frozen=True)
-class HarvestConfig:
+class HarvestConfig(Settings):
     """The parameters of the scenario.
 
     :param width: cells of the grid from left to right
@@ -60,50 +50,44 @@ class HarvestConfig:
         ``"auto"`` does where the package is installed
     """
 
-    width: int = parameter(25, "cells", PAPER)
-    height: int = parameter(15, "cells", PAPER)
-    n_agents: int = parameter(40, "agents", PAPER)
-    red_agent_share: float = parameter(0.5, "share", PAPER)
-    sensitive_share: float = parameter(0.5, "share", PAPER)
-    n_bushes: int = parameter(60, "bushes", PAPER)
-    red_bush_share: float = parameter(0.5, "share", PAPER)
-    bush_life: int | None = parameter(120, "steps", "the published code")
-    growth_interval: int | None = parameter(2, "steps", "the published code")
-    growth_rule: str = parameter("linear", "linear, cubic", PAPER)
-    horizon: int = parameter(3000, "steps", PAPER)
-    order: str = parameter("random", "random, fixed, simultaneous", OURS_NOT_CODE)
-    movement: str = parameter("on", "on, off", OURS_NOT_CODE)
+    width: int = parameter(25, "cells", PAPER, COUNT)
+    height: int = parameter(15, "cells", PAPER, COUNT)
+    n_agents: int = parameter(40, "agents", PAPER, COUNT)
+    red_agent_share: float = parameter(0.5, "share", PAPER, SHARE)
+    sensitive_share: float = parameter(0.5, "share", PAPER, SHARE)
+    n_bushes: int = parameter(60, "bushes", PAPER, COUNT_OR_0)
+    red_bush_share: float = parameter(0.5, "share", PAPER, SHARE)
+    bush_life: int | None = parameter(120, "steps", "the published code", COUNT)
+    growth_interval: int | None = parameter(2, "steps", "the published code", COUNT)
+    growth_rule: str = choice("linear", ("linear", "cubic"), PAPER)
+    horizon: int = parameter(3000, "steps", PAPER, COUNT)
+    order: str = choice("random", ("random", "fixed", "simultaneous"), OURS_NOT_CODE)
+    movement: str = choice("on", ("on", "off"), OURS_NOT_CODE)
     obstruct_turns: float = parameter(1, "turns", OURS_NOT_CODE)
-    invalid: str = parameter("noop", "noop, substitute", OURS_NOT_CODE)
-    slow: str = parameter("all_actions", "all_actions, moves_only", "the published code; moves_only in the paper")
-    scan: str = parameter("first", "first, all", OURS_NOT_CODE)
-    auto_ripen: int | None = parameter(None, "steps", "the published code")
-    stratified: bool = parameter(True, "yes or no", OURS_NOT_CODE)
-    obs_scale: bool = parameter(False, "yes or no", "the published code")
-    obs_extra: bool = parameter(False, "yes or no", "the published code")
-    terminate_at_horizon: bool = parameter(False, "yes or no", OURS_NOT_CODE)
-    backend: str = parameter("numpy", "numpy, numba, auto", OURS)
+    invalid: str = choice("noop", ("noop", "substitute"), OURS_NOT_CODE)
+    slow: str = parameter(
+        "all_actions",
+        "all_actions, moves_only",
+        "the published code; moves_only in the paper",
+        ("all_actions", "moves_only"),
+    )
+    scan: str = choice("first", ("first", "all"), OURS_NOT_CODE)
+    auto_ripen: int | None = parameter(None, "steps", "the published code", COUNT)
+    stratified: bool = switch(True, OURS_NOT_CODE)
+    obs_scale: bool = switch(False, "the published code")
+    obs_extra: bool = switch(False, "the published code")
+    terminate_at_horizon: bool = switch(False, OURS_NOT_CODE)
+    backend: str = choice("numpy", ("numpy", "numba", "auto"), OURS)
 
     def __post_init__(self) -> None:
-        for name in ("width", "height", "n_agents", "horizon"):
-            integer(name, getattr(self, name), 1)
-        integer("n_bushes", self.n_bushes, 0)
+        super().__post_init__()
         if self.n_agents + self.n_bushes > self.width * self.height:
             raise ValueError(
                 f"n_agents and n_bushes must fit into the {self.width * self.height} cells of the grid, "
                 f"got {self.n_agents} + {self.n_bushes}"
             )
-        for name in ("red_agent_share", "sensitive_share", "red_bush_share"):
-            require_number(name, getattr(self, name), 0, 1)
-        for name in ("bush_life", "growth_interval", "auto_ripen"):
-            if getattr(self, name) is not None:
-                integer(name, getattr(self, name), 1)
         if self.obstruct_turns != math.inf:
             integer("obstruct_turns", self.obstruct_turns, 1)
-        for name, choices in _CHOICES.items():
-            require_one_of(name, getattr(self, name), choices)
-        for name in _SWITCHES:
-            require_one_of(name, getattr(self, name), (False, True))
 
     @classmethod
     def published(cls, **changes: Any) -> "HarvestConfig":

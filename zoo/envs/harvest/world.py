@@ -66,6 +66,7 @@ class HarvestWorld(World):
     :raises ImportError: if ``backend="numba"`` and numba is not installed
     """
 
+    picture = "sb3_fair.zoo.envs.harvest.picture:picture"
     n_agents: int
     observation_space: spaces.Box
 
@@ -121,7 +122,7 @@ class HarvestWorld(World):
             self.reset_streams[index], self.sensitive_streams[index] = places, people
 
     def restart(self, which: Array) -> Array:
-        streams: Any = [self.reset_streams[index] for index in which.tolist()]
+        streams = self.restart_streams(which)
         inside, n_agents = self.field.inside, self.n_agents
         cells = inside[np.stack([stream.permutation(len(inside)) for stream in streams])]
         lf = preferences(self.config)
@@ -296,11 +297,6 @@ class HarvestWorld(World):
         self.field.restore(state["field"])
         for name in state.keys() - {"field"}:
             setattr(self, name, deepcopy(state[name]))
-
-    def render(self, index: int) -> NDArray[np.uint8]:
-        from sb3_fair.zoo.envs.harvest.picture import picture
-
-        return picture(self, index)
 
 
 _STATE = (
