@@ -35,15 +35,16 @@ def environments(module: str | None = None) -> str:
 def _about(env_id: str) -> str:
     venv = make_vec(env_id)
     spec = venv.get_attr("fairness_spec")[0]
+    groups = spec.group_names or spec.compared_groups or ()
     source = find(env_id).title or venv.get_attr("source")[0]
     described = [
         f"{source}:" if source else "",
         f"observations {_space(venv.observation_space)}, actions {_space(venv.action_space)},",
-        f"groups {', '.join(map(str, spec.group_names or ()))}" + ("," if spec.notions else ""),
+        f"groups {', '.join(map(str, groups))}{',' * bool(spec.notions)}" if groups else "",
         f"notions {' '.join(spec.notions)}" if spec.notions else "",
     ]
     venv.close()
-    return fill(" ".join(described).strip(), WIDTH)
+    return fill(" ".join(filter(None, described)), WIDTH)
 
 
 def _space(space: gym.Space[Any]) -> str:

@@ -196,7 +196,7 @@ class FairnessSpec:
         record = individual_in(info)
         features = record.get("features") if self.features is None else self._features(obs, info)
         return Individual(
-            self._group(obs, info, record),
+            self.group_of(obs, info),
             None if features is None else self.select(features),
             self._feedback(obs, action, info, record),
         )
@@ -232,7 +232,14 @@ class FairnessSpec:
         inside: NDArray[np.float64] = np.clip(scaled, 0.0, 1.0)
         return inside
 
-    def _group(self, obs: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
+    def group_of(self, obs: Any, info: Mapping[str, Any]) -> Any:
+        """The label of whom the decision of a step was for, or a dict attribute -> label.
+
+        :param obs: the observation on which the action was chosen
+        :param info: what the step returned
+        :raises ValueError: if a callable raises, or a key is missing
+        """
+        record = individual_in(info)
         labels = {name: self._label(source, obs, info, record) for name, source in self._parts.items()}
         return labels if self.attributes else labels[""]
 
