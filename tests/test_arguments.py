@@ -444,7 +444,7 @@ def test_settings_of_scenarios_are_refused_by_name():
     worlds = {row.entry_point: env_id for env_id, row in reversed(WORLDS.items())}
     found, tried = [], 0
     for env_id in worlds.values():
-        (world,) = sb3_fair.make_vec(env_id).get_attr("world")
+        world, *_ = sb3_fair.make_vec(env_id).get_attr("world")
         for setting in fields(world.config):
             for kind in NEVER_RIGHT[setting.name == "obstruct_turns" :]:  # any number of turns, to infinity
                 tried += 1

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
@@ -90,8 +89,12 @@ class VecDisparity(VecLayer):
         spec = _checked_spec(attribute(venv, "fairness_spec"))
         attribute_ = spec.attributes[0] if spec.attributes else ""
         parts = (attribute_,) if isinstance(attribute_, str) else attribute_
-        self.measures = _parity_of(spec, attribute_) if measures is None else measures
-        _check_actions(venv.action_space, self.measures)
+        check_discrete(venv.action_space, "DemographicParity")
+        self.measures = _parity_of(spec, attribute_, venv.action_space) if measures is None else measures
+        if not all(map(venv.action_space.contains, self.measures.favourable)):
+            raise ValueError(
+                f"favourable must be made of the actions of {venv.action_space}, got {self.measures.favourable}"
+            )
         self.fairness_spec = replace(spec, measures=self.measures)
         self._labels_of = replace(spec, features=None, feedback=None)
         self._forgets = bool(attribute(venv, "reset_on_episode", True))
@@ -225,13 +228,10 @@ def _checked_spec(spec: FairnessSpec | None) -> FairnessSpec:
     return spec
 
 
-def _parity_of(spec: FairnessSpec, attribute_: Attribute) -> DemographicParity:
+def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:
     """The measure of what the spec calls favourable, for the groups that it compares."""
     groups = spec.groups.get(attribute_name(attribute_)) if isinstance(spec.groups, Mapping) else spec.groups
-    return DemographicParity(favourable=spec.favourable, groups=groups)
-
-
-def _check_actions(space: spaces.Space, measures: DemographicParity) -> None:
-    check_discrete(space, "DemographicParity")
-    if not all(map(space.contains, measures.favourable)):
-        raise ValueError(f"favourable must be made of the actions of {space}, got {measures.favourable}")
+    favourable = spec.favourable
+    if callable(favourable):
+        favourable = np.flatnonzero(spec.decided(np.arange(actions.n))).tolist()
+    return DemographicParity(favourable=favourable, groups=groups)

@@ -166,8 +166,6 @@ def _is_batch(entry: Any) -> bool:
 def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> gym.Env:
     """One environment, with the limit of steps that its fairness wrappers are to know of."""
     given = {**config} if render_mode is None else {**config, "render_mode": render_mode}
-    if isinstance(entry, type) and render_mode not in (None, *getattr(entry, "metadata", {}).get("render_modes", ())):
-        raise InputError(f"render_mode must be one of those in metadata of {entry.__name__}, got {render_mode!r}")
     limit = None if getattr(entry, "func", None) is gym.make else given.pop("max_episode_steps", None)
     env = entry(**given)
     if not isinstance(env, gym.Env):
@@ -186,7 +184,7 @@ class Copies(VecLayer):
     def __init__(self, venv: VecEnv, row: Row) -> None:
         super().__init__(venv)
         self.rules = row.rules
-        self.source = row.title or ""
+        self.source = row.title or attribute(venv, "source", "")
         self.max_steps = max_steps_of(venv)
 
     def reset(self) -> VecEnvObs:

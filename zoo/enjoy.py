@@ -16,7 +16,7 @@ from sb3_fair.wrappers.layer import max_steps_of
 from sb3_fair.zoo.evaluate import audited, evaluate_again, load_run
 from sb3_fair.zoo.film import film_format, save_film
 from sb3_fair.zoo.layers import single, vectorised
-from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 
 LONGEST = 100
@@ -106,8 +106,10 @@ def enjoy(
     plan = Plan.of_run(run)
     model = load_run(plan, run, device)
     pictures: list[Picture] = []
-    with input_errors():
+    try:
         env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
+    except TypeError as error:
+        raise InputError(f"env must have the render_mode 'rgb_array', got {plan.env}: {error}") from error
     limit = max_steps_of(env)
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))

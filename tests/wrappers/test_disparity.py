@@ -54,6 +54,14 @@ class Queue(gym.Env):
         return obs, 0.0, False, self.t == len(self.queue), info
 
 
+def test_favourable_may_be_a_function_of_the_action():
+    found = []
+    for favourable in ((1, 2), lambda actions: actions > 0):
+        spec = FairnessSpec(group=in_front, notions=(), favourable=favourable)
+        found.append(measured(VecFairMDP(DummyVecEnv([lambda: Queue([[0, 1]])]), spec)).measures)
+    assert found[0] == found[1]
+
+
 def in_front(obs, info):
     return int(obs[0])
 

@@ -15,8 +15,8 @@ import sb3_fair
 from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.wrappers import FairMDP, FairnessScheme, MemoryAugmentation, VectorReward
 from sb3_fair.wrappers.layer import max_steps_of
-from sb3_fair.zoo.registration import WORLDS
 from tests.wrappers.town import LENGTH, Town
+from tests.zoo.forms import SINGLE
 
 LIMIT = 7
 
@@ -30,7 +30,7 @@ def objective_of(env_id):
     return next(name for name in names if name.startswith("d_") or name.isupper())
 
 
-@pytest.mark.parametrize("env_id", WORLDS)
+@pytest.mark.parametrize("env_id", SINGLE)
 def test_the_last_step_before_a_limit_outside_is_paid(env_id):
     name = objective_of(env_id)
     settings = {"objectives": ("R", name), "emit": "terminal", "undefined": -0.625}
@@ -132,7 +132,7 @@ def test_the_limit_of_steps_is_found_in_the_whole_stack(nesting):
 
 
 def test_the_registered_limits_are_those_of_the_worlds():
-    for env_id in WORLDS:
+    for env_id in SINGLE:
         assert max_steps_of(gym.make(env_id)) == max_steps_of(sb3_fair.make_vec(env_id)), env_id
 
 

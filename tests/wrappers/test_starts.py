@@ -6,7 +6,7 @@ import pytest
 from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair import FPPO, PCN, FairPPO, FairQCM, PPOLagrangian, RecurrentDQN, TabularFairQCM
+from sb3_fair import FPPO, FairPPO, FairQCM, PPOLagrangian, RecurrentDQN, TabularFairQCM
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, VecChoices
 from tests.wrappers.town import FirstActionOf, Town
@@ -34,7 +34,6 @@ def moved():
         lambda env: FairQCM("MlpPolicy", FairnessScheme(env, Scheme())),
         lambda env: TabularFairQCM(FairnessScheme(env, Scheme())),
         lambda env: RecurrentDQN("MlpPolicy", env),
-        lambda env: PCN("MlpPolicy", env),
         lambda env: VecChoices(DummyVecEnv([lambda: env])),
     ],
 )

@@ -5,6 +5,10 @@ from numpy.testing import assert_array_equal, assert_equal
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
+from sb3_fair.zoo.registration import WORLDS
+
+SINGLE = [env_id for env_id in WORLDS if "Harvest-All" not in env_id]
+"""Those that gym.make makes: in the others, every agent has a slot."""
 
 
 def side_by_side(world_cls, n, seed, actions, **config):

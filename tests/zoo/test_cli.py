@@ -104,7 +104,10 @@ def train(command, algo, *more):
         ("benchmark fmdp --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --algo dqn", "there is nothing to train"),
-        ("benchmark all --algo pcn --env sb3_fair/AttentionAllocation-v0", "nothing to train: pcn needs Discrete"),
+        (
+            "benchmark all --algo pcn --env sb3_fair/AttentionAllocation-v0",
+            "nothing to train: pcn needs actions that are",
+        ),
         ("benchmark tuned --algo f_ppo --env sb3_fair/Lending", "did you mean 'sb3_fair/Lending-v0'?"),
         ("train --resume nowhere", "resume must be the folder of a run, with a config.yml in it, got 'nowhere'"),
         ("train --resume nowhere --seed 3 --n-envs 2", "takes everything from the run: leave out --n-envs, --seed"),

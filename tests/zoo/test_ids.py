@@ -18,12 +18,12 @@ from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_no
 from sb3_fair.wrappers import FairMDP
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.registration import WORLDS
+from tests.zoo.forms import SINGLE
 
 SMALL = "sb3_fair:sb3_fair/JobHiring-Small-v0"
 OBJECTIVES = {"objectives": ("R", "SP", "IF"), "window": 30, "emit": "difference"}
 
 
-SINGLE = [env_id for env_id in WORLDS if "Harvest-All" not in env_id]
 PLACES = "sb3_fair/AttentionAllocation"  # individuals are places, and notions need discrete actions and features
 OPTIONS = [{}, {"objectives": ("R", "SP", "CSC"), "scalarise": (1, 1, 0), "window": 20}]
 

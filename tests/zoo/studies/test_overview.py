@@ -21,7 +21,7 @@ def test_every_scenario_has_the_algorithms_that_make_sense_there():
 
 
 def test_nothing_that_makes_sense_is_an_error_with_the_reason(tmp_path):
-    with pytest.raises(InputError, match=r"nothing to train: pcn needs Discrete actions"):
+    with pytest.raises(InputError, match=r"nothing to train: pcn needs actions that are discrete"):
         overview.study(["pcn"], ["sb3_fair/AttentionAllocation-v0"], log_dir=tmp_path)
 
 

@@ -100,7 +100,7 @@ class EgoHarvestWorld(World):
     """
 
     one_individual: ClassVar[bool] = True
-    source = "La Malfa et al., arXiv 2502.03953"
+    source = HarvestWorld.source
     rules: ClassVar[Mapping[str, Rule]] = {"stay": _stay, "random": _random, "busy": _busy}
 
     def __init__(

@@ -66,6 +66,7 @@ class HarvestWorld(World):
     :raises ImportError: if ``backend="numba"`` and numba is not installed
     """
 
+    source = "La Malfa et al., arXiv 2502.03953"
     picture = "sb3_fair.zoo.envs.harvest.picture:picture"
     n_agents: int
     observation_space: spaces.Box
