@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,12 +21,12 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
-from sb3_fair.f_ppo import FPPO, EqualOpportunityAgent
-from sb3_fair.fair_qcm import FairQCM, TabularFairQCM
+from sb3_fair.f_ppo import EqualOpportunityAgent
 from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.harvest_benchmark import harvest
-from sb3_fair.zoo.plan import AUDIT, make_plan
+from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
+from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
+from sb3_fair.zoo.studies.fair_ppo import Arm, zoo_arm
 from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.timing import ROUNDS, Figure, in_turns, learning, steps_of, steps_per_second
 from sb3_fair.zoo.train import build_model, training_env
@@ -39,6 +40,12 @@ LENDING, ATTENTION = "sb3_fair/Lending-v0", "sb3_fair/AttentionAllocation-v0"
 EPIDEMIC = "sb3_fair/EpidemicControl-v0"
 WINDOWS = (100, 500, 1000)
 FEATURES = 7
+RATE = "steps/s"
+HARVESTS: tuple[tuple[str, dict[str, Any], int], ...] = (
+    ("one after the other", {}, 500_000),
+    ("simultaneous", {"order": "simultaneous"}, 2_000_000),
+    ("one after the other, numba", {"backend": "numba"}, 2_000_000),
+)
 
 
 def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure]:
@@ -65,48 +72,42 @@ def measured(scale: float) -> Iterator[Figure]:
 
     :param scale: share of the work
     """
-    rate = "steps/s"
-    yield Figure("hiring env, single", _single_env({}, scale, bare=True), rate, 10_000)
-    yield Figure("hiring env, single, its SP and EO tracked", _single_env({}, scale), rate, 10_000)
-    yield Figure("hiring env, 1024 copies", _batched_env(1024, {}, scale, bare=True), rate, 300_000)
-    yield from _fraud(scale)
+    yield Figure("hiring env, single", _single_env(HIRING, scale, bare=True), RATE, 10_000)
+    yield Figure("hiring env, single, its SP and EO tracked", _single_env(HIRING, scale), RATE, 10_000)
+    yield Figure("hiring env, 1024 copies", _batched_env(HIRING, 1024, scale, bare=True), RATE, 300_000)
+    yield Figure("fraud env, single, 100 customers", _single_env(FRAUD, scale, bare=True), RATE, 10_000)
+    yield Figure("fraud env, single, 3333 customers", _single_env(MULTIMAUS, scale, bare=True), RATE, 5_000)
+    yield Figure("fraud env, 1024 copies", _batched_env(FRAUD, 1024, scale, bare=True), RATE, 200_000)
+    yield from _with_all_notions("fraud env", FRAUD, 500, 5_000, scale)
     for window in WINDOWS:
         for notion in NOTIONS:
-            yield Figure(f"fairness core: {notion}, window {window}", _tracker(notion, window, scale), rate)
+            yield Figure(f"fairness core: {notion}, window {window}", _tracker(notion, window, scale), RATE)
     for window, target in ((500, 4_000), (1000, 3_000)):
-        settings = {"audit": AUDIT, "window": window, "reset_on_episode": False}  # so that the window stays full
-        yield Figure(f"env + seven notions, window {window}", _single_env(settings, scale), rate, target)
-        yield Figure(f"env + seven notions, window {window}, 8 copies", _batched_env(8, settings, scale), rate)
-    yield Figure("PCN on hiring, R:SP:IF, window 500", _pcn_on_hiring(scale), rate, 3_000)
+        yield from _with_all_notions("env", HIRING, window, target, scale)
+    pcn = _model(make_plan("pcn", HIRING, hyperparams={"eval_freq": 0}))
+    yield Figure("PCN on hiring, R:SP:IF, window 500", learning(pcn, int(40_000 * scale)), RATE, 3_000)
     yield from _deep_sea_treasure(scale)
     yield from _fair_qcm(scale)
     yield from _f_ppo(scale)
-    yield from harvest(scale)
-    yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), rate)
+    yield from _harvest(scale)
+    yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole, scale), RATE)
     ppo = _ppo(_tracked, scale)
-    yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, rate)
+    yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, RATE)
     tracking = 1 / steps_of(_tracked(), scale) - 1 / steps_of(_untracked(), scale)
     yield Figure("share of SP and EO in PPO's time", 100 * tracking * ppo, "%", 20, lower_is_better=True)
     yield Figure("memory of seven notions, window 1000", _memory(), "MB", 20, lower_is_better=True)
     yield Figure("import sb3_fair / import stable_baselines3", _import_ratio(), "x", 1.3, lower_is_better=True)
 
 
-def _fraud(scale: float) -> Iterator[Figure]:
-    """Worlds whose steps look for the next transaction of many customers."""
-    rate, settings = "steps/s", {"audit": AUDIT, "window": 500, "reset_on_episode": False}
-    single = _single_env({}, scale, bare=True, env_id=FRAUD)
-    yield Figure("fraud env, single, 100 customers", single, rate, 10_000)
-    many = _single_env({}, scale, bare=True, env_id=MULTIMAUS)
-    yield Figure("fraud env, single, 3333 customers", many, rate, 5_000)
-    batched = _batched_env(1024, {}, scale, bare=True, env_id=FRAUD)
-    yield Figure("fraud env, 1024 copies", batched, rate, 200_000)
-    tracked = _single_env(settings, scale, env_id=FRAUD)
-    yield Figure("fraud env + seven notions, window 500", tracked, rate, 5_000)
-    several = _batched_env(8, settings, scale, env_id=FRAUD)
-    yield Figure("fraud env + seven notions, window 500, 8 copies", several, rate)
+def _with_all_notions(name: str, env: str, window: int, target: float, scale: float) -> Iterator[Figure]:
+    settings: dict[str, Any] = {"audit": AUDIT, "window": window}
+    settings["reset_on_episode"] = False  # so that the window stays full
+    work = f"{name} + seven notions, window {window}"
+    yield Figure(work, _single_env(env, scale, **settings), RATE, target)
+    yield Figure(f"{work}, 8 copies", _batched_env(env, 8, scale, **settings), RATE)
 
 
-def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False, env_id: str = HIRING) -> float:
+def _single_env(env_id: str, scale: float, *, bare: bool = False, **settings: Any) -> float:
     env = gym.make(env_id, disable_env_checker=True, **settings)
     env = env.unwrapped if bare else env
     env.reset(seed=0)
@@ -123,7 +124,7 @@ def _single_env(settings: dict[str, Any], scale: float, *, bare: bool = False, e
     return steps_per_second(step, scale)
 
 
-def _batched_env(n: int, settings: dict[str, Any], scale: float, *, bare: bool = False, env_id: str = HIRING) -> float:
+def _batched_env(env_id: str, n: int, scale: float, *, bare: bool = False, **settings: Any) -> float:
     venv: Any = make_vec(env_id, n_envs=n, seed=0, monitor=False, **settings)
     while bare and hasattr(venv, "venv"):
         venv = venv.venv
@@ -168,10 +169,14 @@ def _memory() -> float:
     return size / 1e6
 
 
-def _pcn_on_hiring(scale: float) -> float:
-    plan = make_plan("pcn", HIRING, hyperparams={"eval_freq": 0})
-    model = build_model(plan, training_env(plan), "cpu")
-    return learning(model, int(40_000 * scale))
+def _model(plan: Plan) -> Any:
+    """Ready to learn in the copies of its plan."""
+    return build_model(plan, training_env(plan), "cpu")
+
+
+def _learner(algo: str, env: str, n_envs: int, **hyperparams: Any) -> Any:
+    """With the algorithm's defaults but for some."""
+    return _model(make_plan(algo, env, preset=DEFAULT, objectives=["R"], n_envs=n_envs, hyperparams=hyperparams))
 
 
 def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
@@ -184,9 +189,9 @@ def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
     env = gym.make(TREASURE, disable_env_checker=True)
     ours = learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
     theirs = _morl_baselines(steps)
-    yield Figure("PCN on deep-sea-treasure", ours, "steps/s", None if theirs is None else 2 * theirs)
+    yield Figure("PCN on deep-sea-treasure", ours, RATE, None if theirs is None else 2 * theirs)
     if theirs is not None:
-        yield Figure("PCN of MORL-Baselines on deep-sea-treasure", theirs, "steps/s")
+        yield Figure("PCN of MORL-Baselines on deep-sea-treasure", theirs, RATE)
 
 
 def _morl_baselines(steps: int) -> float | None:
@@ -211,19 +216,16 @@ def _morl_baselines(steps: int) -> float | None:
 
 def _fair_qcm(scale: float) -> Iterator[Figure]:
     """Worlds with stakeholders, and training at the settings whose quality the documentation shows."""
-    rate = "steps/s"
     for name, env in (("doughnut", DOUGHNUT), ("loans", LOANS)):
-        venv = make_vec(env, n_envs=1024, seed=0, monitor=False).unwrapped
-        yield Figure(f"{name} env, 1024 copies", steps_of(venv, scale), rate, 200_000)
+        yield Figure(f"{name} env, 1024 copies", _batched_env(env, 1024, scale, bare=True), RATE, 200_000)
     one_update: dict[str, Any] = {"train_freq": 1, "gradient_steps": 1}
-    yield Figure(
-        "FairQCM on doughnuts", learning(_learner(DOUGHNUT, 8, **one_update), int(20_000 * scale)), rate, 2_000
-    )
+    doughnuts = _learner("fair_qcm", DOUGHNUT, 8, **one_update)
+    yield Figure("FairQCM on doughnuts", learning(doughnuts, int(20_000 * scale)), RATE, 2_000)
     fused = {"optimizer_kwargs": {"fused": True}}
-    model = _learner(LOANS, 32, learning_rate=2e-3, reward_scale=0.025, policy_kwargs=fused, **one_update)
-    yield Figure("FairQCM on loans", learning(model, int(60_000 * scale)), rate, 4_830)
-    table = TabularFairQCM(make_vec(SMALL_DOUGHNUT, n_envs=256, seed=0), seed=0)
-    yield Figure("tabular FairQCM on doughnuts", learning(table, int(300_000 * scale)), rate, 60_000)
+    loans = _learner("fair_qcm", LOANS, 32, learning_rate=2e-3, reward_scale=0.025, policy_kwargs=fused, **one_update)
+    yield Figure("FairQCM on loans", learning(loans, int(60_000 * scale)), RATE, 4_830)
+    table = _learner("tabular_fair_qcm", SMALL_DOUGHNUT, 256)
+    yield Figure("tabular FairQCM on doughnuts", learning(table, int(300_000 * scale)), RATE, 60_000)
     relabelled, plain = _filled(4), _filled(0)
     share = _size(relabelled.replay_buffer) / _size(plain.replay_buffer)
     yield Figure("memory of the replay buffer / DQN's", share, "x", 1.1, lower_is_better=True)
@@ -231,58 +233,60 @@ def _fair_qcm(scale: float) -> Iterator[Figure]:
     memory, action = batch.observations["memory"].numpy(), batch.actions[:, 0].numpy()
     event, recompute = np.ones((2048, 3)), relabelled.replay_buffer.recompute
     rng = np.random.default_rng(0)
-
-    def relabel() -> int:
-        recompute(relabelled.memory.sample_counterfactuals(memory, rng), action, event)
-        return 1
-
-    yield Figure("relabelling 2048 rows", 1e3 / steps_per_second(relabel, scale), "ms", 1.0, lower_is_better=True)
-    ratio = _gradient_step(relabelled, scale) / _gradient_step(plain, scale)
-    yield Figure("gradient step of FairQCM / of DQN", ratio, "x", 1.3, lower_is_better=True)
+    relabelling = _milliseconds(
+        lambda: recompute(relabelled.memory.sample_counterfactuals(memory, rng), action, event), scale
+    )
+    yield Figure("relabelling 2048 rows", relabelling, "ms", 1.0, lower_is_better=True)
+    ours, theirs = (_milliseconds(partial(model.train, 10, 256), scale) for model in (relabelled, plain))
+    yield Figure("gradient step of FairQCM / of DQN", ours / theirs, "x", 1.3, lower_is_better=True)
 
 
 def _f_ppo(scale: float) -> Iterator[Figure]:
     """Worlds with measures of disparity, and what both halves of F-PPO cost at the last threshold of training."""
+    rollouts: dict[str, Any] = {"n_steps": 64, "batch_size": 1024, "n_epochs": 6}
     for name, env, n, target in (
         ("lending", LENDING, 2048, 1_000_000),
         ("attention", ATTENTION, 1024, 300_000),
         ("epidemic", EPIDEMIC, 1024, 300_000),
     ):
         venv = make_vec(env, n_envs=n, seed=0, monitor=False).unwrapped
-        yield Figure(f"{name} env, {n} copies", steps_of(venv, scale), "steps/s", target)
+        yield Figure(f"{name} env, {n} copies", steps_of(venv, scale), RATE, target)
         last = venv.get_attr("fairness_spec")[0].measures.threshold(1000)
-        share = _share_of_ppo(env, int(16_384 * scale), massage_threshold=last)
-        yield Figure(f"speed of FPPO on {name} / of PPO", 100 * share, "%", 70)
+        models = _learner("f_ppo", env, 64, **rollouts, massage_threshold=last), _learner("ppo", env, 64, **rollouts)
+        ours, theirs = in_turns(models, int(16_384 * scale))
+        yield Figure(f"speed of FPPO on {name} / of PPO", 100 * ours / theirs, "%", 70)
     venv = make_vec(LENDING, seed=0)
     agent, observation = EqualOpportunityAgent(), venv.reset()
     agent.bind(venv)
+    decision = _milliseconds(lambda: agent.predict(observation), scale)
+    yield Figure("equal opportunity, a decision", decision, "ms", 1, lower_is_better=True)
 
-    def decide() -> int:
-        agent.predict(observation)
+
+def _harvest(scale: float) -> Iterator[Figure]:
+    """Steps of single agents: of the game with random actions, and of training with the zoo's settings."""
+    rate, worlds = "agent-steps/s", 1024
+    for name, rules, target in HARVESTS:
+        if "backend" not in rules or find_spec(rules["backend"]) is not None:
+            speed = steps_of(HarvestVecEnv(worlds, rules, seed=0), scale)
+            yield Figure(f"harvest, {worlds} games, {name}", speed, rate, target)
+    models = [_model(arm.plan(seed=0)) for arm in (Arm(), zoo_arm())]
+    steps = max(int(200_000 * scale), models[0].n_steps * models[0].n_envs)
+    without, within = in_turns(models, steps)
+    yield Figure("fair-PPO on the harvest", within, rate, 20_000)
+    share = 100 * (1 - within / without)
+    yield Figure("share of penalties in its time", share, "%", 15, lower_is_better=True)
+
+
+def _milliseconds(work: Callable[[], Any], scale: float) -> float:
+    def step() -> int:
+        work()
         return 1
 
-    yield Figure("equal opportunity, a decision", 1e3 / steps_per_second(decide, scale), "ms", 1, lower_is_better=True)
-
-
-def _share_of_ppo(env: str, steps: int, **settings: Any) -> float:
-    """Speed of FPPO's training as a share of PPO's, both in turns."""
-    from stable_baselines3 import PPO
-
-    rollouts: dict[str, Any] = {"n_steps": 64, "batch_size": 1024, "n_epochs": 6, "seed": 0, "device": "cpu"}
-    models = [
-        kind("MlpPolicy", make_vec(env, n_envs=64, seed=0), **rollouts, **own)
-        for kind, own in ((FPPO, settings), (PPO, {}))
-    ]
-    ours, theirs = in_turns(models, steps)
-    return ours / theirs
-
-
-def _learner(env: str, n_envs: int, **settings: Any) -> Any:
-    return FairQCM("MultiInputPolicy", make_vec(env, n_envs=n_envs, seed=0), seed=0, device="cpu", **settings)
+    return 1e3 / steps_per_second(step, scale)
 
 
 def _filled(n_counterfactual: int) -> Any:
-    return _learner(DOUGHNUT, 8, n_counterfactual=n_counterfactual).learn(3000)
+    return _learner("fair_qcm", DOUGHNUT, 8, n_counterfactual=n_counterfactual).learn(3000)
 
 
 def _size(buffer: Any) -> int:
@@ -291,16 +295,6 @@ def _size(buffer: Any) -> int:
         part for value in vars(buffer).values() for part in (value.values() if isinstance(value, dict) else [value])
     ]
     return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
-
-
-def _gradient_step(model: Any, scale: float) -> float:
-    """Seconds per gradient step."""
-
-    def step() -> int:
-        model.train(10, 256)
-        return 10
-
-    return 1 / steps_per_second(step, scale)
 
 
 def _cartpole() -> Any:

@@ -60,16 +60,24 @@ class Checkpoints(BaseCallback):
 
     :param path: of the file; the checkpoint before the last one is kept beside it, see :func:`before`
     :param minutes: between two checkpoints; 0: one at the beginning of every rollout; inf: none, even at the end
+    :param at_end: whether there is one at the end
     :param beside: an object that the training also needs, frozen together with the model
     :param resumed: the checkpoint that the training goes on from
     """
 
     def __init__(
-        self, path: str | Path, minutes: float = 5.0, beside: Any = None, resumed: Frozen | None = None
+        self,
+        path: str | Path,
+        minutes: float = 5.0,
+        beside: Any = None,
+        resumed: Frozen | None = None,
+        *,
+        at_end: bool = True,
     ) -> None:
         super().__init__()
         self.path = Path(path)
         self.minutes = minutes
+        self.at_end = at_end and minutes < np.inf
         self.beside = beside
         self.resumed = resumed
         self.count = 0
@@ -91,7 +99,7 @@ class Checkpoints(BaseCallback):
             raise Interrupted(stop)
 
     def _on_training_end(self) -> None:
-        if self.minutes < np.inf:
+        if self.at_end:
             self._save()
 
     def _save(self) -> None:

@@ -11,8 +11,8 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.fairness.arguments import described, fits, hints
 from sb3_fair.zoo.names import InputError
 
-SCHEDULE = re.compile(r"lin_\d[\d.]*(e-?\d+)?")
-"""A number that falls linearly to 0, as in rl-zoo: ``"lin_0.001"``."""
+SCHEDULE = re.compile(r"lin(_\d[\d.]*(e-?\d+)?){1,2}")
+"""A number that falls linearly to 0, as in rl-zoo: ``"lin_0.001"``; or to another one: ``"lin_0.3_0.02"``."""
 
 _WORDS = {NoneType: "null", bool: "true or false", Callable: "a schedule such as lin_0.001", dict: "settings by name"}
 

@@ -2,7 +2,7 @@
 
 import secrets
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from importlib import import_module
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import get_num_threads, nn
@@ -151,19 +152,7 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
-    with patience():
-        try:
-            model.learn(
-                plan.n_timesteps - done,
-                callback=[episodes, FiniteWeights(), checkpoints],
-                reset_num_timesteps=frozen is None,
-                progress_bar=progress,
-            )
-        except ValueError:  # as torch raises for actions whose probabilities are NaN
-            check_weights(model)
-            raise
-    if stop := received():
-        raise Interrupted(stop)
+    learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
     model.save(run.model)
     save_policy(model, run.policy)
     normaliser = unwrap_vec_normalize(model.get_env())
@@ -179,6 +168,30 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     forget(run.checkpoint)
     model.get_env().close()
     return run
+
+
+def learn(
+    plan: Plan, model: Any, callbacks: Sequence[BaseCallback] = (), *, resumed: bool = False, progress: bool = False
+) -> None:
+    """Trains what is left of a plan.
+
+    :param resumed: whether the model comes from a checkpoint
+    :raises WorkError: if weights become NaN or infinite
+    :raises Interrupted: after Ctrl-C or SIGTERM
+    """
+    with patience():
+        try:
+            model.learn(
+                plan.n_timesteps - (model.num_timesteps if resumed else 0),
+                callback=[FiniteWeights(), *callbacks],
+                reset_num_timesteps=not resumed,
+                progress_bar=progress,
+            )
+        except ValueError:  # as torch raises for actions whose probabilities are NaN
+            check_weights(model)
+            raise
+    if stop := received():
+        raise Interrupted(stop)
 
 
 def _tracking(run: RunFolder, plan: Plan, run_id: str) -> Any:
@@ -203,8 +216,8 @@ def training_env(plan: Plan) -> VecEnv:
 def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
     """What an algorithm is given for the settings of a YAML file.
 
-    ``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo; ``activation_fn`` in
-    ``policy_kwargs`` is the name of a class in ``torch.nn``; anything else is what it is.
+    ``"lin_0.001"`` falls linearly from 0.001 to 0 over the training, as in rl-zoo, ``"lin_0.3_0.02"`` to 0.02;
+    ``activation_fn`` in ``policy_kwargs`` is the name of a class in ``torch.nn``; anything else is what it is.
     """
     given = {key: _scheduled(value) for key, value in deepcopy(dict(hyperparams)).items()}  # SB3 changes policy_kwargs
     if isinstance(given.get("train_freq"), list):
@@ -222,7 +235,8 @@ def arguments(hyperparams: Mapping[str, Any]) -> dict[str, Any]:
 
 def _scheduled(value: Any) -> Any:
     if isinstance(value, str) and value.startswith("lin_"):
-        return LinearSchedule(float(value.removeprefix("lin_")), 0, 1)
+        start, _, end = value.removeprefix("lin_").partition("_")
+        return LinearSchedule(float(start), float(end or 0), 1)
     return value
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness import intervals
+from sb3_fair.zoo.studies.study import mean_and_interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,12 +18,6 @@ COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Steps (p,) and one row of values per seed (seeds, p)."""
-
-
-def mean_and_interval(values: Sequence[float] | NDArray[np.float64]) -> list[float]:
-    """Mean, and the ends of its 95 % confidence interval; of a single value: three times that."""
-    mean, *ends = intervals.mean_and_interval(values)
-    return [float(mean), *(float(mean if np.isnan(end) else end) for end in ends)]
 
 
 def draw(

@@ -12,9 +12,9 @@ from scipy.stats import spearmanr
 from sb3_fair.fairness import price_of_fairness
 from sb3_fair.report.disparities import CLASSIC, Setting, TradeOff, plot_action_radar, plot_box_grid, plot_tradeoff
 from sb3_fair.zoo.harvest_evaluation import ACTIONS, GROUPS
-from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.grid import Result
 from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
+from sb3_fair.zoo.studies.study import mean_and_interval
 
 Figures: TypeAlias = dict[str, Any]
 WEIGHTS = ("alpha", "beta", "tolerance")
@@ -136,7 +136,7 @@ def actions(runs: Sequence[Result], kind: str) -> NDArray[np.float64]:
     return np.array(columns, dtype=np.float64)
 
 
-def sheet(
+def table(
     title: str, curves: Curves, found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
 ) -> Sheet:
     """Disparity, return and price of every setting, with 95 % confidence intervals.

@@ -4,52 +4,176 @@ The experiment matrix of Cimpean et al., "Fairness-Aware Reinforcement Learning 
 policies, several seeds with confidence intervals, and competitors of PCN that take as many steps.
 """
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import default_settings
 from sb3_fair.zoo.studies import fmdp_figures, fmdp_results, fmdp_runs
-from sb3_fair.zoo.studies.fmdp_matrix import MEASUREMENTS, SCENARIOS, Cell, Experiment, Scenario, Size, choose
 from sb3_fair.zoo.studies.fmdp_results import Row
-from sb3_fair.zoo.studies.grid import Job, Result, run_grid
+from sb3_fair.zoo.studies.grid import Job, run_grid
+from sb3_fair.zoo.studies.sheet import sheet
+from sb3_fair.zoo.studies.study import Results, conduct, numbers, read, size
 
-FIRST_SEED = 100
-"""Of the runs that count; settings were chosen on smaller ones."""
-SWEEPS = {"DQN sweep": "dqn", "PPO sweep": "ppo"}
-BEST_R = "DQN, R alone"
-"""The upper bound of performance: all the steps for one objective."""
+DATA = read("fmdp")
+SCENARIOS: dict[str, dict[str, Any]] = DATA["scenarios"]
+MEASUREMENTS: dict[str, dict[str, Any]] = DATA["measurements"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is optimised, and which settings of the environment differ from the scenario's.
+
+    :param settings: numbers and strings by name, as :func:`~sb3_fair.zoo.studies.fmdp_runs.env_kwargs` understands them
+    """
+
+    objectives: tuple[str, ...] = tuple(DATA["usual"]["objectives"])
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Of its files; two experiments share the runs of a cell they have in common."""
+        parts = [
+            f"{key}-{value:g}" if isinstance(value, float) else f"{key}-{value}"
+            for key, value in sorted(self.settings.items())
+        ]
+        return "/".join(["-".join(self.objectives), "_".join(parts) or "plain"])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Fronts to compare.
+
+    :param title: of its table
+    :param cells: by the name of their row
+    :param columns: name of the table's columns
+    :param sweeps: rows of sweeps over weights, with their algorithms
+    :param best: row of the best performance: all the steps for one objective
+    """
+
+    title: str
+    cells: Mapping[str, Cell]
+    columns: str = "fronts"
+    sweeps: Mapping[str, str] = field(default_factory=dict)
+    best: str | None = None
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is done.
+
+    :param steps: of the environment, for PCN and for all runs of a sweep together
+    :param choosing: episodes on which a policy is chosen
+    :param fresh: episodes on which what was chosen is judged
+    :param divisions: of each weight of a sweep: 2 makes 0, 1/2 and 1
+    """
+
+    steps: int
+    choosing: int
+    fresh: int
+    divisions: int
+
+
+def matrix(
+    scenario: Mapping[str, Any], preset: str | None = None, wanted: Sequence[str] | None = None
+) -> dict[str, Experiment]:
+    """The experiments that make sense in a scenario, by name.
+
+    :param preset: a key of :data:`MEASUREMENTS`
+    :param wanted: names of some; None: all
+    :raises InputError: if one of them does not exist there
+    """
+    usual = {**DATA["usual"], **scenario["usual"]}
+    usual["distance"] = MEASUREMENTS[preset or "usual"].get("distance", usual["distance"])
+    values = {**DATA["values"], **scenario["values"]}
+    known = {}
+    for name, entry in DATA["experiments"].items():
+        rows = [values[row] for row in entry["rows"] if values[row]]
+        if rows:
+            more = {key: value for key, value in entry.items() if key != "rows"}
+            known[name] = Experiment(cells=dict(_cells(rows, usual)), **more)
+    for name in wanted or ():
+        if name not in known:
+            env = next(env for env, each in SCENARIOS.items() if each is scenario)
+            raise InputError(f"experiment must be one of {', '.join(known)} with env {env}, got {name!r}")
+    return {name: known[name] for name in wanted or known}
+
+
+def _cells(rows: Sequence[Mapping[str, Any]], usual: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
+    for combination in product(*(row.items() for row in rows)):
+        settings = {key: value for _, some in combination for key, value in some.items()}
+        objectives = settings.pop("objectives", usual["objectives"])
+        different = {key: value for key, value in settings.items() if value != usual.get(key)}
+        yield ", ".join(label for label, _ in combination).format(**usual), Cell(tuple(objectives), different)
 
 
 @dataclass(frozen=True)
 class Study:
-    """Everything that the runs of one call have in common.
+    """What the runs of one call have in common.
 
-    :param preset: key of :data:`~sb3_fair.zoo.studies.fmdp_matrix.MEASUREMENTS`
+    :param preset: key of :data:`MEASUREMENTS`
     """
 
-    scenario: Scenario
+    scenario: Mapping[str, Any]
     size: Size
     seeds: Sequence[int]
     preset: str | None = None
 
-    def settings(self, cell: Cell) -> dict[str, Any]:
-        """Of the environment."""
-        return {**self.scenario.settings, **MEASUREMENTS[self.preset], **cell.settings}
-
-    def arguments(self, cell: Cell) -> dict[str, Any]:
+    def told(self, cell: Cell) -> dict[str, Any]:
         """What all work on a cell is told."""
-        return {"env": self.scenario.env, "objectives": list(cell.objectives), "settings": self.settings(cell)}
+        settings = {**self.scenario.get("settings", {}), **MEASUREMENTS[self.preset or "usual"], **cell.settings}
+        return {"env": self.scenario["env"], "settings": {"objectives": list(cell.objectives), **settings}}
 
     @property
     def floors(self) -> dict[str, float]:
         """Smallest unit of each objective: those that PCN scales by."""
-        found: dict[str, float] = default_settings(find_algorithm("pcn"), self.scenario.env)["scaling_floor"]
+        found: dict[str, float] = default_settings(find_algorithm("pcn"), self.scenario["env"])["scaling_floor"]
         return found
+
+    def known(self, cells: Mapping[str, Cell]) -> Iterator[Job]:
+        """What is known before anything is learned."""
+        for cell in cells.values():
+            yield Job(f"scales/{cell.name}", fmdp_runs.scales, self.told(cell))
+        yield Job(f"rules/{Cell().name}", fmdp_runs.play_rules, {**self.told(Cell()), "fresh": self.size.fresh})
+
+    def rows(self, experiment: Experiment, known: Results) -> dict[str, tuple[Cell, list[list[Job]]]]:
+        """Of each row, its cell, and seed by seed its trainings."""
+        seeds, plain = self.seeds, Cell()
+        rows = {
+            label: (cell, [[self._pcn(cell, seed, known)] for seed in seeds])
+            for label, cell in experiment.cells.items()
+        }
+        sweep = fmdp_runs.weight_vectors(len(plain.objectives), self.size.divisions)
+        learners = {label: (algo, sweep) for label, algo in experiment.sweeps.items()}
+        if experiment.best:
+            learners[experiment.best] = "dqn", [tuple(float(name == "R") for name in plain.objectives)]
+        for label, (algo, weights) in learners.items():
+            runs = [[self._scalar(algo, each, len(weights), seed, known) for each in weights] for seed in seeds]
+            rows[label] = plain, runs
+        return rows
+
+    def _pcn(self, cell: Cell, seed: int, known: Results) -> Job:
+        size = self.size
+        reference = known[f"scales/{cell.name}"]["returns"]["reference"]
+        plan = fmdp_runs.pcn(**self.told(cell), seed=seed, steps=size.steps, ref_point=reference)
+        judged = {"choosing": size.choosing, "fresh": size.fresh}
+        return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.judge_front, judged, plan, fmdp_runs.Budget(size.steps))
+
+    def _scalar(self, algo: str, weights: Sequence[float], runs: int, seed: int, known: Results) -> Job:
+        size, cell = self.size, Cell()
+        units = fmdp_results.units(known[f"scales/{cell.name}"]["returns"], self.floors, cell.objectives)
+        scaled = [weight / unit for weight, unit in zip(weights, units, strict=True)]
+        steps = fmdp_runs.share_of_budget(size.steps, runs)
+        plan = fmdp_runs.scalar(algo, **self.told(cell), seed=seed, steps=steps, weights=scaled)
+        name = f"{algo.upper()} {':'.join(f'{weight:.2g}' for weight in weights)}"
+        judged = {"name": name, "choosing": size.choosing, "fresh": size.fresh}
+        path = f"{algo}/{steps}/{'-'.join(f'{weight:.3g}' for weight in weights)}/{seed}"
+        return Job(path, fmdp_runs.judge_scalar, judged, plan)
 
 
 def study(
@@ -66,8 +190,8 @@ def study(
 
     Runs that are in ``log_dir`` are taken from there; experiments share the runs they have in common.
 
-    :param experiments: names of :func:`~sb3_fair.zoo.studies.fmdp_matrix.experiments`; None: all of the scenario's
-    :param env: key of :data:`~sb3_fair.zoo.studies.fmdp_matrix.SCENARIOS`
+    :param experiments: names of :func:`matrix`; None: all of the scenario's
+    :param env: key of :data:`SCENARIOS`
     :param seeds: runs per setting
     :param quick: at most two seeds, a tenth to a fifth of the steps, fewer episodes and weights
     :param preset: ``"paper"``: rewards as published
@@ -77,118 +201,33 @@ def study(
     """
     scenario = SCENARIOS[names.choose("env", env, SCENARIOS)]
     if preset is not None:
-        names.choose("preset", preset, [name for name in MEASUREMENTS if name])
-    chosen = choose(env, experiments, preset)
-    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
-    common = Study(scenario, scenario.quick if quick else scenario.full, numbers, preset)
-    folder = Path(log_dir) / "-".join([env, "quick" if quick else "full", *([preset] if preset else [])])
-    cells = {cell.name: cell for experiment in chosen.values() for cell in experiment.cells.values()}
-    cells.setdefault(Cell().name, Cell())
-    known = run_grid([job for cell in cells.values() for job in _knowledge(common, cell)], folder, n_jobs)
-    jobs = {job.name: job for name in chosen for job in _jobs(common, name, chosen[name], known)}
-    results = {**known, **run_grid(list(jobs.values()), folder, n_jobs)}
-    found = {}
-    for name, experiment in chosen.items():
-        rows = _rows(common, name, experiment, results)
-        found[name] = fmdp_results.summaries(rows, compete=name == "competitors")
-        _write(folder / name, name, experiment, rows, found[name], results[f"rules/{Cell().name}"]["policies"])
-    (folder / "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    return found
+        names.choose("preset", preset, [name for name in MEASUREMENTS if name != "usual"])
+    chosen = matrix(scenario, preset, experiments)
+    common = Study(scenario, Size(**scenario[size(quick)]), numbers(seeds, quick), preset)
+    folder = Path(log_dir) / "-".join([env, size(quick), *([preset] if preset else [])])
+    cells = {cell.name: cell for each in chosen.values() for cell in each.cells.values()}
+    known = run_grid([*common.known({Cell().name: Cell(), **cells})], folder, n_jobs)
+    rows = {name: common.rows(each, known) for name, each in chosen.items()}
+    rules = known[f"rules/{Cell().name}"]["policies"]
 
+    def jobs(name: str) -> list[Job]:
+        return [job for _, runs in rows[name].values() for some in runs for job in some]
 
-def _knowledge(common: Study, cell: Cell) -> Iterator[Job]:
-    """What is known of a cell before anything is learned."""
-    given = common.arguments(cell)
-    yield Job(f"scales/{cell.name}", fmdp_runs.scales, given)
-    if cell == Cell():
-        yield Job(f"rules/{cell.name}", fmdp_runs.play_rules, {**given, "fresh": common.size.fresh})
+    def tell(name: str, results: Results) -> dict[str, Any]:
+        each = {
+            label: Row.of(
+                cell.objectives,
+                known[f"scales/{cell.name}"],
+                common.floors,
+                [[results[job.name] for job in some] for some in runs],
+            )
+            for label, (cell, runs) in rows[name].items()
+        }
+        found = fmdp_results.summaries(each, compete=bool(chosen[name].sweeps))
+        beside = {rule["name"].replace("-", " "): fmdp_results.of_rule(rule) for rule in rules}
+        columns = DATA["columns"][chosen[name].columns]
+        sheet(chosen[name].title, columns, found, beside).publish(folder / f"{name}.md")
+        fmdp_figures.draw(folder / name, each, rules)
+        return found
 
-
-def _jobs(common: Study, name: str, experiment: Experiment, known: Mapping[str, Result]) -> Iterator[Job]:
-    for seed in common.seeds:
-        for cell in experiment.cells.values():
-            yield _pcn(common, cell, seed, known)
-        yield from (job for make in _learners(common, name).values() for job in make(common, seed, known))
-
-
-def _learners(common: Study, name: str) -> dict[str, Callable[..., list[Job]]]:
-    """What learns in an experiment besides PCN: name of its row -> its jobs for a seed."""
-    best = {BEST_R: _best_performance}
-    if name == "competitors":
-        return {**{label: _sweep_of(algo) for label, algo in SWEEPS.items()}, **best}
-    return best if name == "single" else {}
-
-
-def _pcn(common: Study, cell: Cell, seed: int, known: Mapping[str, Result]) -> Job:
-    reference = known[f"scales/{cell.name}"]["returns"]["reference"]
-    size = common.size
-    given = {"seed": seed, "steps": size.steps, "choosing": size.choosing, "fresh": size.fresh, "ref_point": reference}
-    return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.run_pcn, {**common.arguments(cell), **given})
-
-
-def _sweep_of(algo: str) -> Callable[..., list[Job]]:
-    def sweep(common: Study, seed: int, known: Mapping[str, Result]) -> list[Job]:
-        """One run per weight vector; together they take the steps of PCN's run."""
-        weights = fmdp_runs.weight_vectors(len(Cell().objectives), common.size.divisions)
-        steps = fmdp_runs.share_of_budget(common.size.steps, len(weights))
-        return [_scalar(common, algo, each, steps, seed, known) for each in weights]
-
-    return sweep
-
-
-def _best_performance(common: Study, seed: int, known: Mapping[str, Result]) -> list[Job]:
-    weights = tuple(float(name == "R") for name in Cell().objectives)
-    return [_scalar(common, "dqn", weights, fmdp_runs.share_of_budget(common.size.steps, 1), seed, known)]
-
-
-def _scalar(
-    common: Study, algo: str, weights: Sequence[float], steps: int, seed: int, known: Mapping[str, Result]
-) -> Job:
-    cell, size = Cell(), common.size
-    scale = known[f"scales/{cell.name}"]["returns"]
-    given = {
-        "algo": algo,
-        "weights": list(weights),
-        "units": fmdp_results.units(scale, common.floors, cell.objectives),
-        "seed": seed,
-        "steps": steps,
-        "choosing": size.choosing,
-        "fresh": size.fresh,
-    }
-    name = "-".join(f"{weight:.3g}" for weight in weights)
-    return Job(f"{algo}/{steps}/{name}/{seed}", fmdp_runs.run_scalar, {**common.arguments(cell), **given})
-
-
-def _rows(common: Study, name: str, experiment: Experiment, results: Mapping[str, Result]) -> dict[str, Row]:
-    def row(cell: Cell, jobs: Sequence[Sequence[Job]]) -> Row:
-        runs = [[results[job.name] for job in each] for each in jobs]
-        return Row(
-            cell.objectives,
-            results[f"scales/{cell.name}"],
-            common.floors,
-            [[policy for run in each for policy in run["policies"]] for each in runs],
-            [sum(run["steps"] for run in each) for each in runs],
-        )
-
-    learned = {
-        label: row(cell, [[_pcn(common, cell, seed, results)] for seed in common.seeds])
-        for label, cell in experiment.cells.items()
-    }
-    others = {
-        label: row(Cell(), [make(common, seed, results) for seed in common.seeds])
-        for label, make in _learners(common, name).items()
-    }
-    return {**learned, **others}
-
-
-def _write(
-    folder: Path,
-    name: str,
-    experiment: Experiment,
-    rows: Mapping[str, Row],
-    found: Mapping[str, fmdp_results.Summary],
-    rules: fmdp_results.Policies,
-) -> None:
-    columns = {"single": fmdp_results.SINGLE, "competitors": fmdp_results.COMPETITORS}.get(name, fmdp_results.FRONTS)
-    fmdp_results.sheet(experiment.title, columns, found, rules).publish(folder.with_suffix(".md"))
-    fmdp_figures.draw(folder, rows, rules)
+    return conduct(chosen, jobs, tell, folder, n_jobs)

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.pareto import expected_utility, generational_distance, hypervolume, min_max, nondominated
 from sb3_fair.report.selection import kind
-from sb3_fair.zoo.studies.curves import mean_and_interval
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
-from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
+from sb3_fair.zoo.studies.study import over
 
 Policies = Sequence[Mapping[str, Any]]
 Summary = dict[str, list[float]]
@@ -41,6 +40,14 @@ class Row:
     floors: Mapping[str, float]
     seeds: Sequence[Policies]
     steps: Sequence[int]
+
+    @classmethod
+    def of(
+        cls, objectives: tuple[str, ...], scale: Any, floors: Any, seeds: Sequence[Sequence[Mapping[str, Any]]]
+    ) -> "Row":
+        """The row of some runs, those of each seed together."""
+        policies = [[policy for run in runs for policy in run["policies"]] for runs in seeds]
+        return cls(objectives, scale, floors, policies, [sum(run["steps"] for run in runs) for runs in seeds])
 
     @property
     def fronts(self) -> list[Policies]:
@@ -87,10 +94,7 @@ def summaries(rows: Mapping[str, Row], *, compete: bool = False) -> dict[str, Su
     for label, row in rows.items():
         for figures, steps in zip(found[label], row.steps, strict=True):
             figures["steps"] = float(steps)
-    return {
-        label: {name: mean_and_interval([one[name] for one in each]) for name in each[0]}
-        for label, each in found.items()
-    }
+    return {label: over(each) for label, each in found.items()}
 
 
 def _front(policies: Policies) -> Policies:
@@ -155,51 +159,8 @@ def _numbered(row: Row) -> Iterator[tuple[int, Policies]]:
     yield from enumerate(row.fronts)
 
 
-SINGLE = {name: name for name in ("R", "SP", "EO", "OAE", "PP", "PE", "IF", "CSC")}
-FRONTS = {
-    "policies": "policies",
-    "best R": "R",
-    "its group notion": "group notion",
-    "fairer": "group notion, fairer",
-    "its individual notion": "individual notion",
-    "fairer ": "individual notion, fairer",
-    "|SP|": "|SP|",
-    "by chance": "|SP| by chance",
-    "hypervolume": "hypervolume",
-    "of whole episodes": "hypervolume, whole",
-}
-COMPETITORS = {
-    "steps": "steps",
-    "policies": "policies",
-    "best R": "R",
-    "its IF": "individual notion",
-    "fairer": "individual notion, fairer",
-    "hypervolume": "hypervolume",
-    "PCN's lead": "lead",
-    "of whole episodes": "hypervolume, whole",
-    "IGD": "distance",
-    "expected utility": "utility",
-}
-
-
-def sheet(title: str, columns: Mapping[str, str], found: Mapping[str, Summary], rules: Policies) -> Sheet:
-    """A table of summaries, with rules below it.
-
-    :param columns: heading -> figure
-    :param rules: on the fresh episodes
-    """
-    rows = [
-        [label, *(interval_text(summary[figure]) for figure in columns.values())] for label, summary in found.items()
-    ]
-    dim = []
-    for rule in rules:
-        figures = _of_rule(rule)
-        cells = (number_text(figures[figure]) if figure in figures else "" for figure in columns.values())
-        dim.append([rule["name"].replace("-", " "), *cells])
-    return Sheet(title, ["", *columns], rows, dim)
-
-
-def _of_rule(rule: Mapping[str, Any]) -> dict[str, float]:
+def of_rule(rule: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a rule that learners have too."""
     whole = rule["whole"]
     return {
         **whole,

@@ -4,28 +4,29 @@ Every policy is chosen on some episodes and judged on others, which are the same
 of the environment plays one episode, from a seed of its own.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.chance import VecChance
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import reference_point
+from sb3_fair.fairness import DiscountedHistory
+from sb3_fair.fairness.distances import Distance
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import reference
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import evaluate_model, measurable, with_chance
+from sb3_fair.zoo.layers import copies
 from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
 from sb3_fair.zoo.rules import RuleAgent
-from sb3_fair.zoo.studies.fmdp_matrix import env_kwargs
+from sb3_fair.zoo.studies.training import Watch
 from sb3_fair.zoo.studies.whole_episode import VecWholeEpisode
-from sb3_fair.zoo.train import build_model, training_env
 
 CHOOSING, FRESH = 50_000, 90_000
 """Seeds of the first copy, far from each other and from those of training."""
@@ -35,6 +36,8 @@ ROLLOUT = 512
 """Steps between two updates of PPO, in all copies together: budgets of scalar learners are multiples of it."""
 SCALAR_COPIES = 8
 REPLAYED_EPISODES = 100
+DELAY = 5
+"""Of discounted histories."""
 SETTINGS: dict[str, dict[str, Any]] = {
     "pcn": {"eval_freq": 0},
     "dqn": {"exploration_initial_eps": 0.1, "exploration_final_eps": 0.1, "target_update_interval": 1000},
@@ -45,17 +48,81 @@ SETTINGS: dict[str, dict[str, Any]] = {
 Figures = dict[str, Any]
 
 
-def scales(env: str, objectives: Sequence[str], settings: Mapping[str, Any]) -> Figures:
+def env_kwargs(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a registered ID.
+
+    :param settings: those arguments, in which ``factor``, ``threshold`` and ``min_window`` make a discounted history
+        and ``kernel`` goes with ``distance``
+    """
+    given = dict(settings)
+    if "factor" in given:
+        discount = {name: given.pop(name) for name in ("factor", "threshold", "min_window")}
+        given["history"] = DiscountedHistory(delay=DELAY, **discount)
+    if "kernel" in given:
+        given["distance"] = Distance(given["distance"], kernel=given.pop("kernel"))
+    return given
+
+
+def pcn(env: str, settings: Mapping[str, Any], seed: int, steps: int, ref_point: Mapping[str, float]) -> Plan:
+    """The training of PCN."""
+    wishes = {**SETTINGS["pcn"], "ref_point": dict(ref_point)}
+    return make_plan("pcn", env, seed=seed, n_timesteps=steps, env_kwargs=env_kwargs(settings), hyperparams=wishes)
+
+
+def scalar(algo: str, env: str, settings: Mapping[str, Any], seed: int, steps: int, weights: Sequence[float]) -> Plan:
+    """The training of an algorithm on a weighted sum.
+
+    :param steps: a multiple of :data:`ROLLOUT`
+    """
+    wishes = dict(SETTINGS[algo])
+    if algo == "dqn":
+        wishes["buffer_size"] = REPLAYED_EPISODES * attribute(make_vec(env, monitor=False), "max_steps")
+    return make_plan(
+        algo,
+        env,
+        seed=seed,
+        weights=weights,
+        n_timesteps=steps,
+        n_envs=SCALAR_COPIES,
+        env_kwargs=env_kwargs(settings),
+        preset=DEFAULT,
+        hyperparams=wishes,
+    )
+
+
+class Budget(Watch):
+    """Stops the training before it takes more steps than it was given; whole episodes would overshoot."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__()
+        self.steps = steps
+
+    def _on_step(self) -> bool:
+        return self.model.num_timesteps + self.training_env.num_envs <= self.steps
+
+
+def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
+    """All weights of k objectives that are multiples of 1 / ``divisions`` and sum to 1."""
+    parts = product(range(divisions, -1, -1), repeat=k)
+    return [tuple(part / divisions for part in some) for some in parts if sum(some) == divisions]
+
+
+def share_of_budget(steps: int, runs: int) -> int:
+    """Steps of each run of a sweep, so that together they take no more than ``steps``."""
+    return steps // runs // ROLLOUT * ROLLOUT
+
+
+def scales(env: str, settings: Mapping[str, Any]) -> Figures:
     """Reference points, and ranges of what policies return that ignore what they see.
 
     The policies, episodes and rule are those of :mod:`sb3_fair.zoo.reference`.
 
     :return: for ``"returns"`` and for ``"whole"``-episode figures, ``"reference"`` and ``"range"`` by name
     """
-    venv = _judging_env(env, objectives, settings, reference.EPISODES)
+    venv = _judging_env(env, env_kwargs(settings), reference.EPISODES)
     n = int(venv.action_space.n)  # type: ignore[attr-defined]
     policies = [
-        _figures(with_chance(evaluate_vector(reference.Fixed(chances), venv, reference.EPISODES, seed=reference.SEED)))
+        _figures(evaluate_vector(reference.Fixed(chances), venv, reference.EPISODES, seed=reference.SEED))
         for chances in (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])
     ]
     return {kind: _scale([policy[kind] for policy in policies]) for kind in ("returns", "whole")}
@@ -68,139 +135,50 @@ def _scale(policies: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float
     return {kind: dict(zip(policies[0], numbers.tolist(), strict=True)) for kind, numbers in columns.items()}
 
 
-def play_rules(env: str, objectives: Sequence[str], settings: Mapping[str, Any], fresh: int) -> Figures:
+def play_rules(env: str, settings: Mapping[str, Any], fresh: int) -> Figures:
     """The rules of the environment on the fresh episodes."""
-    venv = _judging_env(env, objectives, settings, fresh)
-    names = venv.get_attr("world")[0].rules
-    played = (evaluate_vector(RuleAgent(name, venv, FRESH), venv, fresh, name=name, seed=FRESH) for name in names)
-    return {"policies": [_figures(with_chance(policy)) for policy in played]}
-
-
-def run_pcn(
-    env: str,
-    objectives: Sequence[str],
-    settings: Mapping[str, Any],
-    seed: int,
-    steps: int,
-    choosing: int,
-    fresh: int,
-    ref_point: Mapping[str, float],
-) -> Figures:
-    """Trains PCN; the policies of its evaluated front, judged again."""
-    plan = make_plan(
-        "pcn",
-        env,
-        seed=seed,
-        objectives=objectives,
-        n_timesteps=steps,
-        env_kwargs=env_kwargs(settings),
-        hyperparams={**SETTINGS["pcn"], "ref_point": dict(ref_point)},
+    venv = _judging_env(env, env_kwargs(settings), fresh)
+    played = (
+        evaluate_vector(RuleAgent(name, venv, FRESH), venv, fresh, name=name, seed=FRESH)
+        for name in attribute(venv, "rules")
     )
-    model, seconds = _trained(plan)
-    venv = make_vec(env, n_envs=COPIES, monitor=False, **plan.env_kwargs)
-    front = model.coverage_set(choosing, eval_env=venv, seed=CHOOSING)
-    judging = _judging_env(env, objectives, settings, fresh)
+    return {"policies": [_figures(policy) for policy in played]}
+
+
+def judge_front(plan: Plan, model: Any, choosing: int, fresh: int) -> Figures:
+    """The policies of PCN's evaluated front, judged again."""
+    front = model.coverage_set(choosing, eval_env=copies(plan, COPIES, monitor=False), seed=CHOOSING)
+    judging = _judging_env(plan.env, plan.env_kwargs, fresh)
     found = []
     for policy in front:
         model.set_command(policy)
         again = evaluate_vector(model, model.follow(judging), fresh, policy.deterministic, name=policy.name, seed=FRESH)
-        found.append({"choosing": policy.mean.tolist(), **_figures(with_chance(again))})
-    return {"steps": model.num_timesteps, "seconds": seconds, "policies": found}
+        found.append({"choosing": policy.mean, **_figures(again)})
+    return {"steps": model.num_timesteps, "policies": found}
 
 
-def run_scalar(
-    algo: str,
-    env: str,
-    objectives: Sequence[str],
-    settings: Mapping[str, Any],
-    weights: Sequence[float],
-    units: Sequence[float],
-    seed: int,
-    steps: int,
-    choosing: int,
-    fresh: int,
-) -> Figures:
-    """Trains an algorithm on a weighted sum; what it learned, taking the most probable actions and sampling.
-
-    :param weights: of the objectives, each measured in its unit
-    :param units: of the objectives
-    :param steps: a multiple of :data:`ROLLOUT`
-    """
-    plan = make_plan(
-        algo,
-        env,
-        seed=seed,
-        objectives=objectives,
-        weights=[weight / unit for weight, unit in zip(weights, units, strict=True)],
-        n_timesteps=steps,
-        n_envs=SCALAR_COPIES,
-        env_kwargs=env_kwargs(settings),
-        preset=DEFAULT,
-        hyperparams=SETTINGS[algo],
-    )
-    if algo == "dqn":
-        longest = attribute(make_vec(env, monitor=False), "max_steps")
-        plan.hyperparams["buffer_size"] = REPLAYED_EPISODES * longest
-    model, seconds = _trained(plan)
-    choice = make_vec(env, n_envs=choosing, monitor=False, **plan.env_kwargs)
-    judging = _judging_env(env, objectives, settings, fresh)
-    name = f"{algo.upper()} {':'.join(f'{weight:.2g}' for weight in weights)}"
+def judge_scalar(plan: Plan, model: Any, name: str, choosing: int, fresh: int) -> Figures:
+    """What an algorithm learned on a weighted sum, taking the most probable actions and sampling."""
+    choice = copies(plan, choosing, monitor=False)
+    judging = _judging_env(plan.env, plan.env_kwargs, fresh)
     found = []
     for deterministic in (True, False):
         chosen = evaluate_model(plan, model, choice, choosing, CHOOSING, deterministic)
         again = evaluate_model(plan, model, judging, fresh, FRESH, deterministic)
-        found.append({"choosing": chosen.mean.tolist(), **_figures(replace(again, name=name))})
-    return {"steps": model.num_timesteps, "seconds": seconds, "policies": found}
+        found.append({"choosing": chosen.mean, **_figures(replace(again, name=name))})
+    return {"steps": model.num_timesteps, "policies": found}
 
 
-def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
-    """All weights of k objectives that are multiples of 1 / ``divisions`` and sum to 1."""
-
-    def lattice(k: int, left: int) -> Iterator[tuple[int, ...]]:
-        if k == 1:
-            yield (left,)
-            return
-        for first in range(left, -1, -1):
-            yield from ((first, *rest) for rest in lattice(k - 1, left - first))
-
-    return [tuple(part / divisions for part in parts) for parts in lattice(k, divisions)]
-
-
-def share_of_budget(steps: int, runs: int) -> int:
-    """Steps of each run of a sweep, so that together they take no more than ``steps``."""
-    return steps // runs // ROLLOUT * ROLLOUT
-
-
-class Budget(BaseCallback):
-    """Stops the training before it takes more steps than it was given; whole episodes would overshoot."""
-
-    def __init__(self, steps: int) -> None:
-        super().__init__()
-        self.steps = steps
-
-    def _on_step(self) -> bool:
-        return self.model.num_timesteps + self.training_env.num_envs <= self.steps
-
-
-def _trained(plan: Plan) -> tuple[Any, float]:
-    """The model, and how long it trained in seconds of the processor."""
-    venv = training_env(plan)
-    model = build_model(plan, venv, "cpu")
-    began = time.process_time()
-    model.learn(plan.n_timesteps, callback=Budget(plan.n_timesteps) if plan.algorithm.vector else None)
-    return model, time.process_time() - began
-
-
-def _judging_env(env: str, objectives: Sequence[str], settings: Mapping[str, Any], copies: int) -> VecEnv:
+def _judging_env(env: str, given: Mapping[str, Any], n_envs: int) -> VecEnv:
     """Rewards as in training; fairness, and how much of SP is chance, over the whole episode."""
-    given = env_kwargs(settings)
-    venv = make_vec(env, n_envs=copies, monitor=False, objectives=objectives, **given)
+    venv = make_vec(env, n_envs=n_envs, monitor=False, **given)
     return VecChance(VecWholeEpisode(venv, measurable(AUDIT, env, given)), notions=["SP"])
 
 
 def _figures(policy: EvaluatedPolicy) -> Figures:
     """Mean returns in the objectives as they were rewarded, and mean figures over whole episodes, NaN where
     undefined."""
+    policy = policy if policy.chance else with_chance(policy)
     return {
         "name": policy.name,
         "deterministic": policy.deterministic,

@@ -1,20 +1,25 @@
 """Runs a grid of jobs on all cores or a cluster, resumably.
 
 When a run is done, its result is written to a file of its own, by the process that asked for it: whoever does the run
-need not see the folder. A run whose file is there, made with the same arguments, is not done again.
+need not see the folder. A run whose file is there, made with the same arguments, is not done again. On this machine, a
+training that was interrupted goes on from its last checkpoint.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.common.whole_file import whole
-from sb3_fair.zoo.parallel import in_parallel
+from sb3_fair.zoo.parallel import elsewhere, in_parallel
+from sb3_fair.zoo.plan import Plan
+
+if TYPE_CHECKING:
+    from sb3_fair.zoo.studies.training import Watch
 
 Result = dict[str, Any]
 
@@ -26,11 +31,20 @@ class Job:
     :param name: of its file, without ``.json``; may have folders
     :param work: a function that can be pickled; returns numbers, strings, lists and dicts
     :param arguments: its keyword arguments, of the same kinds
+    :param plan: what is trained before; ``work`` is given the plan and the model in front of its arguments
+    :param watch: what it notes of the training is in the result as well
     """
 
     name: str
     work: Callable[..., Result]
     arguments: dict[str, Any] = field(default_factory=dict)
+    plan: Plan | None = None
+    watch: "Watch | None" = None
+
+    @property
+    def key(self) -> Any:
+        """What the result follows from."""
+        return plain(self.arguments if self.plan is None else {"plan": self.plan.config, **self.arguments})
 
 
 def run_grid(jobs: Sequence[Job], folder: str | Path, n_jobs: int = -1) -> dict[str, Result]:
@@ -40,32 +54,59 @@ def run_grid(jobs: Sequence[Job], folder: str | Path, n_jobs: int = -1) -> dict[
     :param n_jobs: processes, each with one thread of torch; -1: one per core; within
         :func:`~sb3_fair.zoo.parallel.on_cluster` all that the cluster has
     """
-    paths = {job.name: Path(folder) / f"{job.name}.json" for job in jobs}
-    missing = {job.name: job for job in jobs if _stored(job, paths[job.name]) is None}
+    jobs = list({job.name: job for job in jobs}.values())
+    missing = {job.name: job for job in jobs if _stored(job, folder) is None}
     console = Console()
     if missing:
         console.print(f"{len(jobs) - len(missing)} of {len(jobs)} runs are there already", style="dim")
-    working = in_parallel(_work, ((job,) for job in missing.values()), n_jobs)
-    for number, (name, result) in enumerate(working, start=1):
-        _store(missing[name], result, paths[name])
+    work = ((job, None if elsewhere() else _checkpoint(job, folder)) for job in missing.values())
+    for number, (name, result) in enumerate(in_parallel(_work, work, n_jobs), start=1):
+        _store(missing[name], result, folder)
         console.print(f"{number} of {len(missing)}: {name}", style="dim", highlight=False)
-    results = {job.name: _stored(job, paths[job.name]) for job in jobs}
+    results = {job.name: _stored(job, folder) for job in jobs}
     return {name: result for name, result in results.items() if result is not None}
 
 
-def _work(job: Job) -> tuple[str, Result]:
-    return job.name, plain(job.work(**job.arguments))
+def _work(job: Job, checkpoint: Path | None) -> tuple[str, Result]:
+    if job.plan is None:
+        return job.name, plain(job.work(**job.arguments))
+    from sb3_fair.zoo.studies.training import Watch, trained
+
+    watch = job.watch or Watch()
+    model = trained(job.plan, watch, checkpoint)
+    return job.name, plain({**watch.figures, **job.work(job.plan, model, **job.arguments)})
 
 
-def _store(job: Job, result: Result, path: Path) -> None:
+def _file(job: Job, folder: str | Path) -> Path:
+    return Path(folder) / f"{job.name}.json"
+
+
+def _checkpoint(job: Job, folder: str | Path) -> Path:
+    return _file(job, folder).with_suffix(".checkpoint")
+
+
+def _store(job: Job, result: Result, folder: str | Path) -> None:
+    path = _file(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole(path) as file:
-        file.write_text(json.dumps({"arguments": plain(job.arguments), "result": result}, indent=1), encoding="utf-8")
+        file.write_text(json.dumps({"arguments": job.key, "result": result}, indent=1), encoding="utf-8")
+    if job.plan is not None:
+        from sb3_fair.zoo.checkpoint import forget
+
+        forget(_checkpoint(job, folder))
 
 
-def _stored(job: Job, path: Path) -> Result | None:
+def _stored(job: Job, folder: str | Path) -> Result | None:
+    path = _file(job, folder)
     if not path.is_file():
         return None
     content = json.loads(path.read_text(encoding="utf-8"))
-    found: Result | None = content["result"] if content["arguments"] == plain(job.arguments) else None
+    found: Result | None = content["result"] if content["arguments"] == job.key else None
     return found
+
+
+def by_label(
+    results: Mapping[str, Result], name: str, labels: Iterable[str], seeds: Sequence[int]
+) -> dict[str, list[Result]]:
+    """The runs ``name/label/seed``, seed by seed."""
+    return {label: [results[f"{name}/{label}/{seed}"] for seed in seeds] for label in labels}

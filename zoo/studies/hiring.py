@@ -1,6 +1,5 @@
 """The study of PCN on job hiring."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from sb3_fair.zoo.names import PREFIX, choose
 from sb3_fair.zoo.plan import Plan, make_plan
 from sb3_fair.zoo.registration import WORLDS
 from sb3_fair.zoo.seeds import train_all
-from sb3_fair.zoo.studies.curves import mean_and_interval
-from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
+from sb3_fair.zoo.studies.sheet import sheet
+from sb3_fair.zoo.studies.study import over, save
 
 FRESH = 90_000
 """Seed of the final episodes, far from those of training and of choosing policies."""
@@ -30,8 +29,8 @@ Figures = dict[str, float]
 
 def study(
     env: str,
-    seeds: Sequence[int],
     *,
+    seeds: int = 3,
     n_eval_episodes: int = 50,
     n_jobs: int = -1,
     log_dir: str | Path = "logs/study",
@@ -39,19 +38,24 @@ def study(
 ) -> dict[str, Any]:
     """Trains one PCN per seed (finished runs in ``log_dir`` are taken as they are), evaluates, prints and saves.
 
+    :param seeds: runs, with the seeds 0, 1, ...
     :param n_jobs: processes; -1: one per core
     :param wishes: further arguments of :func:`~sb3_fair.zoo.plan.make_plan`
     :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
     :raises InputError: if ``env`` is none of the hiring environments
     """
     choose("hiring environment", env.removeprefix(PREFIX), [name for name in WORLDS if "JobHiring" in name])
-    plans = [make_plan("pcn", env, seed=seed, audit=("SP",), **wishes) for seed in seeds]
+    plans = [make_plan("pcn", env, seed=seed, audit=("SP",), **wishes) for seed in range(seeds)]
     runs = train_all(plans, log_dir=log_dir, n_jobs=n_jobs, command=f"sb3-fair benchmark hiring --env {env}")
     rows = {plan.seed: _cached(run, plan, n_eval_episodes) for plan, run in zip(plans, runs, strict=True)}
-    summary = {name: mean_and_interval([row[name] for row in rows.values()]) for name in rows[seeds[0]]}
+    summary = over(list(rows.values()))
     result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
-    (Path(log_dir) / "study.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
-    _sheet(env, rows, summary).publish(Path(log_dir) / "study.md")
+    save(result, log_dir)
+    columns = {**{f"seed {seed}": f"{seed}" for seed in rows}, "mean": "mean"}
+    cells = {
+        name: {**{f"{seed}": row[name] for seed, row in rows.items()}, "mean": mean} for name, mean in summary.items()
+    }
+    sheet(f"Trade-offs of PCN in {env}", columns, cells, digits=3).publish(Path(log_dir) / "study.md")
     return result
 
 
@@ -104,11 +108,3 @@ def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Fig
             figures[f"{name} missed, {way}"] = float(column.mean()) if len(rows) else np.nan
         figures[f"mean missed, {way}"] = float(rows.mean()) if len(rows) else np.nan
     return figures
-
-
-def _sheet(env: str, rows: dict[int, Figures], summary: dict[str, list[float]]) -> Sheet:
-    cells = [
-        [name, *(number_text(row[name], 3) for row in rows.values()), interval_text(interval, 3)]
-        for name, interval in summary.items()
-    ]
-    return Sheet(f"Trade-offs of PCN in {env}", ["", *(f"seed {seed}" for seed in rows), "mean"], cells)

@@ -1,6 +1,5 @@
 """All algorithms on all scenarios with the settings of the zoo."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,33 +9,21 @@ import numpy as np
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.pairs import obstacles
 from sb3_fair.zoo.plan import Plan, default_settings, make_plan, mark
-from sb3_fair.zoo.studies.curves import mean_and_interval
-from sb3_fair.zoo.studies.grid import Job, run_grid
-from sb3_fair.zoo.studies.sheet import Sheet, interval_text
-from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.studies.grid import Job
+from sb3_fair.zoo.studies.sheet import Sheet, sheet
+from sb3_fair.zoo.studies.study import Results, conduct, numbers, over, read
 
-ALGORITHMS = ("ppo", "dqn", "pcn", "f_ppo", "fair_ppo", "fair_qcm")
-SCENARIOS = (
-    "sb3_fair/JobHiring-v0",
-    "sb3_fair/FraudDetection-v0",
-    "sb3_fair/Lending-v0",
-    "sb3_fair/AttentionAllocation-v0",
-    "sb3_fair/AttentionAllocation-Discrete-v0",
-    "sb3_fair/EpidemicControl-v0",
-    "sb3_fair/AllelopathicHarvest-v0",
-    "sb3_fair/Doughnut-v0",
-    "sb3_fair/LoanAllocation-v0",
-    "sb3_fair/HomeVisits-v0",
-    "sb3_fair/VaccineDelivery-v0",
-)
-SHOWN = ("R", "SP", "EO", "IF", "d_s", "d_l", "steps")
-"""Entries of the zoo may differ in the length of episodes, and with it in returns."""
+DATA = read("overview")
+ALGORITHMS: tuple[str, ...] = tuple(DATA["algorithms"])
+SCENARIOS: tuple[str, ...] = tuple(DATA["scenarios"])
+SHOWN: tuple[str, ...] = tuple(DATA["shown"])
 RULES = "rules"
 FRESH = 70_000
 """Seed of the episodes that count, far from those of training and of choosing among policies."""
@@ -47,8 +34,8 @@ Figures = dict[str, float]
 
 
 def study(
-    algos: Sequence[str] = ALGORITHMS,
-    envs: Sequence[str] = SCENARIOS,
+    algos: Sequence[str] | None = None,
+    envs: Sequence[str] | None = None,
     *,
     seeds: int = 5,
     quick: bool = False,
@@ -57,28 +44,31 @@ def study(
 ) -> dict[str, Any]:
     """Trains every pair that makes sense with the seeds 0, 1, ..., evaluates on fresh episodes, prints and saves.
 
+    :param algos: of :data:`ALGORITHMS`; None: all
+    :param envs: IDs; None: :data:`SCENARIOS`
     :param seeds: runs per pair
     :param quick: at most two seeds, a hundredth of the steps and a fifth of the episodes: a look at what would come out
     :param n_jobs: processes; -1: one per core
     :param log_dir: for the results of the runs, which are not done again, and ``study.json``
     :return: what ``study.json`` holds: environment -> algorithm or rule -> figure -> mean and ends of its 95 %
         confidence interval, over the seeds, of a rule over episodes
-    :raises InputError: if no pair makes sense
+    :raises InputError: if a name is unknown, or no pair makes sense
     """
+    algos = names.choose_all("algorithm", algos, ALGORITHMS)
+    envs = [names.environment(env) for env in envs or SCENARIOS]
     plans = {env: {algo: _plan(algo, env, quick) for algo in sensible(algos, env)} for env in envs}
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
-    numbers = range(min(seeds, 2) if quick else seeds)
-    results = run_grid([*_jobs(plans, numbers)], log_dir, n_jobs)
-    found: dict[str, Any] = {}
-    for env, pairs in plans.items():
-        found[env] = {algo: _over([results[_name(env, algo, seed)] for seed in numbers]) for algo in pairs}
-        found[env] |= {rule: _over(played) for rule, played in results[_name(env, RULES)].items()}
-    Path(log_dir, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    for env, rows in found.items():
-        sheet(env, rows).publish(Path(log_dir, f"{_name(env)}.md"))
-    return found
+    some = numbers(seeds, quick, first=0)
+
+    def tell(env: str, results: Results) -> dict[str, Any]:
+        found = {algo: over([results[_name(env, algo, seed)] for seed in some]) for algo in plans[env]}
+        found |= {rule: over(played) for rule, played in results[_name(env, RULES)].items()}
+        summary(env, found).publish(Path(log_dir, f"{_name(env)}.md"))
+        return found
+
+    return conduct(plans, lambda env: _jobs(env, plans[env], some), tell, log_dir, n_jobs)
 
 
 def sensible(algos: Sequence[str], env: str) -> list[str]:
@@ -107,24 +97,19 @@ def shortened(plan: Plan, times: int) -> Plan:
     return replace(plan, n_timesteps=steps, n_eval_episodes=max(2, plan.n_eval_episodes // 5))
 
 
-def _jobs(plans: Mapping[str, Mapping[str, Plan]], seeds: Sequence[int]) -> Iterator[Job]:
-    for env, pairs in plans.items():
-        plan = next(iter(pairs.values()))
-        yield Job(_name(env, RULES), play_rules, {"config": plan.config})
-        for algo, plan in pairs.items():
-            for seed in seeds:
-                yield Job(_name(env, algo, seed), run, {"config": {**plan.config, "seed": seed}})
+def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator[Job]:
+    yield Job(_name(env, RULES), play_rules, {"config": next(iter(plans.values())).config})
+    for algo, plan in plans.items():
+        for seed in seeds:
+            yield Job(_name(env, algo, seed), judge, plan=replace(plan, seed=seed))
 
 
 def _name(env: str, *parts: Any) -> str:
     return "/".join(map(str, (env.removeprefix(PREFIX).split("/")[1], *parts)))
 
 
-def run(config: Mapping[str, Any]) -> Figures:
-    """Trains one plan; the figures of its policy, of a trade-off that with the best performance, on fresh episodes."""
-    plan = Plan.from_config(config)
-    model = build_model(plan, training_env(plan), "cpu")
-    model.learn(plan.n_timesteps)
+def judge(plan: Plan, model: Any) -> Figures:
+    """The figures of a model, of a trade-off those of the policy with the best performance, on fresh episodes."""
     best = max(policies_of(plan, model), key=lambda policy: policy.mean[0])
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
     played = evaluate_again(plan, model, best, venv, plan.n_eval_episodes, FRESH)
@@ -133,13 +118,12 @@ def run(config: Mapping[str, Any]) -> Figures:
 
 def play_rules(config: Mapping[str, Any]) -> dict[str, list[Figures]]:
     """The figures of every rule, episode by episode."""
-    plan = Plan.from_config(config)
     return {
         rule.name: [
             {name: float(values[episode]) for name, values in _figures(rule).items() if len(values) > episode}
             for episode in range(len(rule.returns))
         ]
-        for rule in evaluate_rules(plan, seed=FRESH)
+        for rule in evaluate_rules(Plan.from_config(config), seed=FRESH)
     }
 
 
@@ -149,26 +133,16 @@ def _figures(policy: EvaluatedPolicy) -> dict[str, Any]:
     return {name: values[name][~np.isnan(values[name])] for name in SHOWN if name in values}
 
 
-def _over(runs: Sequence[Figures]) -> dict[str, list[float]]:
-    """Mean and interval of each figure over the runs that have it."""
-    names = [name for name in SHOWN if any(name in figures for figures in runs)]
-    return {name: mean_and_interval([figures.get(name, np.nan) for figures in runs]) for name in names}
-
-
-def sheet(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> Sheet:
+def summary(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> Sheet:
     """A row per learner or rule: means and 95 % confidence intervals.
 
     :param found: learner or rule -> figure -> mean and ends of its interval
     """
-    shown = [name for name in SHOWN if any(name in figures for figures in found.values())]
-    rows = {
-        learner: [interval_text(figures[name]) if name in figures else "" for name in shown]
-        for learner, figures in found.items()
+    shown = {name: name for name in SHOWN if any(name in figures for figures in found.values())}
+    learned = {
+        algo: {**figures, "settings": "inherited" if mark(find_algorithm(algo), env) is None else "tuned"}
+        for algo, figures in found.items()
+        if algo in ALGORITHMS
     }
-    learned = [[learner, _settings(learner, env), *cells] for learner, cells in rows.items() if learner in ALGORITHMS]
-    rules = [[rule, "", *cells] for rule, cells in rows.items() if rule not in ALGORITHMS]
-    return Sheet(env, ["", "settings", *shown], learned, rules)
-
-
-def _settings(algo: str, env: str) -> str:
-    return "inherited" if mark(find_algorithm(algo), env) is None else "tuned"
+    rules = {rule: figures for rule, figures in found.items() if rule not in ALGORITHMS}
+    return sheet(env, {"settings": "settings", **shown}, learned, rules)

@@ -1,21 +1,21 @@
 """The study of fairness schemes on vaccine delivery."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.utils import LinearSchedule
 
-from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.fairness import NewMultiple, Scheme, Welfare, count_status
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.envs.vaccines import VaccinesConfig
 from sb3_fair.zoo.envs.vaccines_exact import solved
-from sb3_fair.zoo.studies.curves import COLOURS, mean_and_interval
-from sb3_fair.zoo.studies.grid import Job, run_grid
-from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
+from sb3_fair.zoo.layers import copies
+from sb3_fair.zoo.plan import DEFAULT, Plan, make_plan
+from sb3_fair.zoo.studies.curves import COLOURS
+from sb3_fair.zoo.studies.grid import Job, by_label
+from sb3_fair.zoo.studies.sheet import sheet
+from sb3_fair.zoo.studies.study import Results, over
 
 ENV = "sb3_fair/VaccineDelivery-v0"
 PARITY = Welfare("relaxed_parity")
@@ -31,37 +31,48 @@ MEANING = {
     "bounded": "after every sixth shipment that arrived",
     "long-term": "at the end",
 }
-SETTINGS: dict[str, Any] = {"gamma": 1.0, "learning_rate": LinearSchedule(0.3, 0.02, 1)}
+SETTINGS = {"gamma": 1.0, "learning_rate": "lin_0.3_0.02"}
 N_TIMESTEPS, COPIES, EPISODES, SEED, SHOWN = 200_000, 64, 200, 20_000, 3
 
 
-def study(seeds: range, *, quick: bool, n_jobs: int, folder: Path) -> dict[str, Any]:
-    """Trains under every scheme, scores what it does under all of them, prints a table and draws routes.
+def jobs(seeds: Sequence[int], quick: bool) -> Iterator[Job]:
+    """A training per scheme and seed."""
+    for seed in seeds:
+        for name in SCHEMES:
+            yield Job(f"schemes/{name}/{seed}", judge, plan=plan_of(name, seed, N_TIMESTEPS // (5 if quick else 1)))
+
+
+def tell(results: Results, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
+    """Prints what was learned under every scheme, scored under all of them, and draws routes.
 
     :return: per scheme learned and scheme of the score, mean and 95 % interval over seeds
     """
-    n_timesteps = N_TIMESTEPS // (5 if quick else 1)
-    jobs = [
-        Job(f"schemes/{name}/{seed}", run, {"scheme": name, "seed": seed, "n_timesteps": n_timesteps})
-        for seed in seeds
-        for name in SCHEMES
-    ]
-    results = run_grid(jobs, folder, n_jobs)
-    runs = {name: [results[job.name] for job in jobs if job.arguments["scheme"] == name] for name in SCHEMES}
-    found = {
-        name: {scored: mean_and_interval([run["scores"][scored] for run in each]) for scored in SCHEMES}
-        for name, each in runs.items()
-    }
-    _sheet(found).publish(folder / "schemes.md")
+    runs = by_label(results, "schemes", SCHEMES, seeds)
+    found = {name: over([run["scores"] for run in each]) for name, each in runs.items()}
+    best = {name: solved(VaccinesConfig(), scheme).value for name, scheme in SCHEMES.items()}
+    title, columns = "Learned for (rows), scored by (columns)", {name: name for name in SCHEMES}
+    sheet(title, columns, found, {"optimum": best}, digits=2).publish(folder / "schemes.md")
     draw(folder / "schemes.png", {name: each[0] for name, each in runs.items()})
     return found
 
 
-def run(scheme: str, seed: int, n_timesteps: int) -> dict[str, Any]:
-    """Trains under one scheme; how the greedy policy scores under all, and the first routes it takes."""
-    venv = make_vec(ENV, n_envs=COPIES, seed=seed, scheme=SCHEMES[scheme])
-    model = TabularFairQCM(venv, seed=seed, **SETTINGS).learn(n_timesteps)
-    actions, arrived, costs = _played(model, scheme)
+def plan_of(scheme: str, seed: int, n_timesteps: int) -> Plan:
+    """The training under a scheme."""
+    return make_plan(
+        "tabular_fair_qcm",
+        ENV,
+        seed=seed,
+        preset=DEFAULT,
+        n_timesteps=n_timesteps,
+        n_envs=COPIES,
+        env_kwargs={"scheme": SCHEMES[scheme]},
+        hyperparams=SETTINGS,
+    )
+
+
+def judge(plan: Plan, model: Any) -> dict[str, Any]:
+    """How the greedy policy scores under all schemes, and the first routes it takes."""
+    actions, arrived, costs = _played(plan, model)
     status = count_status(actions, arrived, stakeholders=(0, 1))
     return {
         "scores": {name: float((each.score(status) + costs.sum(axis=1)).mean()) for name, each in SCHEMES.items()},
@@ -70,9 +81,9 @@ def run(scheme: str, seed: int, n_timesteps: int) -> dict[str, Any]:
     }
 
 
-def _played(model: Any, scheme: str) -> tuple[Any, Any, Any]:
+def _played(plan: Plan, model: Any) -> tuple[Any, Any, Any]:
     """Actions, whether shipments arrived, and costs (negative), each (episodes, T)."""
-    venv = model.follow(make_vec(ENV, n_envs=EPISODES, seed=SEED, scheme=SCHEMES[scheme]))
+    venv = model.follow(copies(plan, EPISODES, seed=SEED))
     observations, steps = venv.reset(), []
     for _ in range(venv.get_attr("max_steps")[0]):
         actions, _ = model.predict(observations, deterministic=True)
@@ -81,13 +92,6 @@ def _played(model: Any, scheme: str) -> tuple[Any, Any, Any]:
         steps.append((actions, event.granted, event.base))
     chosen, arrived, costs = (np.stack(column, axis=1) for column in zip(*steps, strict=True))
     return chosen, arrived, costs
-
-
-def _sheet(found: Mapping[str, Mapping[str, Sequence[float]]]) -> Sheet:
-    rows = [[name, *(interval_text(score, 2) for score in scores.values())] for name, scores in found.items()]
-    config = VaccinesConfig()
-    best = ["optimum", *(number_text(solved(config, scheme).value, 2) for scheme in SCHEMES.values())]
-    return Sheet("Learned for (rows), scored by (columns)", ["", *SCHEMES], rows, [best])
 
 
 def draw(path: Path, runs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -1,8 +1,9 @@
 """Tables of studies in terminals and in Markdown."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.table import Table
@@ -50,6 +51,36 @@ class Sheet:
 
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|")
+
+
+def sheet(
+    title: str,
+    columns: Mapping[str, str],
+    found: Mapping[str, Mapping[str, Any]],
+    rules: Mapping[str, Mapping[str, Any]] | None = None,
+    digits: int | None = None,
+) -> Sheet:
+    """A row per learner, and per rule to compare with.
+
+    :param columns: heading -> name of a figure; ``"outer/inner"`` of nested ones
+    :param found: figures by name: a mean with the ends of its interval, a number, or text; empty where there is none
+    :param digits: see :func:`number_text`
+    """
+
+    def rows(some: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+        return [
+            [label, *(_cell(figures, path, digits) for path in columns.values())] for label, figures in some.items()
+        ]
+
+    return Sheet(title, ["", *columns], rows(found), rows(rules or {}))
+
+
+def _cell(figures: Any, path: str, digits: int | None) -> str:
+    for name in path.split("/"):
+        figures = figures.get(name, "")
+    if isinstance(figures, str):
+        return figures
+    return number_text(figures, digits) if isinstance(figures, float) else interval_text(figures, digits)
 
 
 def interval_text(interval: Sequence[float], digits: int | None = None) -> str:

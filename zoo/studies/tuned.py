@@ -1,6 +1,5 @@
 """Tuned settings against defaults, on fresh seeds."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,20 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from sb3_fair.zoo import names
 from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import AROUND, DEFAULT, Plan, make_plan, mark
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.registration import WORLDS
-from sb3_fair.zoo.studies.curves import mean_and_interval
-from sb3_fair.zoo.studies.grid import Job, Result, run_grid
+from sb3_fair.zoo.studies.grid import Job, Result, by_label
 from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
-from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
-from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.studies.sheet import Sheet, sheet
+from sb3_fair.zoo.studies.study import conduct, numbers, over
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, direction, measure
 
-FIRST_SEED = 100
-"""Settings were found with seeds below it."""
 QUICK = 20
 """How many times fewer steps a quick study takes."""
 BEFORE, AFTER = "before", "after"
@@ -62,7 +59,8 @@ def tuned_pairs(algos: Sequence[str] = ALGORITHMS) -> list[Pair]:
 
 
 def study(
-    pairs: Sequence[Pair],
+    algos: Sequence[str] | None = None,
+    envs: Sequence[str] | None = None,
     *,
     seeds: int = 5,
     quick: bool = False,
@@ -72,34 +70,38 @@ def study(
     """Trains every pair as tuned and with the algorithm's own defaults, for the same steps and objectives; prints and
     writes down a table.
 
-    :param seeds: runs per pair and way, from :data:`FIRST_SEED` on
+    :param algos: some algorithms; None: all
+    :param envs: IDs of tuned environments; None: all
+    :param seeds: runs per pair and way; settings were found with others
     :param quick: at most two seeds, a twentieth of the steps, a fifth of the episodes: whether all runs
     :param n_jobs: processes; -1: one per core
     :param log_dir: for the results of the runs, which are not done again, ``study.json`` and ``tuned.md``
     :return: what ``study.json`` holds: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and
         ends of its 95 % confidence interval
-    :raises InputError: if there are no pairs
+    :raises InputError: if a name is unknown, or there are no pairs
     """
+    pairs = tuned_pairs(names.choose_all("algorithm", algos, ALGORITHMS))
+    bare = [name.removeprefix(names.PREFIX) for name in envs or ()]
+    chosen = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
+    pairs = [pair for pair in pairs if pair.env in chosen]
     if not pairs:
         raise InputError("there is nothing to train: these algorithms have no settings that are marked as tuned")
-    numbers = range(FIRST_SEED, FIRST_SEED + (min(seeds, 2) if quick else seeds))
-    results = run_grid([*_jobs(pairs, numbers, quick)], log_dir, n_jobs)
-    found = {pair.name: compare(pair, results, numbers) for pair in pairs}
-    sheet(pairs, found).publish(Path(log_dir, "tuned.md"))
-    Path(log_dir, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
-    return found
+    some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
+    return conduct(
+        known,
+        lambda name: _jobs(known[name], some, quick),
+        lambda name, results: compare(known[name], results, some),
+        log_dir,
+        n_jobs,
+        lambda found, _: summary(pairs, found).publish(Path(log_dir, "tuned.md")),
+    )
 
 
-def _jobs(pairs: Sequence[Pair], seeds: Sequence[int], quick: bool) -> Iterator[Job]:
-    for pair in pairs:
-        for way, plan in ways(pair, quick).items():
-            for seed in seeds:
-                given = {"config": replace(plan, seed=seed).config, "figures": pair.figures, "sampled": pair.sampled}
-                yield Job(_file(pair, way, seed), run, given)
-
-
-def _file(pair: Pair, way: str, seed: int) -> str:
-    return f"{pair.name}/{way}/{seed}"
+def _jobs(pair: Pair, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
+    for way, plan in ways(pair, quick).items():
+        for seed in seeds:
+            given = {"figures": pair.figures, "sampled": pair.sampled}
+            yield Job(f"{pair.name}/{way}/{seed}", judge, given, replace(plan, seed=seed))
 
 
 def ways(pair: Pair, quick: bool = False) -> dict[str, Plan]:
@@ -121,36 +123,29 @@ def untuned(plan: Plan) -> Plan:
     return replace(plan, hyperparams=kept, **around)
 
 
-def run(config: Mapping[str, Any], figures: Sequence[str], sampled: bool) -> Figures:
-    """Trains a plan; the figures asked for."""
-    plan = Plan.from_config(config)
-    model = build_model(plan, training_env(plan), "cpu")
-    model.learn(plan.n_timesteps)
+def judge(plan: Plan, model: Any, figures: Sequence[str], sampled: bool) -> Figures:
+    """The figures asked for."""
     measured = measure(plan, model, figures, deterministic=not sampled)
     return {name: measured[name] for name in figures}
 
 
 def compare(pair: Pair, results: Mapping[str, Result], seeds: Sequence[int]) -> dict[str, Any]:
     """Means and intervals of both ways, and whether the tuned one has the better mean."""
-    found: dict[str, Any] = {
-        way: {
-            name: mean_and_interval([results[_file(pair, way, seed)][name] for seed in seeds]) for name in pair.figures
-        }
-        for way in (BEFORE, AFTER)
-    }
+    runs = by_label(results, pair.name, (BEFORE, AFTER), seeds)
+    found: dict[str, Any] = {way: over(each) for way, each in runs.items()}
     gain = found[AFTER][pair.by][0] - found[BEFORE][pair.by][0]
     return {"better": gain > 0 if direction(pair.by) == "maximize" else gain < 0, **found}
 
 
-def sheet(pairs: Sequence[Pair], found: Mapping[str, Mapping[str, Any]]) -> Sheet:
+def summary(pairs: Sequence[Pair], found: Mapping[str, Mapping[str, Any]]) -> Sheet:
     """A row per pair."""
-    rows = []
+    share = np.mean([outcome["better"] for outcome in found.values()])
+    columns = {"by": "by", BEFORE: BEFORE, AFTER: AFTER, "better": "better", f"R {BEFORE}": "R0", f"R {AFTER}": "R1"}
+    rows: dict[str, dict[str, Any]] = {}
     for pair in pairs:
         outcome = found[pair.name]
-        cells = [interval_text(outcome[way][pair.by]) for way in (BEFORE, AFTER)]
-        has_return = RETURN in pair.figures[1:]
-        beside = [number_text(outcome[way][RETURN][0]) if has_return else "" for way in (BEFORE, AFTER)]
-        rows.append([pair.name, pair.by, *cells, "yes" if outcome["better"] else "no", *beside])
-    share = np.mean([outcome["better"] for outcome in found.values()])
-    columns = ["", "by", BEFORE, AFTER, "better", f"R {BEFORE}", f"R {AFTER}"]
-    return Sheet(f"Tuned settings beat the defaults in {100 * share:.0f} % of {len(pairs)} pairs", columns, rows)
+        rows[pair.name] = {"by": pair.by, "better": "yes" if outcome["better"] else "no"}
+        rows[pair.name] |= {way: outcome[way][pair.by] for way in (BEFORE, AFTER)}
+        if RETURN in pair.figures[1:]:
+            rows[pair.name] |= {"R0": outcome[BEFORE][RETURN][0], "R1": outcome[AFTER][RETURN][0]}
+    return sheet(f"Tuned settings beat the defaults in {100 * share:.0f} % of {len(pairs)} pairs", columns, rows)

@@ -6,14 +6,21 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from sb3_fair.zoo.studies import curves
+from sb3_fair.zoo.studies.study import mean_and_interval, over
 
 
 def test_mean_and_interval():
     values = [1.0, 2.0, 4.0]
-    mean, low, high = curves.mean_and_interval(values)
+    mean, low, high = mean_and_interval(values)
     expected = stats.t.interval(0.95, 2, np.mean(values), stats.sem(values))
     assert mean == pytest.approx(7 / 3) and (low, high) == pytest.approx(expected)
-    assert curves.mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
+    assert mean_and_interval([3.0]) == [3.0, 3.0, 3.0]
+
+
+def test_figures_are_averaged_over_the_runs_that_have_them():
+    found = over([{"R": 1.0, "SP": {"final": -0.5}}, {"R": 3.0, "SP": {"final": -0.1}, "steps": 4.0}])
+    assert found["SP"] == {"final": mean_and_interval([-0.5, -0.1])}
+    assert found["R"] == mean_and_interval([1.0, 3.0]) and found["steps"] == [4.0, 4.0, 4.0]
 
 
 def test_a_curve_is_the_mean_over_seeds_within_its_interval():
@@ -24,7 +31,7 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval():
     np.testing.assert_array_equal(line.get_ydata(), [2, 2, 10])
     assert set(best.get_ydata()) == {12.0}
     band = axes.collections[0].get_paths()[0].vertices
-    assert band[:, 1].min() == pytest.approx(curves.mean_and_interval([1.0, 3.0])[1])
+    assert band[:, 1].min() == pytest.approx(mean_and_interval([1.0, 3.0])[1])
     assert axes.get_ylim()[0] == 0
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "best (12.0)"]
 

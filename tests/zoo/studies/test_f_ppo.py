@@ -6,27 +6,40 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from sb3_fair.zoo.algorithms import find_algorithm
+from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.studies import f_ppo
-from sb3_fair.zoo.studies.learners import Learner
+from sb3_fair.zoo.studies.grid import run_grid
 
-SMALL = {"n_timesteps": 512, "n_envs": 4, "n_steps": 32, "batch_size": 64, "n_epochs": 1}
+SMALL = {"n_steps": 32, "batch_size": 64, "n_epochs": 1}
 
 
 @pytest.fixture
 def short(monkeypatch):
-    """All experiments, cut to a few steps."""
-    tiny = {
-        name: replace(each, episodes=5, steps=min(each.steps, 30), after=0) for name, each in f_ppo.EXPERIMENTS.items()
-    }
-    monkeypatch.setattr(f_ppo, "EXPERIMENTS", tiny)
-    entry = f_ppo.default_settings
-    monkeypatch.setattr(f_ppo, "default_settings", lambda algorithm, env: {**entry(algorithm, env), **SMALL})
-    return tiny
+    """All experiments, cut to a few steps; the settings of the zoo that are changed as well."""
+    changed = {}
+    entry = f_ppo.make_plan
+
+    def short_plan(*arguments, **wishes):
+        plan = entry(*arguments, **wishes)
+        return replace(plan, n_timesteps=512, n_envs=4, hyperparams={**plan.hyperparams, **SMALL, **changed})
+
+    for name, each in f_ppo.EXPERIMENTS.items():
+        tiny = replace(each, episodes=5, steps=min(each.steps, 30), after=0)
+        monkeypatch.setitem(f_ppo.EXPERIMENTS, name, tiny)
+    monkeypatch.setattr(f_ppo, "make_plan", short_plan)
+    return changed
+
+
+def only(monkeypatch, arms, rules=()):
+    """The epidemic with some of its learners and rules."""
+    chosen = f_ppo.EXPERIMENTS["epidemic"]
+    some = {"arms": {name: chosen.arms[name] for name in arms}, "rules": {name: chosen.rules[name] for name in rules}}
+    monkeypatch.setitem(f_ppo.EXPERIMENTS, "epidemic", replace(chosen, **some))
 
 
 def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
-    learners = {name: short["epidemic"].learners[name] for name in ("PPO", "F-PPO-L", "F-PPO")}
-    monkeypatch.setitem(short, "epidemic", replace(short["epidemic"], learners=learners, agents=("Max", "random")))
+    only(monkeypatch, ["PPO", "F-PPO-L", "F-PPO"], ["Max", "random"])
     found = f_ppo.study(["epidemic"], seeds=2, n_jobs=1, log_dir=tmp_path)
     assert list(found["epidemic"]) == ["PPO", "F-PPO-L", "F-PPO, policy alone", "F-PPO", "Max", "random"]
     folder = tmp_path / "full"
@@ -41,53 +54,43 @@ def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
 
 
 def test_runs_of_other_settings_are_not_taken(short, tmp_path, monkeypatch):
-    monkeypatch.setitem(
-        short, "epidemic", replace(short["epidemic"], learners={"PPO": Learner(f_ppo.SB3_PPO)}, agents=())
-    )
+    only(monkeypatch, ["PPO"])
     first = f_ppo.study(["epidemic"], seeds=1, n_jobs=1, log_dir=tmp_path)
-    entry = f_ppo.default_settings
-    monkeypatch.setattr(f_ppo, "default_settings", lambda *which: {**entry(*which), "learning_rate": 0.01})
+    short["learning_rate"] = 0.01
     assert f_ppo.study(["epidemic"], seeds=1, n_jobs=1, log_dir=tmp_path) != first
 
 
-def test_another_weight_of_f_ppo_leaves_the_runs_of_other_learners_alone(monkeypatch):
-    def settings():
-        return {job.name: job.arguments.get("settings") for job in f_ppo._jobs("attention", [100], False)}
+def test_another_weight_of_f_ppo_leaves_the_runs_of_other_learners_alone(short):
+    def keys():
+        return {job.name: job.key for job in f_ppo.study.jobs("attention", [100], False)}
 
-    before = settings()
-    entry = f_ppo.default_settings
-    monkeypatch.setattr(f_ppo, "default_settings", lambda *which: {**entry(*which), "reg_lambda": 123.0})
-    changed = {name for name, given in settings().items() if given != before[name]}
-    assert changed == {f"attention/{label}/100" for label in ("A-PPO", "F-PPO-L", "F-PPO")}
+    before = keys()
+    short["reg_lambda"] = 123.0
+    changed = {name for name, key in keys().items() if key != before[name]}
+    assert changed == {f"attention/{label}/100" for label in ("F-PPO-L", "F-PPO")}  # A-PPO has its own
 
 
 @pytest.mark.parametrize("name", f_ppo.EXPERIMENTS)
 def test_learners_share_ppo_settings_and_steps(name):
     experiment = f_ppo.EXPERIMENTS[name]
-    ours, shared, fairness = f_ppo._parts(settings_of(name))
-    assert not shared.keys() & fairness.keys() and {"n_steps", "learning_rate"} <= shared.keys()
-    assert {"reg_lambda", "massage_threshold"} <= fairness.keys()
-    assert ours["n_timesteps"] >= 500_000
-    for label, learner in experiment.learners.items():
-        assert not learner.settings.keys() & shared.keys() or label == "PPO without entropy"
-
-
-def settings_of(name):
-    return {**f_ppo.OURS, **f_ppo.default_settings(f_ppo.find_algorithm("f_ppo"), f_ppo.EXPERIMENTS[name].env)}
-
-
-def test_the_same_seed_gives_the_same_run(short):
-    first, second = (f_ppo.run("lending", "F-PPO", 3, 5, settings_of("lending")) for _ in range(2))
-    assert first == second
+    plans = {label: f_ppo.plan_of(experiment.env, arm, 0) for label, arm in experiment.arms.items()}
+    zoo = make_plan("f_ppo", experiment.env)
+    shared = zoo.hyperparams.keys() & find_algorithm("ppo").settings.keys()
+    assert {"n_steps", "learning_rate"} <= shared and zoo.n_timesteps >= 500_000
+    for label, plan in plans.items():
+        assert (plan.n_timesteps, plan.n_envs, plan.env_kwargs) == (zoo.n_timesteps, zoo.n_envs, zoo.env_kwargs)
+        for key in shared - ({"ent_coef"} if label == "PPO without entropy" else set()):
+            assert plan.hyperparams[key] == zoo.hyperparams[key]
+        assert plan.hyperparams.keys() <= plan.algorithm.settings.keys()
+    assert plans["F-PPO"].hyperparams == zoo.hyperparams
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["lending", "attention", "epidemic"])
-def test_every_learner_and_rule_of_an_experiment_runs(short, name):
-    for label, learner in short[name].learners.items():
-        assert isinstance(learner, Learner)
-        result = f_ppo.run(name, label, 0, 5, settings_of(name))
-        assert len(result["evaluations"]) == 1 + (label == "F-PPO")
-        assert np.isfinite(result["evaluations"][0]["curves"]["long_term"]).all()
-    for label in short[name].agents:
-        assert np.isfinite(f_ppo.play(name, label, 5)["curves"]["utility"]).all()
+def test_every_learner_and_rule_of_an_experiment_runs(short, tmp_path, name):
+    jobs = list(f_ppo.study.jobs(name, [0], False))
+    results = run_grid(jobs, tmp_path, n_jobs=1)
+    for job in jobs:
+        evaluations = results[job.name]["evaluations"] if job.plan else [results[job.name]]
+        assert len(evaluations) == 1 + ("/F-PPO/" in job.name)
+        assert np.isfinite(evaluations[0]["curves"]["long_term"]).all()

@@ -7,35 +7,48 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from sb3_fair.common.run_folder import plain
 from sb3_fair.fairness import price_of_fairness
+from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.studies import fair_ppo, fair_ppo_results
 from sb3_fair.zoo.studies.fair_ppo import Arm, Experiment
 from sb3_fair.zoo.studies.fair_ppo_results import Curves, compare, trend
+from sb3_fair.zoo.studies.training import trained
 
-SMALL = {
-    "n_timesteps": 1200,
-    "n_envs": 2,
-    "env_kwargs": {"objectives": ["R"], "horizon": 10, "obs_scale": True},
-    "n_steps": 10,
-    "batch_size": 400,
-    "n_epochs": 1,
-}
+DP = {"DP": "dp_norm"}
+
+SMALL = {"n_steps": 10, "batch_size": 400, "n_epochs": 1}
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """The study with few steps and episodes."""
-    entry = fair_ppo.default_settings
-    monkeypatch.setattr(fair_ppo, "default_settings", lambda algorithm, env: {**entry(algorithm, env), **SMALL})
-    monkeypatch.setattr(fair_ppo, "BACKEND", {})
+    """The study with few steps and episodes; the settings of the zoo that are changed as well."""
+    changed = {}
+    entry = fair_ppo.make_plan
+
+    def small_plan(*arguments, **wishes):
+        plan = entry(*arguments, **wishes)
+        return replace(
+            plan,
+            n_timesteps=1200,
+            n_envs=1 if plan.env == fair_ppo.TWINS_ENV else 2,
+            env_kwargs={**plan.env_kwargs, "horizon": 10, "backend": "numpy"},
+            hyperparams={**plan.hyperparams, **SMALL, **changed},
+        )
+
+    monkeypatch.setattr(fair_ppo, "make_plan", small_plan)
     for name, value in {"EPISODES": 3, "LONG_EPISODES": 2, "LONG_HORIZON": 15}.items():
         monkeypatch.setattr(fair_ppo, name, value)
-    return monkeypatch
+    return changed
 
 
 def run(arm, seed=3, long_episodes=0):
-    settings, _ = fair_ppo.zoo_settings()
-    return fair_ppo.run(fair_ppo.asdict(arm), seed, settings, 3, long_episodes)
+    watch = fair_ppo.TrainingFigures()
+    plan = arm.plan(seed)
+    model = trained(plan, watch)
+    return watch.figures | plain(
+        fair_ppo.evaluate(plan, model, twins=arm.twins, episodes=3, long_episodes=long_episodes)
+    )
 
 
 def result(rng, scale, columns=("dp_norm",)):
@@ -63,11 +76,12 @@ def curves():
 
 
 @pytest.mark.slow
-def test_a_study_leaves_numbers_tables_and_figures(small, tmp_path, capsys):
+def test_a_study_leaves_numbers_tables_and_figures(small, monkeypatch, tmp_path, capsys):
     arms = {"linear": [Arm(), Arm(0.5, retro="linear"), Arm(1.0, retro="linear")]}
     experiment = replace(fair_ppo.EXPERIMENTS["alpha"], arms=arms)
-    grid = Experiment("Grid", {"beta 0": [Arm(), Arm(0.5, 0.5)]}, fair_ppo.DP, seeds=1, trend=False)
-    small.setattr(fair_ppo, "EXPERIMENTS", {"alpha": experiment, "grid": grid})
+    grid = Experiment("Grid", {"beta 0": [Arm(), Arm(0.5, 0.5)]}, DP, seeds=1, trend=False)
+    monkeypatch.setitem(fair_ppo.EXPERIMENTS, "alpha", experiment)
+    monkeypatch.setitem(fair_ppo.EXPERIMENTS, "grid", grid)
     found = fair_ppo.study(["chosen", "alpha", "grid"], seeds=2, n_jobs=1, log_dir=tmp_path)
     folder = tmp_path / "full"
     assert json.loads((folder / "study.json").read_text()) == found
@@ -131,30 +145,35 @@ def test_panels_hold_all_curves_that_share_no_setting_but_classic(curves):
 def test_arms_without_a_penalty_are_one_classic_ppo():
     assert Arm().name == "classic"
     assert Arm(fairness="csp", retro="linear").name == "classic"
-    assert Arm(fairness="csp", retro="linear").fields == Arm().fields  # or one experiment would redo another's runs
-    assert Arm(fairness="cf", counterfactual="none_vs_all").fields == Arm(counterfactual="none_vs_all").fields
+    assert Arm(fairness="csp", retro="linear").plan(0) == Arm().plan(0)  # or one experiment would redo another's runs
+    assert Arm(fairness="cf", twins=True).plan(0) == Arm(twins=True).plan(0)
     assert Arm(0.5, 0.25, "csp", "linear").name == "csp/linear/0.5-0.25"
     for name, each in fair_ppo.EXPERIMENTS.items():
         for arms in each.arms.values():
+            assert len(arms) > 1
             weights = [arm.setting(each.over)[fair_ppo_results.WEIGHTS.index(each.over)] for arm in arms]
             assert weights == sorted(set(weights), reverse=each.over == "tolerance"), name
             assert all(arm.name.startswith("classic") for arm in arms if arm.alpha == arm.beta == 0)
-            assert {arm.counterfactual for arm in arms} == {"none_vs_all" if name == "cf" else None}
+            assert {arm.twins for arm in arms} == {name == "cf"}
 
 
-def test_names_and_arguments_of_older_runs_stay_and_others_are_told_apart():
-    older = {"alpha": 0.5, "beta": 0.0, "fairness": "dp", "retro": "linear", "counterfactual": None}
-    assert Arm(0.5, retro="linear").fields == older
+def test_arms_are_told_apart_and_differ_by_their_penalty_alone():
     arm = Arm(0.5, retro="linear", aggregate="group_mean", tolerance=0.2, standing=True)
     assert arm.name == "dp/linear/0.5-0-group_mean-tolerance-0.2-standing"
-    assert arm.fields == {**older, "aggregate": "group_mean", "tolerance": 0.2, "standing": True}
     assert Arm(standing=True).name == arm.classic == "classic-standing"
-    assert Arm(standing=True, counterfactual="swap").name == "classic-twins-standing"
+    assert Arm(standing=True, twins=True).name == "classic-twins-standing"
     assert Arm(0.5, standing=True).name == "dp/telescoped/0.5-0-standing"
-    assert not {"standing", "counterfactual"} & arm.penalty.keys() and arm.penalty["tolerance"] == 0.2
+    assert arm.plan(0).vec_env_wrapper and not Arm(0.5).plan(0).vec_env_wrapper
     arms = [arm for each in fair_ppo.EXPERIMENTS.values() for arms in each.arms.values() for arm in arms]
-    names = {arm.name: arm.fields for arm in arms if arm.alpha or arm.beta}
-    assert len(names) == len({json.dumps(fields) for fields in names.values()})
+    plans = {arm.name: arm.plan(3) for arm in arms}
+    assert len(plans) == len({json.dumps(plan.config) for plan in plans.values()})
+    zoo = make_plan("fair_ppo", fair_ppo.ENV)
+    penalty = {"alpha", "beta", "fairness", "retro", "tolerance", "aggregate"}
+    for plan in plans.values():
+        rest = {name: value for name, value in plan.hyperparams.items() if name not in penalty}
+        assert rest == {name: value for name, value in zoo.hyperparams.items() if name not in penalty}
+        assert plan.n_timesteps == zoo.n_timesteps and penalty <= plan.hyperparams.keys()
+    assert fair_ppo.zoo_arm().plan(0).hyperparams == {**Arm(0.0).plan(0).hyperparams, **zoo.hyperparams}
 
 
 def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeypatch, tmp_path):
@@ -164,7 +183,7 @@ def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeyp
     results = {
         f"{arm.name}/{seed}": result(rng, 1 - 0.2 * place) for place, arm in enumerate(arms) for seed in (100, 101, 102)
     }
-    curves = fair_ppo._curves(experiment, results, range(100, 105))
+    curves = fair_ppo._curves("tolerance", results, range(100, 105))
     found = compare(curves)
     assert list(found["telescoped"]["settings"]) == [
         "(0, 0, inf)", "(2, 0, 0.45)", "(2, 0, 0.3)", "(2, 0, 0.2)", "(2, 0, 0.1)",
@@ -179,23 +198,17 @@ def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeyp
     fair_ppo_results.draw({"tolerance": curves}, {"tolerance": found}, tmp_path)
     assert (tmp_path / "tolerance-dp_norm.png").is_file()
     np.testing.assert_array_equal(lines[0]["telescoped"].alphas, [np.nan, 0.45, 0.3, 0.2, 0.1])
-    sheet = fair_ppo_results.sheet("", curves, found, {})
+    sheet = fair_ppo_results.table("", curves, found, {})
     assert sheet.columns[1] == "(alpha, beta, tolerance)"
     assert "Spearman(tolerance, |DP|) = 1.00, never rises" in sheet.notes[0]
 
 
 def test_agents_of_an_arm_with_standing_see_it(small):
-    arm = Arm(2.0, aggregate="group_mean", tolerance=0.1, standing=True)
-    seen = []
-    evaluate = fair_ppo.harvest_figures
-    small.setattr(
-        fair_ppo,
-        "harvest_figures",
-        lambda model, *rest, **given: seen.append(model) or evaluate(model, *rest, **given),
-    )
-    found = run(arm)
-    assert seen[0].observation_space.shape == (11,)
-    assert (seen[0].tolerance, seen[0].aggregate) == (0.1, "group_mean")
+    plan = Arm(2.0, aggregate="group_mean", tolerance=0.1, standing=True).plan(3)
+    model = trained(plan, fair_ppo.TrainingFigures())
+    assert model.observation_space.shape == (11,)
+    assert (model.tolerance, model.aggregate) == (0.1, "group_mean")
+    found = fair_ppo.evaluate(plan, model, twins=False, episodes=3, long_episodes=0)
     assert np.isfinite(found["short"]["averages"]["dp_norm"]["mean"])
 
 
@@ -204,17 +217,13 @@ def test_the_paper_grid_is_complete():
     assert {(arm.alpha, arm.beta) for arm in arms} == {(a / 4, b / 4) for a in range(5) for b in range(5)}
 
 
-def test_every_job_holds_all_settings_but_the_zoos_penalty(small):
-    settings, chosen = fair_ppo.zoo_settings()
-    assert not settings.keys() & fair_ppo.asdict(chosen).keys()
+def test_quick_jobs_are_short_and_some_experiments_have_fewer_seeds():
     experiment = fair_ppo.EXPERIMENTS["csp"]
-    jobs = list(fair_ppo._jobs(experiment, range(100, 105), settings, chosen, quick=False))
+    jobs = [job for job in fair_ppo.study.jobs("csp", range(100, 105), False) if job.plan]
     assert len(jobs) == 3 * sum(map(len, experiment.arms.values()))
-    for job in jobs:
-        assert job.arguments["settings"] == {**settings, "n_timesteps": 1200}
-        assert job.arguments["arm"]["fairness"] == "csp" or job.name.startswith("classic")
-    quick = next(fair_ppo._jobs(experiment, range(100, 102), settings, chosen, quick=True))
-    assert quick.arguments["settings"]["n_timesteps"] == 120
+    assert all(job.plan.hyperparams["fairness"] == "csp" or job.name.startswith("classic") for job in jobs)
+    quick = [job for job in fair_ppo.study.jobs("csp", range(100, 102), True) if job.plan]
+    assert quick[0].plan.n_timesteps * 10 == jobs[0].plan.n_timesteps
 
 
 def test_the_same_seed_gives_the_same_run_and_another_one_another(small):
@@ -229,13 +238,11 @@ def test_the_loss_as_printed_is_classic_ppo(small):
     assert run(Arm(1.0, retro="constant"))["short"] == run(Arm())["short"]
 
 
-def test_runs_of_other_settings_are_not_taken(small, tmp_path):
-    experiment = Experiment("Classic", {"linear": [Arm()]}, fair_ppo.DP, trend=False)
-    small.setattr(fair_ppo, "EXPERIMENTS", {"alpha": experiment})
+def test_runs_of_other_settings_are_not_taken(small, monkeypatch, tmp_path):
+    monkeypatch.setitem(fair_ppo.EXPERIMENTS, "alpha", Experiment("Classic", {"linear": [Arm()]}, DP, trend=False))
     first = fair_ppo.study(["alpha"], seeds=1, n_jobs=1, log_dir=tmp_path)
     assert fair_ppo.study(["alpha"], seeds=1, n_jobs=1, log_dir=tmp_path) == first
-    entry = fair_ppo.default_settings
-    small.setattr(fair_ppo, "default_settings", lambda *which: {**entry(*which), "learning_rate": 0.05})
+    small["learning_rate"] = 0.05
     assert fair_ppo.study(["alpha"], seeds=1, n_jobs=1, log_dir=tmp_path) != first
     fair_ppo.study(["alpha"], seeds=1, first_seed=7, n_jobs=1, log_dir=tmp_path)
     assert (tmp_path / "full-7" / "classic" / "7.json").is_file()
@@ -248,4 +255,4 @@ def test_every_arm_of_an_experiment_runs(small, name):
         found = run(arm, long_episodes=1)
         for length in ("short", "long"):
             assert np.isfinite(found[length]["averages"]["dp_norm"]["mean"])
-        assert ("cf_norm" in found["short"]["averages"]) == (arm.counterfactual is not None)
+        assert ("cf_norm" in found["short"]["averages"]) == arm.twins

@@ -9,27 +9,29 @@ import pytest
 from sb3_fair.fairness import count_status
 from sb3_fair.zoo.envs import vaccines_exact
 from sb3_fair.zoo.studies import fair_qcm, schemes
+from sb3_fair.zoo.studies.grid import run_grid
+from sb3_fair.zoo.train import build_model, training_env
 
 
 @pytest.fixture
 def short(monkeypatch):
     """All experiments, cut to a few steps."""
-    tiny = {
-        name: replace(experiment, n_timesteps=1600, points=2, optimum=None, rules=experiment.rules[:1])
-        for name, experiment in fair_qcm.EXPERIMENTS.items()
-    }
-    monkeypatch.setattr(fair_qcm, "EXPERIMENTS", tiny)
+    for name, experiment in fair_qcm.EXPERIMENTS.items():
+        monkeypatch.setitem(
+            fair_qcm.EXPERIMENTS, name, replace(experiment, n_timesteps=1600, rules=experiment.rules[:1])
+        )
+    monkeypatch.setattr(fair_qcm, "OPTIMA", {})
+    monkeypatch.setattr(fair_qcm, "POINTS", 2)
     monkeypatch.setattr(fair_qcm, "EPISODES", 10)
     monkeypatch.setattr(fair_qcm, "FINAL_EPISODES", 10)
     monkeypatch.setattr(fair_qcm, "RULE_EPISODES", 10)
     monkeypatch.setattr(fair_qcm, "COPIES", 10)
     monkeypatch.setattr(schemes, "N_TIMESTEPS", 10_000)
-    return tiny
 
 
 def test_a_study_leaves_numbers_and_a_figure(short, tmp_path):
     found = fair_qcm.study(["tabular"], seeds=2, n_jobs=1, log_dir=tmp_path)
-    assert found["tabular"].keys() == short["tabular"].learners.keys()
+    assert found["tabular"].keys() == fair_qcm.EXPERIMENTS["tabular"].arms.keys()
     mean, low, high = found["tabular"]["FairQCM"]["return"]
     assert low <= mean <= high
     folder = tmp_path / "full"
@@ -42,11 +44,11 @@ def test_a_study_leaves_numbers_and_a_figure(short, tmp_path):
 
 @pytest.mark.parametrize("name", fair_qcm.EXPERIMENTS)
 def test_learners_share_batch_history_and_updates(name):
-    experiment = fair_qcm.EXPERIMENTS[name]
     models = []
-    for label, learner in experiment.learners.items():
-        if label != "RecurrentPPO" and not learner.path.endswith("TabularFairQCM"):
-            models.append(fair_qcm._model(experiment, learner, 0))
+    for label in fair_qcm.EXPERIMENTS[name].arms:
+        plan = fair_qcm.plan_of(name, label, 0)
+        if plan.algo in ("fair_qcm", "recurrent_dqn"):
+            models.append(build_model(plan, training_env(plan), "cpu"))
     for key in ("batch_size", "buffer_size", "learning_starts", "gamma"):
         assert len({getattr(model, key) for model in models}) <= 1, key
     assert len({(model.train_freq, model.gradient_steps) for model in models}) <= 1
@@ -54,15 +56,14 @@ def test_learners_share_batch_history_and_updates(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["doughnut", "visits", "loans"])
-def test_every_learner_of_an_experiment_runs(short, name):
-    for label in short[name].learners:
-        result = fair_qcm.run(name, label, 0, 1600)
+def test_every_learner_of_an_experiment_runs(short, tmp_path, name):
+    for result in run_grid(list(fair_qcm.study.jobs(name, [0], False)), tmp_path, n_jobs=1).values():
         assert len(result["steps"]) == 2 and np.isfinite(result["final"]["return"])
 
 
 def test_routes_are_scored_under_every_scheme(short, tmp_path):
-    found = schemes.study(range(1), quick=False, n_jobs=1, folder=tmp_path)
-    assert found.keys() == schemes.SCHEMES.keys() and (tmp_path / "schemes.png").is_file()
+    found = fair_qcm.study(["schemes"], seeds=1, n_jobs=1, log_dir=tmp_path)["schemes"]
+    assert found.keys() == schemes.SCHEMES.keys() and (tmp_path / "full" / "schemes.png").is_file()
 
 
 def test_scores_are_those_of_the_environment():

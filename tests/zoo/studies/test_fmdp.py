@@ -8,17 +8,17 @@ import pytest
 
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.studies import fmdp, fmdp_matrix, fmdp_results, fmdp_runs
-from sb3_fair.zoo.studies.fmdp_matrix import SCENARIOS, Cell, Size
+from sb3_fair.zoo.studies import fmdp, fmdp_results, fmdp_runs, training
+from sb3_fair.zoo.studies.fmdp import SCENARIOS, Cell, Size
 from sb3_fair.zoo.studies.fmdp_results import Row
 
-TINY = Size(2560, choosing=2, fresh=3, divisions=1)
+TINY = {"steps": 2560, "choosing": 2, "fresh": 3, "divisions": 1}
 
 
 @pytest.fixture
 def tiny(monkeypatch):
     """The small company, cut to a few steps and episodes."""
-    monkeypatch.setitem(SCENARIOS, "hiring-small", replace(SCENARIOS["hiring-small"], full=TINY))
+    monkeypatch.setitem(SCENARIOS["hiring-small"], "full", TINY)
     monkeypatch.setitem(fmdp_runs.SETTINGS, "pcn", {"eval_freq": 0, "n_fill_episodes": 10, "n_updates": 1})
     monkeypatch.setitem(fmdp_runs.SETTINGS, "dqn", {**fmdp_runs.SETTINGS["dqn"], "batch_size": 8})
 
@@ -31,37 +31,29 @@ def test_learners_take_the_same_steps_and_a_second_call_takes_none(tiny, tmp_pat
     found = run(["competitors"], tmp_path)["competitors"]
     assert list(found) == ["PCN", "DQN sweep", "PPO sweep", "DQN, R alone"]
     for label, runs in (("PCN", 1), ("DQN sweep", 3), ("PPO sweep", 3), ("DQN, R alone", 1)):
-        assert 0 <= TINY.steps - found[label]["steps"][0] < runs * fmdp_runs.ROLLOUT
+        assert 0 <= TINY["steps"] - found[label]["steps"][0] < runs * fmdp_runs.ROLLOUT
     assert found["PCN"]["lead"][0] == 0
     folder = tmp_path / "hiring-small-full"
     assert json.loads((folder / "study.json").read_text()).keys() == {"competitors"}
     assert "| PCN |" in (folder / "competitors.md").read_text()
     assert all((folder / "competitors" / name).stat().st_size > 5000 for name in ("radar.png", "fronts.png"))
     assert len(list((folder / "dqn").glob("*/*/*.json"))) == 4
-    for work in ("run_pcn", "run_scalar", "scales", "play_rules"):
+    monkeypatch.setattr(training, "build_model", None)
+    for work in ("scales", "play_rules"):
         monkeypatch.setattr(fmdp_runs, work, None)
     np.testing.assert_equal(run(["competitors"], tmp_path)["competitors"], found)
 
 
-def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones(monkeypatch):
-    class Seen(Exception):
-        pass
-
-    def see(plan):
-        raise Seen(plan)
-
-    monkeypatch.setattr(fmdp_runs, "_trained", see)
-    env = SCENARIOS["hiring"].env
+def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones():
+    env = SCENARIOS["hiring"]["env"]
     assert make_plan("ppo", env).hyperparams["learning_rate"] != 0.001
-    with pytest.raises(Seen) as seen:
-        fmdp_runs.run_scalar("ppo", env, ["R", "SP"], {}, [1, 0], [1, 1], 0, steps=512, choosing=1, fresh=1)
-    (plan,) = seen.value.args
+    plan = fmdp_runs.scalar("ppo", env, {"objectives": ["R", "SP"]}, seed=0, steps=512, weights=[1, 0])
     assert plan.hyperparams["learning_rate"] == 0.001 and "n_epochs" not in plan.hyperparams
 
 
 @pytest.mark.slow
 def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, tmp_path, monkeypatch):
-    usual = fmdp.choose
+    usual = fmdp.matrix
 
     def two(*arguments):
         return {
@@ -69,22 +61,22 @@ def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, 
             for name, experiment in usual(*arguments).items()
         }
 
-    monkeypatch.setattr(fmdp, "choose", two)
+    monkeypatch.setattr(fmdp, "matrix", two)
     first = run(["history"], tmp_path)["history"]
-    work = fmdp_runs.run_pcn
+    build = training.build_model
     done = []
-    monkeypatch.setattr(fmdp_runs, "run_pcn", lambda **given: done.append(given) or work(**given))
+    monkeypatch.setattr(training, "build_model", lambda plan, *rest: done.append(plan) or build(plan, *rest))
     found = run(["population", "history"], tmp_path)
-    assert [given["settings"].get("population") for given in done] == ["gender", "nationality-gender"]
+    assert [plan.env_kwargs.get("population") for plan in done] == ["gender", "nationality-gender"]
     np.testing.assert_equal(found["history"], first)
     assert {row["policies"][0] >= 1 for row in found["population"].values()} == {True}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", fmdp_matrix.experiments(SCENARIOS["hiring-small"]))
+@pytest.mark.parametrize("name", fmdp.matrix(SCENARIOS["hiring-small"]))
 def test_every_experiment_leaves_a_table_and_figures(tiny, tmp_path, name):
     found = run([name], tmp_path)[name]
-    cells = fmdp_matrix.experiments(SCENARIOS["hiring-small"])[name].cells
+    cells = fmdp.matrix(SCENARIOS["hiring-small"])[name].cells
     assert list(found)[: len(cells)] == list(cells)
     for row in found.values():
         assert np.isfinite([row[figure][0] for figure in ("R", "hypervolume", "hypervolume, whole")]).all()
@@ -101,7 +93,7 @@ def test_weights_of_a_sweep_cover_the_simplex():
     np.testing.assert_allclose(ten.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("size", [size for each in SCENARIOS.values() for size in (each.full, each.quick)])
+@pytest.mark.parametrize("size", [Size(**each[size]) for each in SCENARIOS.values() for size in ("full", "quick")])
 def test_a_sweep_takes_hardly_fewer_steps_than_pcn_and_never_more(size):
     runs = len(fmdp_runs.weight_vectors(3, size.divisions))
     each = fmdp_runs.share_of_budget(size.steps, runs)

@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from sb3_fair.fairness.distances import DISTANCES
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.build import make_vec
 from sb3_fair.zoo.reference import shipped_reference
 from sb3_fair.zoo.studies import fmdp_runs
-from sb3_fair.zoo.studies.fmdp_matrix import DELAY, MEASUREMENTS, SCENARIOS, Cell, env_kwargs, experiments
+from sb3_fair.zoo.studies.fmdp import MEASUREMENTS, SCENARIOS, Cell, matrix
+from sb3_fair.zoo.studies.fmdp_runs import DELAY, env_kwargs
 from sb3_fair.zoo.studies.whole_episode import VecWholeEpisode
 
 ENV = "sb3_fair/JobHiring-Small-v0"
@@ -107,11 +109,11 @@ def rewards(row, kept, parity, individual):
 
 
 def cells(name):
-    return experiments(SCENARIOS["hiring-small"])[name].cells
+    return matrix(SCENARIOS["hiring-small"])[name].cells
 
 
 def steps_of(cell, steps=STEPS):
-    given = env_kwargs({**MEASUREMENTS[None], **cell.settings})
+    given = env_kwargs({**MEASUREMENTS["usual"], **cell.settings})
     return played(make_vec(ENV, n_envs=COPIES, monitor=False, objectives=OBJECTIVES, **given), steps)
 
 
@@ -163,8 +165,8 @@ def test_figures_of_a_whole_episode_know_no_window():
 
 
 def test_reference_points_are_those_that_ship():
-    settings = MEASUREMENTS[None]
-    found = fmdp_runs.scales(ENV, OBJECTIVES, settings)["returns"]["reference"]
+    settings = MEASUREMENTS["usual"]
+    found = fmdp_runs.scales(ENV, {"objectives": OBJECTIVES, **settings})["returns"]["reference"]
     shipped = shipped_reference(ENV, {"objectives": OBJECTIVES, **settings})
     assert found == pytest.approx(shipped, abs=1e-4)
 
@@ -173,17 +175,17 @@ def test_rewards_as_published_are_levels_by_a_similarity_that_carry_over():
     given = env_kwargs(MEASUREMENTS["paper"])
     assert given["emit"] == "level" and given["reset_on_episode"] is False
     assert (given["distance"].name, given["distance"].kernel, given["distance"].lam) == ("heom", "exp", 0.1)
-    names = {cell.name for cell in experiments(SCENARIOS["hiring"], "paper")["distance"].cells.values()}
+    names = {cell.name for cell in matrix(SCENARIOS["hiring"], "paper")["distance"].cells.values()}
     assert "R-SP-IF/plain" in names and "R-SP-IF/distance-hmom" in names
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_cell_can_be_built(scenario):
     chosen = SCENARIOS[scenario]
-    for experiment in experiments(chosen).values():
+    for experiment in matrix(chosen).values():
         for cell in experiment.cells.values():
-            settings = env_kwargs({**chosen.settings, **MEASUREMENTS[None], **cell.settings})
-            venv = make_vec(chosen.env, monitor=False, objectives=cell.objectives, **settings)
+            settings = env_kwargs({**chosen.get("settings", {}), **MEASUREMENTS["usual"], **cell.settings})
+            venv = make_vec(chosen["env"], monitor=False, objectives=cell.objectives, **settings)
             assert venv.get_attr("objective_names")[0] == cell.objectives
 
 
@@ -191,3 +193,15 @@ def test_a_cell_is_named_by_what_is_different():
     assert Cell().name == "R-SP-IF/plain"
     assert Cell(("R", "EO"), {"window": 50, "bias": 1}).name == "R-EO/bias-1_window-50"
     assert cells("history")["window 100"] == cells("discount")["window 100"] == Cell()
+
+
+def test_every_distance_is_tried():
+    tried = {cell.settings.get("distance", "hmom") for cell in cells("distance").values()}
+    assert tried == set(DISTANCES)
+
+
+def test_experiments_without_values_are_left_out_and_labels_join_what_varies():
+    assert "population" not in matrix(SCENARIOS["fraud"])
+    assert list(matrix(SCENARIOS["fraud"])["bias"].cells) == ["no bias", "EU", "EU, merchant 0"]
+    assert "more men, Belgian men" in cells("bias") and len(cells("bias")) == 9
+    assert "R:EO:CSC, window 50" in cells("multi")

@@ -27,7 +27,7 @@ def policy(name, r, fair, aim=None, sp=-0.02):
 
 def test_other_scenarios_are_refused_before_any_training(tmp_path):
     with pytest.raises(InputError, match="unknown hiring environment 'sb3_fair/Lending-v0': did you mean"):
-        hiring.study("sb3_fair/Lending-v0", [0], log_dir=tmp_path)
+        hiring.study("sb3_fair/Lending-v0", log_dir=tmp_path)
 
 
 def test_claims_of_a_front():
@@ -56,12 +56,12 @@ def test_finished_runs_are_not_trained_again(tmp_path, monkeypatch):
         "log_dir": tmp_path,
         "n_jobs": 1,
     }
-    first = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    first = hiring.study("sb3_fair/JobHiring-Small-v0", seeds=1, n_eval_episodes=2, **wishes)
     monkeypatch.setattr(seeds, "train", None)
-    again = hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **wishes)
+    again = hiring.study("sb3_fair/JobHiring-Small-v0", seeds=1, n_eval_episodes=2, **wishes)
     np.testing.assert_equal(again, first)
     assert (tmp_path / "study.json").is_file()
     monkeypatch.undo()
     longer = {**wishes, "n_timesteps": 500}
-    hiring.study("sb3_fair/JobHiring-Small-v0", [0], n_eval_episodes=2, **longer)
+    hiring.study("sb3_fair/JobHiring-Small-v0", seeds=1, n_eval_episodes=2, **longer)
     assert len(list(tmp_path.glob("pcn/*/front.json"))) == 2

@@ -8,6 +8,7 @@ import pytest
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.studies import overview
+from sb3_fair.zoo.studies.training import Watch, trained
 
 DOUGHNUTS, VACCINES = "sb3_fair/Doughnut-Small-v0", "sb3_fair/VaccineDelivery-v0"
 
@@ -29,11 +30,11 @@ def test_nothing_that_makes_sense_is_an_error_with_the_reason(tmp_path):
 def tiny(monkeypatch):
     """Runs of 60 steps and two episodes; counts them."""
     done = []
-    run = overview.run
+    judge = overview.judge
 
-    def counted(config):
-        done.append((config["algo"], config["seed"]))
-        return run(config)
+    def counted(plan, model):
+        done.append((plan.algo, plan.seed))
+        return judge(plan, model)
 
     def plan(algo, env, quick):
         settings = {
@@ -42,7 +43,7 @@ def tiny(monkeypatch):
         }
         return make_plan(algo, env, n_timesteps=60, n_envs=2, hyperparams=settings)
 
-    monkeypatch.setattr(overview, "run", counted)
+    monkeypatch.setattr(overview, "judge", counted)
     monkeypatch.setattr(overview, "_plan", plan)
     return done
 
@@ -53,10 +54,10 @@ def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_pat
     assert sorted(tiny) == sorted([(algo, seed) for algo in ("ppo", "dqn") for seed in (0, 1)] * 2)
     assert json.loads((tmp_path / "study.json").read_text()) == found
     runs = [json.loads((tmp_path / f"Doughnut-Small-v0/ppo/{seed}.json").read_text())["result"] for seed in (0, 1)]
-    mean, low, high = found[DOUGHNUTS]["ppo"]["R"]
+    mean, low, high = found[f"sb3_fair:{DOUGHNUTS}"]["ppo"]["R"]
     assert mean == pytest.approx(np.mean([figures["R"] for figures in runs]))
     assert low <= mean <= high
-    assert {"oracle", "random all"} < found[DOUGHNUTS].keys()
+    assert {"oracle", "random all"} < found[f"sb3_fair:{DOUGHNUTS}"].keys()
     shown = capsys.readouterr().out
     assert "inherited" in shown and VACCINES in shown
     assert f"| ppo | inherited | {mean:.3g} [" in (tmp_path / "Doughnut-Small-v0.md").read_text()
@@ -65,7 +66,7 @@ def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_pat
 def test_a_trade_off_stands_there_with_its_best_performer():
     settings = {"n_fill_episodes": 2, "n_updates": 1, "eval_freq": 0.0, "n_eval_episodes": 2, "updates_per_step": None}
     plan = make_plan("pcn", DOUGHNUTS, n_timesteps=60, n_envs=2, hyperparams=settings)
-    figures = overview.run(plan.config)
+    figures = overview.judge(plan, trained(plan, Watch()))
     assert {"R", "SP"} <= figures.keys() <= set(overview.SHOWN)
 
 

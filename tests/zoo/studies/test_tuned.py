@@ -27,7 +27,7 @@ def test_pairs_are_those_that_are_marked():
 def test_algorithms_without_tuned_pairs_are_an_error(tmp_path):
     assert tuned.tuned_pairs(["dqn"]) == []
     with pytest.raises(InputError, match="nothing to train"):
-        tuned.study([], log_dir=tmp_path)
+        tuned.study(["dqn"], log_dir=tmp_path)
 
 
 def test_untuned_is_the_same_question_with_other_settings():
@@ -52,19 +52,19 @@ def test_fronts_of_both_ways_are_measured_against_one_point():
 def tiny(monkeypatch):
     """Trainings of 40 steps, whose learning rate tells the ways apart."""
     done = []
-    run = tuned.run
+    judge = tuned.judge
 
     def ways(pair, quick):
         short = {"n_steps": 10, "batch_size": 20, "n_eval_episodes": 4}
         plan = make_plan(pair.algo, pair.env, n_timesteps=40, n_envs=2, hyperparams=short)
         return {BEFORE: replace(plan, hyperparams={**plan.hyperparams, "learning_rate": 0.0}), AFTER: plan}
 
-    def counted(config, figures, sampled):
-        done.append((config["algo"], config["hyperparams"]["learning_rate"] == 0.0, config["seed"]))
-        return run(config, figures, sampled)
+    def counted(plan, model, **given):
+        done.append((plan.algo, plan.hyperparams["learning_rate"] == 0.0, plan.seed))
+        return judge(plan, model, **given)
 
     monkeypatch.setattr(tuned, "ways", ways)
-    monkeypatch.setattr(tuned, "run", counted)
+    monkeypatch.setattr(tuned, "judge", counted)
     return done
 
 
@@ -72,14 +72,15 @@ def test_returns_stand_beside_other_figures_but_not_beside_hypervolumes():
     pairs = [Pair("pcn", DOUGHNUTS, "hypervolume", False), Pair("f_ppo", EPIDEMIC, "d_l", True)]
     figures = {pair.name: dict.fromkeys(pair.figures, (2.0, 1.0, 3.0)) for pair in pairs}
     found = {name: {"better": True, BEFORE: means, AFTER: means} for name, means in figures.items()}
-    rows = tuned.sheet(pairs, found).rows
+    rows = tuned.summary(pairs, found).rows
     assert [row[-2:] for row in rows] == [["", ""], ["2", "2"]]
 
 
-def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_path, capsys):
+def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_path, monkeypatch, capsys):
     pairs = [Pair("ppo", DOUGHNUTS, "R", False), Pair("f_ppo", EPIDEMIC, "mean_d_s", True)]
+    monkeypatch.setattr(tuned, "tuned_pairs", lambda algos: pairs)
     for _ in range(2):
-        found = tuned.study(pairs, seeds=2, n_jobs=1, log_dir=tmp_path)
+        found = tuned.study(seeds=2, n_jobs=1, log_dir=tmp_path)
     assert sorted(tiny) == sorted(
         (algo, before, seed) for algo in ("ppo", "f_ppo") for before in (False, True) for seed in (100, 101)
     )

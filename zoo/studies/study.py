@@ -1,0 +1,127 @@
+"""What all studies share: YAML files, seeds, folders, means over seeds, and the runner of their experiments."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from numpy.typing import ArrayLike
+
+from sb3_fair.fairness import intervals
+from sb3_fair.zoo import names
+from sb3_fair.zoo.studies.grid import Job, Result, run_grid
+
+FIRST_SEED = 100
+"""Of the runs that count; settings were chosen on smaller ones."""
+Results = Mapping[str, Result]
+
+
+def read(name: str) -> dict[str, Any]:
+    """The YAML file of a study."""
+    text = files("sb3_fair.zoo.studies").joinpath(f"{name}.yml").read_text(encoding="utf-8")
+    content: dict[str, Any] = yaml.safe_load(text)
+    return content
+
+
+def numbers(seeds: int, quick: bool, first: int = FIRST_SEED) -> range:
+    """The seeds of the runs; of a quick study at most two."""
+    return range(first, first + (min(seeds, 2) if quick else seeds))
+
+
+def conduct(
+    experiments: Iterable[str],
+    jobs: Callable[[str], Iterable[Job]],
+    tell: Callable[[str, Results], Any],
+    folder: str | Path,
+    n_jobs: int,
+    finish: Callable[[dict[str, Any], Results], None] = lambda *_: None,
+) -> dict[str, Any]:
+    """Does the jobs of all experiments, and writes what their results tell into ``study.json``."""
+    experiments = list(experiments)
+    results = run_grid([job for name in experiments for job in jobs(name)], folder, n_jobs)
+    found = {name: tell(name, results) for name in experiments}
+    finish(found, results)
+    save(found, folder)
+    return found
+
+
+@dataclass(frozen=True)
+class Study:
+    """Experiments that are trained, evaluated and told of in tables and figures when it is called.
+
+    :param name: of its folder of logs
+    :param experiments: their names
+    :param jobs: f(experiment, seeds, quick) -> its runs
+    :param tell: f(experiment, results, seeds, folder) -> what ``study.json`` says of it
+    :param seeds: runs per learner by default
+    :param finish: f(what was found, results, seeds, folder) draws what is about several experiments
+    """
+
+    name: str
+    experiments: Sequence[str]
+    jobs: Callable[[str, range, bool], Iterable[Job]]
+    tell: Callable[[str, Results, range, Path], Any]
+    seeds: int = 5
+    finish: Callable[[Mapping[str, Any], Results, range, Path], None] = lambda *_: None
+
+    def __call__(
+        self,
+        experiments: Sequence[str] | None = None,
+        *,
+        seeds: int | None = None,
+        first_seed: int = FIRST_SEED,
+        quick: bool = False,
+        n_jobs: int = -1,
+        log_dir: str | Path | None = None,
+    ) -> dict[str, Any]:
+        """Trains what the experiments need, evaluates it on the same episodes, prints tables and draws figures.
+
+        :param experiments: names of some; None: all
+        :param seeds: runs per learner
+        :param first_seed: of the runs; below 100 to choose settings
+        :param quick: at most two seeds, and a fraction of the steps
+        :param n_jobs: processes; -1: one per core
+        :param log_dir: for the results of the runs, which are not done again, for tables, figures and ``study.json``
+        :return: what ``study.json`` holds: experiment -> learner or curve -> mean and ends of 95 % intervals over seeds
+        """
+        chosen = names.choose_all("experiment", experiments, self.experiments)
+        some = numbers(self.seeds if seeds is None else seeds, quick, first_seed)
+        of_others = f"-{first_seed}" if first_seed != FIRST_SEED else ""
+        folder = Path(log_dir or f"logs/{self.name}") / (size(quick) + of_others)
+        return conduct(
+            chosen,
+            lambda name: self.jobs(name, some, quick),
+            lambda name, results: self.tell(name, results, some, folder),
+            folder,
+            n_jobs,
+            lambda found, results: self.finish(found, results, some, folder),
+        )
+
+
+def size(quick: bool) -> str:
+    """What the folders of quick and full studies are called."""
+    return "quick" if quick else "full"
+
+
+def save(found: Mapping[str, Any], folder: str | Path) -> None:
+    """Writes what a study found into ``study.json``."""
+    Path(folder, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+
+
+def mean_and_interval(values: ArrayLike) -> list[float]:
+    """Mean, and the ends of its 95 % confidence interval; of a single value: three times that."""
+    mean, *ends = intervals.mean_and_interval(values)
+    return [float(mean), *(float(mean if np.isnan(end) else end) for end in ends)]
+
+
+def over(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean and 95 % interval over runs of every figure that some run has; figures may be nested."""
+    found: dict[str, Any] = {}
+    for name in dict.fromkeys(name for run in runs for name in run):
+        values = [run.get(name, np.nan) for run in runs]
+        found[name] = over(values) if isinstance(values[0], Mapping) else mean_and_interval(values)
+    return found
