@@ -20,23 +20,24 @@ class Ends:
     there is one warning after two episodes in a row that were left before their end (seeded resets do not count, which
     people call by hand).
 
-    :param unpaid: what is never paid then, for the warning; None: nothing
     """
 
-    def __init__(self, unpaid: str | None) -> None:
-        self.unpaid = unpaid
+    def __init__(self) -> None:
         self.limit: int | None = None
         self.steps = self.missed = 0
 
-    def restart(self, wrapper: gym.Wrapper, seed: int | None) -> None:
-        """A new episode begins; called from the ``reset`` of ``wrapper``."""
-        if self.unpaid is None:
+    def restart(self, wrapper: gym.Wrapper, seed: int | None, unpaid: str | None) -> None:
+        """A new episode begins; called from the ``reset`` of ``wrapper``.
+
+        :param unpaid: what is never paid where ends are not seen, for the warning; None: nothing
+        """
+        if unpaid is None:
             return
         self.missed = self.missed + 1 if self.steps and seed is None else 0
         if self.missed == MISSED:
             warn(
                 f"{MISSED} episodes in a row were left before they ended, the last after {self.steps} steps, and "
-                f"{self.unpaid} was not paid: wrappers that end episodes have to stand inside {wrapper.class_name()}",
+                f"{unpaid} was not paid: wrappers that end episodes have to stand inside {wrapper.class_name()}",
             )
         self.steps = 0
         self.limit = min(_limits_outside(wrapper), default=None)

@@ -1,14 +1,11 @@
 """FairMDP: makes an environment a fairness MDP."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.arguments import checked
@@ -16,16 +13,17 @@ from sb3_fair.fairness.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
+from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, record_of, stack, stack_people, stacked
-from sb3_fair.wrappers.layer import Observations, VecLayer, kept
+from sb3_fair.wrappers.layer import attribute
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
 Mask = NDArray[np.bool_]
 LATE = "late_feedback"
-TOLD = ("group", "action", "features", "feedback", "probabilities")
-"""What the tracker is told of each of several people in a step."""
+TOLD = ("group", "features", "feedback")
+"""What the tracker is told of people, besides actions."""
 
 
 class FairnessRecorder:
@@ -202,25 +200,10 @@ class FairnessRecorder:
             if chances is None and np.ndim(probabilities) == own.ndim + 1:
                 chances = probabilities  # of the parts of one action
             if here is None:
-                return self.tracker.add(
-                    people.get("group"),
-                    decided,
-                    features=people.get("features"),
-                    feedback=people.get("feedback"),
-                    **self._distributions(own, chances),
-                )
+                return self._add(people, own, decided, chances)
             which = np.flatnonzero(here)
-            person = {key: _at(key, people.get(key), which) for key in TOLD}
-            made = self.tracker.add(
-                person["group"],
-                decided[which],
-                features=person["features"],
-                feedback=person["feedback"],
-                which=which,
-                **self._distributions(own[which], None if chances is None else np.asarray(chances)[which]),
-            )
             ids = np.full(self.n, -1)
-            ids[which] = made
+            ids[which] = self._add(people, own[which], decided[which], _at("action", chances, which), which)
             return ids
         present = np.broadcast_to(np.asarray(present), decided.shape)
         if here is not None:
@@ -229,18 +212,25 @@ class FairnessRecorder:
         for place in range(decided.shape[1]):
             which = np.flatnonzero(present[:, place])
             if len(which):
-                person = {key: _at(key, people.get(key), which, place) for key in TOLD}
                 chance = None if chances is None else np.asarray(chances)[which, place]
                 whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
-                ids[which, place] = self.tracker.add(
-                    person["group"],
-                    decided[which, place],
-                    features=person["features"],
-                    feedback=person["feedback"],
-                    which=which,
-                    **self._distributions(whole, chance),
-                )
+                ids[which, place] = self._add(people, whole, decided[which, place], chance, which, place)
         return ids
+
+    def _add(
+        self,
+        people: People,
+        own: NDArray[Any],
+        decided: NDArray[Any],
+        chances: Any,
+        which: NDArray[np.intp] | None = None,
+        place: int | None = None,
+    ) -> NDArray[np.int64]:
+        """Ids of one individual per copy of ``which`` (None: all), with its action and its decision."""
+        assert self.tracker is not None
+        group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
+        chosen = self._distributions(own, chances)
+        return self.tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
 
     def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
         """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions."""
@@ -300,10 +290,6 @@ def _told(person: Individual) -> People:
     return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
 
 
-def _plain(action: Any) -> Any:
-    return int(action) if np.ndim(action) == 0 else np.asarray(action)
-
-
 def _tells(info: Mapping[str, Any]) -> bool:
     return bool(individual_in(info))
 
@@ -313,11 +299,13 @@ def _nothing(group: Any) -> Any:
 
 
 def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
-    """The entries of the copies ``which``, of one place if several people are decided on."""
+    """The entries of the copies ``which`` (None: all), of one place if several people are decided on."""
+    if value is None or which is None:
+        return value
     if isinstance(value, Mapping):
         return {key: _at(name, entry, which, place) for key, entry in value.items()}
-    if value is None or place is None:
-        return None if value is None else np.asarray(value)[which]
+    if place is None:
+        return np.asarray(value)[which]
     if np.ndim(value) > 1 and place >= np.shape(value)[1]:
         raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
     return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
@@ -396,16 +384,61 @@ class Decisions:
         return found
 
 
-def _refuse_second(inside: bool) -> None:
-    if inside:
-        raise ValueError(
-            "env already is a fairness MDP: there is a FairMDP inside (in every sb3_fair ID; pass objectives=, audit= "
-            "or spec= to gym.make to change what it measures)"
-        )
-
-
 @checked
-class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class Measuring(Core):
+    """Measures how fairly the individuals in an environment are treated."""
+
+    published: ClassVar[tuple[str, ...]] = (
+        "fairness_spec",
+        "fairness_names",
+        "probabilities_used",
+        "reset_on_episode",
+        "compared_groups",
+    )
+    _looks_back = _takes_probabilities = True
+
+    def __init__(
+        self,
+        env: Wrapped,
+        spec: FairnessSpec,
+        *,
+        probabilities: Probabilities = "policy",
+        reset_on_episode: bool = True,
+    ) -> None:
+        arguments: dict[str, Any] = {"spec": spec, "probabilities": probabilities, "reset_on_episode": reset_on_episode}
+        super().__init__(env, _disable_deepcopy=True, **arguments)
+        if attribute(env, "fairness_names") is not None:
+            raise ValueError(
+                "env already is a fairness MDP: there is a FairMDP inside (in every sb3_fair ID; pass objectives=, "
+                "audit= or spec= to gym.make to change what it measures)"
+            )
+        self.fairness_spec = spec
+        self.reset_on_episode = reset_on_episode
+        self._recorder = FairnessRecorder(spec, env.action_space, self._n_copies, probabilities, reset_on_episode)
+
+    @property
+    def fairness_names(self) -> tuple[str, ...]:
+        """Names of the notions in ``info["fairness"]``."""
+        return self._recorder.names
+
+    @property
+    def probabilities_used(self) -> str | None:
+        """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
+        return self._recorder.probabilities_used
+
+    @property
+    def compared_groups(self) -> tuple[Hashable, ...] | None:
+        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
+        return self.fairness_spec.compared_groups
+
+    def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
+        self._recorder.restart(which, seeded)
+
+    def _record(self, step: Step) -> None:
+        self._recorder.step(step.infos, step.obs, step.actions, step.probabilities)
+
+
+class FairMDP(Measuring, Face):
     """Measures how fairly the individuals in an environment are treated.
 
     After every step ``info["fairness"]`` holds the notions of ``spec`` (0 is fair, negative is unfair, None is
@@ -436,54 +469,6 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         0
     """
 
-    def __init__(
-        self,
-        env: gym.Env,
-        spec: FairnessSpec,
-        *,
-        probabilities: Probabilities = "policy",
-        reset_on_episode: bool = True,
-    ) -> None:
-        gym.utils.RecordConstructorArgs.__init__(
-            self, spec=spec, probabilities=probabilities, reset_on_episode=reset_on_episode, _disable_deepcopy=True
-        )
-        super().__init__(env)
-        _refuse_second(env.has_wrapper_attr("fairness_names"))
-        self.fairness_spec = spec
-        self.reset_on_episode = reset_on_episode
-        self._recorder = FairnessRecorder(spec, env.action_space, 1, probabilities, reset_on_episode)
-        self._obs: Any = None
-
-    @property
-    def fairness_names(self) -> tuple[str, ...]:
-        """Names of the notions in ``info["fairness"]``."""
-        return self._recorder.names
-
-    @property
-    def probabilities_used(self) -> str | None:
-        """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
-        return self._recorder.probabilities_used
-
-    @property
-    def compared_groups(self) -> tuple[Hashable, ...] | None:
-        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
-        return self.fairness_spec.compared_groups
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._recorder.restart([0], seeded=seed is not None)
-        obs, info = self.env.reset(seed=seed, options=options)
-        self._obs = kept(obs)
-        return obs, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        probabilities = getattr(action, "probabilities", None)
-        if probabilities is not None:
-            action, probabilities = _plain(action), probabilities[None]
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._recorder.step([info], [self._obs], np.asarray(action)[None], probabilities)
-        self._obs = kept(obs)
-        return obs, reward, terminated, truncated, info
-
     def feedback_counts(self) -> dict[str, dict[Any, dict[str, float]]]:
         """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
         return self._recorder.feedback_counts(0)
@@ -504,66 +489,10 @@ class FairMDP(gym.Wrapper, gym.utils.RecordConstructorArgs):
         return self._recorder.update_feedback(0, id, value)
 
 
-@checked
-class VecFairMDP(VecLayer):
+class VecFairMDP(Measuring, VecFace):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
-    published = ("fairness_spec", "fairness_names", "probabilities_used", "reset_on_episode", "compared_groups")
     methods = ("update_feedback", "feedback_counts", "forget_history")
-
-    def __init__(
-        self,
-        venv: VecEnv,
-        spec: FairnessSpec,
-        *,
-        probabilities: Probabilities = "policy",
-        reset_on_episode: bool = True,
-    ) -> None:
-        super().__init__(venv)
-        _refuse_second(venv.has_attr("fairness_names"))
-        self.fairness_spec = spec
-        self.reset_on_episode = reset_on_episode
-        self._seeded = False
-        self._recorder = FairnessRecorder(spec, venv.action_space, venv.num_envs, probabilities, reset_on_episode)
-
-    @property
-    def fairness_names(self) -> tuple[str, ...]:
-        """Names of the notions in ``info["fairness"]``."""
-        return self._recorder.names
-
-    @property
-    def probabilities_used(self) -> str | None:
-        """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
-        return self._recorder.probabilities_used
-
-    @property
-    def compared_groups(self) -> tuple[Hashable, ...] | None:
-        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
-        return self.fairness_spec.compared_groups
-
-    def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        self._seeded = True
-        return self.venv.seed(seed)
-
-    def reset(self) -> VecEnvObs:
-        self._recorder.restart(np.arange(self.num_envs), seeded=self._seeded)
-        self._seeded = False
-        self._obs = self.venv.reset()
-        return self._obs
-
-    def step_async(self, actions: NDArray[Any]) -> None:
-        self._probabilities = getattr(actions, "probabilities", None)
-        self._actions = np.asarray(actions)
-        self.venv.step_async(self._actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        obs, rewards, dones, infos = self.venv.step_wait()
-        self._recorder.step(infos, Observations(self._obs, self.num_envs), self._actions, self._probabilities)
-        which = np.flatnonzero(dones)
-        if len(which):
-            self._recorder.restart(which)
-        self._obs = obs
-        return obs, rewards, dones, infos
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
         """How many outcomes are known in a copy, see :meth:`FairMDP.feedback_counts`."""

@@ -11,53 +11,39 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.labels import layer_with
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.wrappers.added import Added
+from sb3_fair.wrappers.faces import LAST, Core, Face, VecFace, Wrapped
+from sb3_fair.wrappers.labels import slots
 
-STATE, GROUP = "state", "group"
+GROUP = "group"
 Label: TypeAlias = int | str | Callable[[Any, dict[str, Any]], int]
 Labels: TypeAlias = Callable[[Any, Sequence[dict[str, Any]]], ArrayLike]
 
 
-class Labelling:
-    """The arithmetic that both wrappers share.
+class Labelling(Core):
+    """Observations show the group of whom the next action is for."""
 
-    :raises ValueError: if the observations cannot be given a label
-    """
+    def __init__(self, env: Wrapped, group: Any, n_groups: int, flatten: bool) -> None:
+        super().__init__(env, group=group, n_groups=n_groups, flatten=flatten)
+        self.group = group
+        self._n_groups = n_groups
+        space, label = env.observation_space, spaces.Discrete(n_groups)
+        self._added = Added(space, GROUP, label, flatten, "no further label is needed")
+        self.observation_space = self._added.space
 
-    def __init__(self, observation_space: spaces.Space, n_groups: int, flatten: bool) -> None:
-        self.n_groups = n_groups
-        self.flatten = flatten
-        self.keys = isinstance(observation_space, spaces.Dict)
-        if flatten:
-            if not isinstance(observation_space, spaces.Box) or len(observation_space.shape) != 1:
-                raise ValueError(f"flatten needs observations that are vectors, got {observation_space}")
-            low, high = observation_space.low, observation_space.high
-            self.space: spaces.Space = spaces.Box(
-                np.append(low, 0).astype(np.float32), np.append(high, n_groups - 1).astype(np.float32)
-            )
-            return
-        inside = dict(observation_space.spaces) if self.keys else {STATE: observation_space}  # type: ignore[attr-defined]
-        if GROUP in inside:
-            raise ValueError(f"env already has observations with the key {GROUP!r}: no further label is needed")
-        self.space = spaces.Dict({**inside, GROUP: spaces.Discrete(n_groups)})
-
-    def observation(self, observation: Any, groups: ArrayLike) -> Any:
+    def _with(self, observation: Any, groups: ArrayLike) -> Any:
         """Observations with their groups: one and a number, or those of n copies and (n,).
 
         :raises ValueError: if a label is no group
         """
         labels = np.asarray(groups)
-        if labels.dtype.kind not in "iub" or (labels < 0).any() or (labels >= self.n_groups).any():
-            raise ValueError(f"group must be whole numbers from 0 to {self.n_groups - 1}, got {groups!r}")
-        labels = labels.astype(np.int64)
-        if self.flatten:
-            return np.concatenate((observation, labels[..., None]), axis=-1, dtype=np.float32)
-        return {**(observation if self.keys else {STATE: observation}), GROUP: labels[()]}
+        if labels.dtype.kind not in "iub" or (labels < 0).any() or (labels >= self._n_groups).any():
+            raise ValueError(f"group must be whole numbers from 0 to {self._n_groups - 1}, got {groups!r}")
+        return self._added.to(observation, labels.astype(np.int64)[()])
 
 
 @checked
-class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class GroupLabelObs(Labelling, Face):
     """Adds to the observation the group of whom the next action is for, so that each group may have its own networks.
 
     The observation becomes a Dict: ``"state"``, the environment's own observation (a Dict keeps its keys), and
@@ -79,13 +65,9 @@ class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, group: Label, *, n_groups: int = 2, flatten: bool = False) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, group=group, n_groups=n_groups, flatten=flatten)
-        super().__init__(env)
         if isinstance(group, (int, np.integer)) and not 0 <= group < n_groups:
             raise ValueError(f"group must be a whole number from 0 to {n_groups - 1}, got {group!r}")
-        self.group = group
-        self._labelling = Labelling(env.observation_space, n_groups, flatten)
-        self.observation_space = self._labelling.space
+        super().__init__(env, group, n_groups, flatten)
 
     def _labelled(self, obs: Any, info: dict[str, Any]) -> Any:
         group: Any = self.group
@@ -95,7 +77,7 @@ class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
             if not self.env.has_wrapper_attr(group):
                 raise ValueError(f"group must be an attribute of env, a group or a callable, got {group!r}")
             group = self.env.get_wrapper_attr(group)
-        return self._labelling.observation(obs, group)
+        return self._with(obs, group)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         obs, info = self.env.reset(seed=seed, options=options)
@@ -107,7 +89,7 @@ class GroupLabelObs(gym.Wrapper, gym.utils.RecordConstructorArgs):
 
 
 @checked
-class VecGroupLabelObs(VecLayer):
+class VecGroupLabelObs(Labelling, VecFace):
     """:class:`GroupLabelObs` for a VecEnv.
 
     :param group: the groups (n_envs,) of all copies; f(obs, infos) -> (n_envs,), of the observations they are added to
@@ -128,9 +110,7 @@ class VecGroupLabelObs(VecLayer):
             raise ValueError("group must be given for a VecEnv without the array 'slot_group', got None")
         if group is not None and not callable(group) and np.shape(group) != (venv.num_envs,):
             raise ValueError(f"group must be one group per copy ({venv.num_envs}), got {group!r}")
-        self.group = group
-        self._labelling = Labelling(venv.observation_space, n_groups, flatten)
-        super().__init__(venv, observation_space=self._labelling.space)
+        super().__init__(venv, group, n_groups, flatten)
 
     def _groups(self, obs: Any, infos: Sequence[dict[str, Any]]) -> NDArray[Any]:
         if callable(self.group):
@@ -140,7 +120,7 @@ class VecGroupLabelObs(VecLayer):
     def reset(self) -> VecEnvObs:
         obs = self.venv.reset()
         self._now = self._groups(obs, self.venv.unwrapped.reset_infos)
-        return self._labelling.observation(obs, self._now)
+        return self._with(obs, self._now)
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
@@ -149,7 +129,7 @@ class VecGroupLabelObs(VecLayer):
             self._label_last(obs, infos, ended)
         resets = self.venv.unwrapped.reset_infos
         self._now = self._groups(obs, [resets[i] if dones[i] else info for i, info in enumerate(infos)])
-        return self._labelling.observation(obs, self._now), rewards, dones, infos
+        return self._with(obs, self._now), rewards, dones, infos
 
     def _label_last(self, obs: Any, infos: list[dict[str, Any]], ended: list[int]) -> None:
         """Puts groups into the observations with which episodes ended."""
@@ -157,7 +137,7 @@ class VecGroupLabelObs(VecLayer):
         if callable(self.group):
             last = {key: value.copy() for key, value in obs.items()} if isinstance(obs, dict) else obs.copy()
             for index in ended:
-                seen = infos[index]["terminal_observation"]
+                seen = infos[index][LAST]
                 if isinstance(last, dict):
                     for key, value in last.items():
                         value[index] = seen[key]
@@ -165,11 +145,5 @@ class VecGroupLabelObs(VecLayer):
                     last[index] = seen
             groups = self._groups(last, infos)
         for index in ended:
-            seen = infos[index]["terminal_observation"]
-            infos[index]["terminal_observation"] = self._labelling.observation(seen, groups[index])
-
-
-def slots(venv: VecEnv, name: str) -> NDArray[Any] | None:
-    """The array ``name`` (n_envs,) that ``venv`` or what it wraps holds for its slots, None if there is none."""
-    found = getattr(layer_with(venv, name), name, None)
-    return None if found is None else np.asarray(found)
+            seen = infos[index][LAST]
+            infos[index][LAST] = self._with(seen, groups[index])

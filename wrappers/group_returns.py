@@ -8,15 +8,10 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.return_figures import return_figures
-from sb3_fair.wrappers.labels import layer_with
+from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import VecLayer
 
 SIGNLESS = ("gini", "jain", "nash")
-
-
-def slots(venv: VecEnv, name: str) -> Any:
-    """The array (slots,) of a layer that tells, say, ``slot_group`` of its slots; None if no layer does."""
-    return getattr(layer_with(venv, name), name, None)
 
 
 def games_of(venv: VecEnv) -> NDArray[np.int64] | None:

@@ -25,6 +25,11 @@ def layer_with(venv: VecEnv, name: str) -> VecEnv:
     return venv
 
 
+def slots(venv: VecEnv, name: str) -> Any:
+    """The array (slots,) of a layer that tells, say, ``slot_group`` of its slots; None if no layer does."""
+    return getattr(layer_with(venv, name), name, None)
+
+
 def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
     """The arrays ``slot_group``, ``slot_lf``, ... of a layer as :func:`checked` gives them, None without groups.
 

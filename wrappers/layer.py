@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
 
 class VecLayer(VecEnvWrapper):
@@ -20,6 +20,12 @@ class VecLayer(VecEnvWrapper):
     """Attributes that ``get_attr`` finds, the same for all copies."""
     methods: ClassVar[tuple[str, ...]] = ()
     """Methods that ``env_method`` calls for each copy, whose number is their first argument."""
+
+    def reset(self) -> VecEnvObs:
+        return self.venv.reset()
+
+    def step_wait(self) -> VecEnvStepReturn:
+        return self.venv.step_wait()
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         if attr_name in self.published:

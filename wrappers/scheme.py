@@ -2,23 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
-import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.schemes import Scheme
 from sb3_fair.fairness.validation import did_you_mean
-from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
+from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import Observations, VecLayer, attribute, attribute_of, kept
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.recompute import needs_differences_only
 
 SchemeLike: TypeAlias = Scheme | Mapping[str, Any]
@@ -64,79 +60,82 @@ def memory_enough(scheme: Scheme, inside: str | None, clock: bool) -> str:
     return f"{enough}+counter({scheme.period})" if scheme.period else f"{enough}+clock"
 
 
-class Assessment:
-    """The arithmetic that both wrappers share, for n copies of an environment.
+@checked
+class Assessing(Core):
+    """The reward is the welfare of the stakeholders when fairness is assessed."""
 
-    :param masked: whether the mask of the environment's events holds for this scheme too
-    :raises ValueError: if the scheme cannot be a reward or does not fit the actions
-    """
+    published: ClassVar[tuple[str, ...]] = ("scheme", "stakeholders", "default_memory", "max_return")
+    max_return = np.inf
+    _looks_back = True
 
     def __init__(
         self,
-        n: int,
+        env: Wrapped,
         scheme: SchemeLike,
-        action_space: spaces.Space,
-        stakeholders: Sequence[int] | None,
-        reward_dim: int | None,
-        event: EventOf | None,
-        masked: bool,
+        *,
+        stakeholders: Sequence[int] | None = None,
+        event: EventOf | None = None,
     ) -> None:
-        self.n, self.event, self.masked = n, event, masked
+        super().__init__(env, scheme=scheme, stakeholders=stakeholders, event=event)
+        self.stakeholders = attribute(env, "stakeholders") if stakeholders is None else tuple(stakeholders)
         self.scheme = as_reward(scheme)
-        self.tracker: SchemeTracker | None = None
+        self.default_memory = memory_enough(
+            self.scheme, attribute(env, "default_memory"), attribute(env, "clock", False)
+        )
+        self._unpaid = "a scheme that is assessed at the end" if self.scheme.when == "end" else None
+        self._event = event
+        self._masked = not attribute(env, "masked_by_scheme", False)
+        self._tracker: SchemeTracker | None = None
         if self.scheme.status == "counts":
-            numbers, self.first_action = stakeholders_of(action_space, stakeholders)
-            self.served = served_by(numbers)
-            self.tracker = SchemeTracker(self.scheme, n, self.served.shape[1])
+            numbers, self._first_action = stakeholders_of(env.action_space, self.stakeholders)
+            self._served = served_by(numbers)
+            self._tracker = self._tracking(self._served.shape[1])
         elif self.scheme.status == "rewards":
-            if reward_dim is None:
+            dim = attribute(env, "reward_dim")
+            if dim is None:
                 raise ValueError("status 'rewards' needs a vector reward, one entry per stakeholder")
-            self.tracker = SchemeTracker(self.scheme, n, reward_dim)
+            self._tracker = self._tracking(dim)
 
-    def restart(self, which: Any) -> None:
-        """New episodes begin in the copies ``which``."""
-        if self.tracker is not None:
-            self.tracker.restart(which)
+    def _tracking(self, stakeholders: int) -> SchemeTracker:
+        return SchemeTracker(self.scheme, self._n_copies, stakeholders)
 
-    def step(
-        self, observations: Any, actions: NDArray[Any], infos: Sequence[dict[str, Any]], ended: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Rewards (n,) of one step; the infos get the event and the welfare.
+    def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
+        if self._tracker is not None:
+            self._tracker.restart(which)
 
-        :param observations: on which the actions were chosen, copy by copy
-        """
-        if self.event is None:
+    def _record(self, step: Step) -> NDArray[np.float64]:
+        infos = step.infos
+        if self._event is None:
             granted, base, mask = events_of(infos)
-            mask = mask if self.masked else np.ones_like(mask)
+            mask = mask if self._masked else np.ones_like(mask)
         else:
-            told = [self.event(*seen) for seen in zip(observations, actions, infos, strict=True)]
+            told = [self._event(*seen) for seen in zip(step.obs, step.actions, infos, strict=True)]
             granted, base, mask = (np.array(column) for column in zip(*told, strict=True))
-        gains = self._increments(actions, infos, granted)
-        if self.tracker is None:
-            self.tracker = SchemeTracker(self.scheme, self.n, gains.shape[1])
-        welfare, assessed = self.tracker.step(gains, ended)
+        gains = self._gains(step, granted)
+        if self._tracker is None:
+            self._tracker = self._tracking(gains.shape[1])
+        welfare, assessed = self._tracker.step(gains, step.ended)
         if self.scheme.time_based:
             mask = mask * assessed
         publish(infos, "fair_event", FairEvent(granted, base, mask))
         figures = stack(infos, "fairness") if "fairness" in infos[0] else {}
-        status = self.tracker.status
+        status = self._tracker.status
         figures = {**figures, "welfare": welfare, "spread": status.max(axis=1) - status.min(axis=1)}
         publish(infos, "fairness", figures)
-        return base + np.where(mask * assessed, mask * welfare, 0.0)
+        rewards: NDArray[np.float64] = base + np.where(mask * assessed, mask * welfare, 0.0)
+        return rewards
 
-    def _increments(
-        self, actions: NDArray[Any], infos: Sequence[dict[str, Any]], granted: NDArray[Any]
-    ) -> NDArray[Any]:
+    def _gains(self, step: Step, granted: NDArray[Any]) -> NDArray[Any]:
         if self.scheme.status == "counts":
-            return increments(self.served, actions, granted, self.first_action)
+            return increments(self._served, step.actions, granted, self._first_action)
         if self.scheme.status == "rewards":
-            return stack(infos, "vector_reward")
+            vectors: NDArray[Any] = stack(step.infos, "vector_reward")
+            return vectors
         gain: Any = self.scheme.status
-        return np.array([gain(info) for info in infos], dtype=np.float64)
+        return np.array([gain(info) for info in step.infos], dtype=np.float64)
 
 
-@checked
-class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class FairnessScheme(Assessing, Face):
     """Rewards a step with the welfare of all stakeholders after it, if fairness is assessed then.
 
     The reward is ``base + mask * B * W(U)``, so that the undiscounted return of an episode is the score of the scheme
@@ -165,92 +164,16 @@ class FairnessScheme(gym.Wrapper, gym.utils.RecordConstructorArgs):
         [0.0, 1.0, 1.0, 2.0]
     """
 
-    def __init__(
-        self,
-        env: gym.Env,
-        scheme: SchemeLike,
-        *,
-        stakeholders: Sequence[int] | None = None,
-        event: EventOf | None = None,
-    ) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, scheme=scheme, stakeholders=stakeholders, event=event)
-        super().__init__(env)
-        self.stakeholders = attribute_of(env, "stakeholders") if stakeholders is None else tuple(stakeholders)
-        dim = attribute_of(env, "reward_dim")
-        masked = not attribute_of(env, "masked_by_scheme", False)
-        self._assessment = Assessment(1, scheme, env.action_space, self.stakeholders, dim, event, masked)
-        self.scheme = self._assessment.scheme
-        self.default_memory = memory_enough(
-            self.scheme, attribute_of(env, "default_memory"), attribute_of(env, "clock", False)
-        )
-        self.max_return = np.inf
-        self._ends = Ends("a scheme that is assessed at the end" if self.scheme.when == "end" else None)
-        self._obs: Any = None
-
     @property
     def status(self) -> NDArray[np.float64] | None:
         """How each stakeholder fares now, (n,); None before the first step if the scheme's status is a function."""
-        tracker = self._assessment.tracker
-        return None if tracker is None else tracker.status[0]
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        self._assessment.restart(slice(None))
-        self._ends.restart(self, seed)
-        obs, info = self.env.reset(seed=seed, options=options)
-        self._obs = kept(obs)
-        return obs, info
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        obs, _, terminated, truncated, info = self.env.step(action)
-        ended = np.array([self._ends.step(terminated or truncated)])
-        reward = self._assessment.step([self._obs], np.asarray(action)[None], [info], ended)
-        self._obs = kept(obs)
-        return obs, float(reward[0]), terminated, truncated, info
+        return None if self._tracker is None else self._tracker.status[0]
 
 
-@checked
-class VecFairnessScheme(VecLayer):
+class VecFairnessScheme(Assessing, VecFace):
     """:class:`FairnessScheme` for a VecEnv; ``status`` is (n_envs, n)."""
-
-    published = ("scheme", "stakeholders", "default_memory", "max_return")
-    max_return = np.inf
-
-    def __init__(
-        self,
-        venv: VecEnv,
-        scheme: SchemeLike,
-        *,
-        stakeholders: Sequence[int] | None = None,
-        event: EventOf | None = None,
-    ) -> None:
-        super().__init__(venv)
-        self.stakeholders = attribute(venv, "stakeholders") if stakeholders is None else tuple(stakeholders)
-        dim = attribute(venv, "reward_dim")
-        masked = not attribute(venv, "masked_by_scheme", False)
-        self._assessment = Assessment(venv.num_envs, scheme, venv.action_space, self.stakeholders, dim, event, masked)
-        self.scheme = self._assessment.scheme
-        self.default_memory = memory_enough(
-            self.scheme, attribute(venv, "default_memory"), attribute(venv, "clock", False)
-        )
 
     @property
     def status(self) -> NDArray[np.float64] | None:
         """How each stakeholder of each copy fares now, (n_envs, n)."""
-        tracker = self._assessment.tracker
-        return None if tracker is None else tracker.status
-
-    def reset(self) -> VecEnvObs:
-        self._assessment.restart(slice(None))
-        self._obs = self.venv.reset()
-        return self._obs
-
-    def step_async(self, actions: NDArray[Any]) -> None:
-        self._actions = np.asarray(actions)
-        self.venv.step_async(actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        obs, _, dones, infos = self.venv.step_wait()
-        rewards = self._assessment.step(Observations(self._obs, self.num_envs), self._actions, infos, dones)
-        self._assessment.restart(dones)
-        self._obs = obs
-        return obs, rewards, dones, infos
+        return None if self._tracker is None else self._tracker.status

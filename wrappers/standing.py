@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.wrappers.added import Added
+from sb3_fair.wrappers.faces import LAST
 from sb3_fair.wrappers.labels import Found, Numbers, checked, layer_with, of_arrays, of_infos, same
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -84,7 +86,8 @@ class VecStanding(VecLayer):
     """
 
     def __init__(self, venv: VecEnv) -> None:
-        super().__init__(venv, observation_space=_space(venv.observation_space))
+        self._added = _added(venv.observation_space)
+        super().__init__(venv, observation_space=self._added.space)
         self._rewards = np.zeros(self.num_envs)
         self._found: Found | None = None
         self._numbers: Numbers = {}
@@ -96,7 +99,7 @@ class VecStanding(VecLayer):
         self._rewards[:] = 0
         self._goes_on[:] = False
         self._tell(self._arrays())
-        return _with(obs, np.zeros(self.num_envs, dtype=np.float32))
+        return self._shown(obs, np.zeros(self.num_envs, dtype=np.float32))
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
@@ -107,13 +110,16 @@ class VecStanding(VecLayer):
         standing = self._groups.standing(self._rewards)
         ended = np.flatnonzero(dones).tolist()
         for index in ended:
-            infos[index]["terminal_observation"] = _with(infos[index]["terminal_observation"], standing[index])
+            infos[index][LAST] = self._shown(infos[index][LAST], standing[index])
         self._goes_on = ~np.asarray(dones, dtype=bool)
         self._tell(coming)
         if ended:
             self._rewards[ended] = 0
             standing = np.where(self._goes_on, self._groups.standing(self._rewards), np.float32(0))
-        return _with(obs, standing), rewards, dones, infos
+        return self._shown(obs, standing), rewards, dones, infos
+
+    def _shown(self, obs: Any, standing: Any) -> Any:
+        return self._added.to(obs, np.asarray(standing, dtype=np.float32)[..., None])
 
     def _arrays(self) -> Found | None:
         return of_arrays(layer_with(self.venv, "slot_group"), self._numbers)
@@ -136,24 +142,9 @@ class VecStanding(VecLayer):
         self._found, self._groups = found, Groups(found["group"], found["world"])
 
 
-def _space(space: spaces.Space) -> spaces.Space:
-    """With the standing.
-
-    :raises ValueError: if there is no place for it
-    """
-    if isinstance(space, spaces.Dict):
-        if STANDING in space.spaces:
-            raise ValueError(f"venv already has observations with the key {STANDING!r}, got {space}")
-        return spaces.Dict({**space.spaces, STANDING: spaces.Box(-1.0, 1.0, (1,), np.float32)})
-    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+def _added(space: spaces.Space) -> Added:
+    """:raises ValueError: if there is no place for the standing"""
+    if not isinstance(space, spaces.Dict) and (not isinstance(space, spaces.Box) or len(space.shape) != 1):
         raise ValueError(f"venv must have observations that are vectors or Dicts, got {space}")
-    low, high = np.append(space.low, -1), np.append(space.high, 1)
-    return spaces.Box(low.astype(np.float32), high.astype(np.float32))
-
-
-def _with(observation: Any, standing: Any) -> Any:
-    """An observation with its standing, or those of n slots with theirs (n,)."""
-    column = np.asarray(standing, dtype=np.float32)[..., None]
-    if isinstance(observation, dict):
-        return {**observation, STANDING: column}
-    return np.concatenate((observation, column), axis=-1, dtype=np.float32)
+    part = spaces.Box(-1.0, 1.0, (1,), np.float32)
+    return Added(space, STANDING, part, not isinstance(space, spaces.Dict), "the standing is there")

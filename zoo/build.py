@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.history import History
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.faces import Face, VecFace
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.layer import VecLayer, attribute, max_steps_of
@@ -27,7 +27,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registration import ROWS, Row, find, load_module
 
 KINDS = {"dummy": DummyVecEnv, "subproc": SubprocVecEnv}
-Layer = tuple[type[gym.Wrapper], Callable[..., VecEnv], dict[str, Any]]
+Layer = tuple[tuple[type[Face], type[VecFace]], dict[str, Any]]
 
 
 @checked
@@ -187,28 +187,22 @@ class Copies(VecLayer):
         self.source = row.title or attribute(venv, "source", "")
         self.max_steps = max_steps_of(venv)
 
-    def reset(self) -> VecEnvObs:
-        return self.venv.reset()
-
-    def step_wait(self) -> VecEnvStepReturn:
-        return self.venv.step_wait()
-
 
 def _layers(measurement: Measurement, spec: FairnessSpec) -> Iterator[Layer]:
-    """The wrappers that make a fairness MDP, innermost first: of one environment, of a VecEnv, and their arguments."""
+    """The wrappers that make a fairness MDP, innermost first: their two faces, and their arguments."""
     asked = measurement
     if asked.scheme is not None:
-        yield FairnessScheme, VecFairnessScheme, {"scheme": asked.scheme}
+        yield (FairnessScheme, VecFairnessScheme), {"scheme": asked.scheme}
     measured = {"probabilities": asked.probabilities, "reset_on_episode": asked.reset_on_episode}
-    yield FairMDP, VecFairMDP, {"spec": asked.applied_to(spec), **measured}
+    yield (FairMDP, VecFairMDP), {"spec": asked.applied_to(spec), **measured}
     if asked.objectives is not None:
         rewards = {"objectives": asked.objectives, "emit": asked.emit, "undefined": asked.undefined}
-        yield VectorReward, VecVectorReward, {**rewards, **({"vector": True} if asked.vector else {})}
+        yield (VectorReward, VecVectorReward), {**rewards, "vector": asked.vector}
     if asked.scalarise is not None:
-        yield Scalarise, VecScalarise, {"weights": asked.scalarise}
+        yield (Scalarise, VecScalarise), {"weights": asked.scalarise}
     if asked.memory is not None:
         memory = {"memory": asked.memory, "encoder": asked.encoder, "flatten": asked.flatten}
-        yield MemoryAugmentation, VecMemoryAugmentation, memory
+        yield (MemoryAugmentation, VecMemoryAugmentation), memory
 
 
 def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.Env:
@@ -221,8 +215,8 @@ def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.En
         raise InputError(f"env must be of one agent for gym.make: {row.id} has one slot per agent in sb3_fair.make_vec")
     env: gym.Env = WorldEnv(entry, render_mode, **config) if _is_world(entry) else _single(entry, render_mode, config)
     spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
-    for layer, _, arguments in _layers(measurement, spec):
-        env = layer(env, **arguments)
+    for (face, _), arguments in _layers(measurement, spec):
+        env = face(env, **arguments)
     return env
 
 
@@ -246,8 +240,6 @@ def make_batch(
 ) -> VecEnv:
     """``n_envs`` copies as an SB3 VecEnv, those of a World on one World, with the wrappers' VecEnv twins."""
     row, entry, measurement, config = _parts(env_id, settings)
-    if measurement.vector:
-        raise ValueError("vector must be False for a VecEnv, whose rewards are scalar: read info['vector_reward']")
     venv: VecEnv
     if _is_world(entry):
         venv = WorldVecEnv(entry, n_envs, render_mode, **config)
@@ -260,8 +252,8 @@ def make_batch(
         require_one_of("vec_env", vec_env, tuple(KINDS))
         venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs), row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
-    for _, layer, arguments in _layers(measurement, spec):
-        venv = layer(venv, **arguments)
+    for (_, face), arguments in _layers(measurement, spec):
+        venv = face(venv, **arguments)
     return venv
 
 

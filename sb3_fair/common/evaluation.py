@@ -9,7 +9,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.rollout import play, seeded, shares
-from sb3_fair.wrappers.group_returns import games_of, slots
+from sb3_fair.wrappers.group_returns import games_of
+from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
 
 Array = NDArray[np.float64]

@@ -8,32 +8,45 @@ from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair.wrappers.desired_return import DesiredReturn, Pursuit, VecDesiredReturn
+from sb3_fair.wrappers.desired_return import DesiredReturn, VecDesiredReturn
 from tests.pcn.chain import SPACES, Chain
 
 REWARDS = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=8)
 
 
+class Paying(gym.Env):
+    """Pays the given vectors, one after the other."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, rewards):
+        self.rewards = iter(rewards)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), np.array(next(self.rewards)), False, False, {}
+
+
 @given(REWARDS, st.floats(0.5, 1.0), st.floats(-3, 3))
 def test_the_command_falls_by_what_was_gained_and_stays_below_its_bound(rewards, gamma, bound):
-    pursuit = Pursuit(1, [0, 1], max_return=[np.inf, bound], gamma=gamma)
-    pursuit.command([4.0, 1.0], 3)
-    pursuit.restart()
+    env = DesiredReturn(Paying(rewards), [4.0, 1.0], 3, max_return=[np.inf, bound], gamma=gamma)
+    env.reset()
     left, horizon = [4.0, 1.0], 3
     for reward in rewards:
-        pursuit.reduce(np.array([reward]))
+        obs = env.step(0)[0]
         left = [(left[0] - reward[0]) / gamma, min((left[1] - reward[1]) / gamma, bound)]
         horizon = max(horizon - 1, 1)
-        np.testing.assert_allclose(pursuit.remaining_return[0], left)
-        assert pursuit.remaining_horizon[0] == horizon
+        np.testing.assert_allclose(obs["desired_return"], np.float32(left), rtol=1e-6)
+        assert obs["desired_horizon"] == [horizon]
 
 
 def test_held_objectives_keep_their_command():
-    pursuit = Pursuit(1, [0, 1], held=[True, False])
-    pursuit.command([4.0, 1.0], 3)
-    pursuit.restart()
-    pursuit.reduce(np.array([[1.0, 1.0]]))
-    assert pursuit.remaining_return.tolist() == [[4, 0]]
+    env = DesiredReturn(Paying([(1.0, 1.0)]), [4.0, 1.0], 3, held=[True, False])
+    env.reset()
+    assert env.step(0)[0]["desired_return"].tolist() == [4, 0]
 
 
 def test_the_command_may_speak_of_some_objectives_only():
@@ -130,8 +143,7 @@ def test_a_second_command_and_scalar_rewards_are_refused():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_reward_that_is_not_finite_is_an_error(bad):
-    pursuit = Pursuit(1, [0])
-    pursuit.command([1.0], 3)
-    pursuit.restart()
+    env = DesiredReturn(Paying([(bad, bad)]), [1.0, 2.0], 3)
+    env.reset()
     with pytest.raises(ValueError, match="vector reward must be finite"):
-        pursuit.reduce(np.array([[bad]]))
+        env.step(0)

@@ -1,0 +1,182 @@
+"""The two faces of a wrapper: one environment for Gymnasium, n copies for Stable-Baselines3.
+
+What a wrapper does is written once, for n copies, as a :class:`Core`; :class:`Face` and :class:`VecFace` make it a
+Gymnasium wrapper and a VecEnv wrapper::
+
+    class Core_(Core): ...
+    class Wrapper(Core_, Face): ...
+    class VecWrapper(Core_, VecFace): ...
+"""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from inspect import signature
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.fairness.arguments import check
+from sb3_fair.wrappers.ends import Ends
+from sb3_fair.wrappers.infos import publish, stack
+from sb3_fair.wrappers.layer import Observations, VecLayer, kept
+
+Wrapped: TypeAlias = gym.Env | VecEnv
+NO_VECTOR = "env must have a vector reward: wrap it in VectorReward first, or use a MO-Gymnasium env"
+LAST = "terminal_observation"
+
+
+class Step(NamedTuple):
+    """One step of n copies.
+
+    :param obs: on which the actions were chosen, copy by copy; None where the core does not look back
+    :param actions: (n, ...)
+    :param probabilities: (n, ..., n_actions) of the policy, or None
+    :param rewards: (n,), or (n, k) where one environment pays a vector
+    :param ended: (n,) bool
+    """
+
+    obs: Sequence[Any]
+    actions: NDArray[Any]
+    probabilities: Any
+    rewards: NDArray[Any]
+    ended: NDArray[np.bool_]
+    infos: Sequence[dict[str, Any]]
+
+    def vectors(self) -> Any:
+        """The vector rewards (n, k): ``info["vector_reward"]``, or an array reward, which is put there.
+
+        :raises ValueError: if there is neither
+        """
+        if "vector_reward" not in self.infos[0]:
+            if self.rewards.ndim != 2:
+                raise ValueError(NO_VECTOR)
+            publish(self.infos, "vector_reward", self.rewards.astype(np.float64))
+        return stack(self.infos, "vector_reward")
+
+
+class Core:
+    """What a wrapper does to n copies of an environment; both faces call the methods below."""
+
+    published: ClassVar[tuple[str, ...]] = ()
+    """Attributes of the wrapper that ``VecEnv.get_attr`` finds."""
+    _looks_back: ClassVar[bool] = False
+    """Whether steps need the observations on which actions were chosen."""
+    _takes_probabilities: ClassVar[bool] = False
+    """Whether probabilities that travel with actions end here."""
+    _adds: ClassVar[bool] = False
+    """Whether observations get something added."""
+    _n_copies: int = 1
+    _unpaid: str | None = None
+    """What is paid at the last step of an episode only."""
+    observation_space: Any
+    action_space: Any
+
+    def __init__(self, env: Wrapped, **arguments: Any) -> None:
+        """Of the faces; what the environment is rebuilt with."""
+
+    def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
+        """New episodes begin in the copies ``which``."""
+
+    def _record(self, step: Step) -> NDArray[np.float64] | None:
+        """Takes note of a step and adds to its infos; returns other rewards (n,), or None."""
+        return None
+
+    def _shown(self, observation: Any, which: Any = slice(None)) -> Any:
+        """An observation (of all copies, or of the copy ``which``) with what is added to it."""
+        return observation
+
+
+class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
+    """A core as a Gymnasium wrapper."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _name_argument(cls, "env", gym.Env)
+
+    def __init__(self, env: Any, **arguments: Any) -> None:
+        gym.utils.RecordConstructorArgs.__init__(self, **arguments)
+        gym.Wrapper.__init__(self, env)
+        self._ends = Ends()
+        self._seen: Any = None
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self._restart(np.zeros(1, dtype=np.intp), seed is not None)
+        self._ends.restart(self, seed, self._unpaid)
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._seen = kept(obs) if self._looks_back else None
+        return self._shown(obs, 0), info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        probabilities = getattr(action, "probabilities", None) if self._takes_probabilities else None
+        if probabilities is not None:
+            action, probabilities = int(action) if np.ndim(action) == 0 else np.asarray(action), probabilities[None]
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        ended = np.array([self._ends.step(terminated or truncated)])
+        actions, rewards = np.asarray(action)[None], np.asarray(reward)[None]
+        others = self._record(Step([self._seen], actions, probabilities, rewards, ended, [info]))
+        if others is not None:
+            reward = others[0].copy() if others.ndim > 1 else float(others[0])
+        self._seen = kept(obs) if self._looks_back else None
+        return self._shown(obs, 0), reward, terminated, truncated, info
+
+
+class VecFace(Core, VecLayer):
+    """A core as a VecEnv wrapper."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _name_argument(cls, "venv", VecEnv)
+
+    def __init__(self, venv: Any, **arguments: Any) -> None:
+        VecLayer.__init__(self, venv)
+        self._n_copies = venv.num_envs
+        self._seeded = False
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        self._seeded = True
+        return self.venv.seed(seed)
+
+    def reset(self) -> VecEnvObs:
+        self._restart(np.arange(self.num_envs), self._seeded)
+        self._seeded = False
+        self._seen = obs = self.venv.reset()
+        shown: VecEnvObs = self._shown(obs)
+        return shown
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        self._probabilities = getattr(actions, "probabilities", None) if self._takes_probabilities else None
+        self._actions = np.asarray(actions)
+        self.venv.step_async(self._actions if self._takes_probabilities else actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        before = Observations(self._seen, self.num_envs)
+        others = self._record(Step(before, self._actions, self._probabilities, rewards, dones, infos))
+        which = np.flatnonzero(dones)
+        if len(which):
+            for index in which.tolist() if self._adds else ():
+                infos[index][LAST] = self._shown(infos[index][LAST], index)
+            self._restart(which)
+        self._seen = obs
+        return self._shown(obs), rewards if others is None else others, dones, infos
+
+
+def _name_argument(face: type[Core], name: str, kind: type) -> None:
+    """The first argument of a face that takes its constructor from its core is called ``name``."""
+    if "__init__" in vars(face):
+        return
+    init: Callable[..., None] = face.__init__
+    own, first, *others = signature(init).parameters.values()
+    shown = signature(init).replace(parameters=[own, first.replace(name=name, annotation=kind), *others])
+
+    def named(*args: Any, **kwargs: Any) -> None:
+        given = shown.bind(*args, **kwargs)
+        check(name, given.arguments[name], kind)
+        init(*given.args, **given.kwargs)
+
+    wraps(init)(named).__signature__ = shown  # type: ignore[attr-defined]
+    face.__init__ = named  # type: ignore[method-assign]
