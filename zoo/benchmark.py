@@ -8,8 +8,8 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
 from rich.console import Console
 from rich.table import Table
 
@@ -28,7 +29,6 @@ from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
 from sb3_fair.zoo.studies.fair_ppo import Arm, zoo_arm
 from sb3_fair.zoo.tables import show
-from sb3_fair.zoo.timing import ROUNDS, Figure, in_turns, learning, steps_of, steps_per_second
 from sb3_fair.zoo.train import build_model, training_env
 
 HIRING = "sb3_fair/JobHiring-v0"
@@ -46,6 +46,29 @@ HARVESTS: tuple[tuple[str, dict[str, Any], int], ...] = (
     ("simultaneous", {"order": "simultaneous"}, 2_000_000),
     ("one after the other, numba", {"backend": "numba"}, 2_000_000),
 )
+ROUNDS = 3
+"""The best counts, since other work on the machine only ever makes a round slower."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One line of the benchmark.
+
+    :param target: what it should reach, None if nothing was promised
+    :param lower_is_better: whether the target is an upper bound
+    """
+
+    work: str
+    value: float
+    unit: str
+    target: float | None = None
+    lower_is_better: bool = False
+
+    @property
+    def reached(self) -> bool | None:
+        if self.target is None:
+            return None
+        return self.value <= self.target if self.lower_is_better else self.value >= self.target
 
 
 def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure]:
@@ -344,3 +367,45 @@ def _table(figures: list[Figure]) -> Table:
 
 def _text(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def steps_per_second(step: Callable[[], int], scale: float) -> float:
+    """Best of three rounds of about a second; ``step`` returns how many steps it took."""
+    best = 0.0
+    for _ in range(ROUNDS):
+        steps, started = 0, time.perf_counter()
+        while (elapsed := time.perf_counter() - started) < scale:
+            steps += step()
+        best = max(best, steps / elapsed)
+    return best
+
+
+def steps_of(venv: Any, scale: float) -> float:
+    """Steps of all copies per second with random actions, Gaussian ones in a Box."""
+    venv.reset()
+    rng, size = np.random.default_rng(0), (1000 // venv.num_envs + 1, venv.num_envs)
+    boxed = isinstance(venv.action_space, spaces.Box)
+    actions = (
+        rng.normal(size=(*size, *venv.action_space.shape)) if boxed else rng.integers(venv.action_space.n, size=size)
+    )
+
+    def step() -> int:
+        for row in actions:
+            venv.step(row)
+        return len(actions) * int(venv.num_envs)
+
+    step()
+    return steps_per_second(step, scale)
+
+
+def learning(model: Any, steps: int) -> float:
+    """Steps per second of ``model.learn(steps)``."""
+    started = time.perf_counter()
+    model.learn(steps)
+    return float(model.num_timesteps / (time.perf_counter() - started))
+
+
+def in_turns(models: Sequence[Any], steps: int) -> list[float]:
+    """Best of three rounds of :func:`learning` of each of several models, which take turns."""
+    rounds = [[learning(model, steps) for model in models] for _ in range(ROUNDS)]
+    return [max(speeds) for speeds in zip(*rounds, strict=True)]

@@ -82,7 +82,7 @@ def trend(weights: Sequence[float], intervals: Sequence[Sequence[float]]) -> Fig
 def _figures(runs: Sequence[Result], curves: Curves) -> Figures:
     return {
         **{
-            length: _of_length([run[length] for run in runs], [run[length] for run in curves.classic], curves)
+            length: _of_length(runs, curves, length)
             for length in LENGTHS
             if all(length in run for run in (*runs, *curves.classic))
         },
@@ -90,41 +90,37 @@ def _figures(runs: Sequence[Result], curves: Curves) -> Figures:
             kind: {group: dict(zip(ACTIONS, shares, strict=True)) for group, shares in zip(GROUPS, rows, strict=True)}
             for kind, rows in ((kind, actions(runs, kind).tolist()) for kind in ("chosen", "executed"))
         },
-        "obstructed": {group: float(_means(_short(runs), f"obstructed_{group}").mean()) for group in GROUPS},
+        "obstructed": {group: float(_means(runs, f"obstructed_{group}").mean()) for group in GROUPS},
     }
 
 
-def _of_length(evaluations: Sequence[Result], classic: Sequence[Result], curves: Curves) -> Figures:
+def _of_length(runs: Sequence[Result], curves: Curves, length: str) -> Figures:
     """Figures of evaluations seed by seed; cuts in % of what the same seed has without a penalty."""
+
+    def both(column: str, kind: str = "mean") -> list[NDArray[np.float64]]:
+        return [_means(each, column, kind, length) for each in (runs, curves.classic)]
+
     disparities = {}
     for words, column in curves.disparities.items():
-        sizes, before = (_means(each, column, "absolute") for each in (evaluations, classic))
-        signed, signed_before = (_means(each, column) for each in (evaluations, classic))
+        (sizes, before), (signed, signed_before) = both(column, "absolute"), both(column)
         disparities[words] = {
             "absolute": mean_and_interval(sizes),
             "signed": mean_and_interval(signed),
             "cut": mean_and_interval(100 * (1 - sizes / before)),
             "cut_of_mean": mean_and_interval(100 * (1 - np.abs(signed / signed_before))),
         }
-    returns, returns_before = (
-        np.stack([_means(each, f"mean_{group}") for group in GROUPS], axis=1) for each in (evaluations, classic)
-    )
-    prices = np.stack(price_of_fairness(returns, returns_before), axis=1)
-    prices = np.where(np.isnan(prices), prices[:, :1], prices)
-    return {
-        "disparities": disparities,
-        "returns": {group: mean_and_interval(column) for group, column in zip(GROUPS, returns.T, strict=True)},
-        "prices": dict(zip(GROUPS, prices.tolist(), strict=True)),
-    }
+    found: Figures = {"disparities": disparities, "returns": {}, "prices": {}}
+    for group in GROUPS:
+        returns, before = both(f"mean_{group}")
+        found["returns"][group] = mean_and_interval(returns)
+        percent, *ends = map(float, price_of_fairness(returns, before))
+        found["prices"][group] = [percent, *(percent if np.isnan(end) else end for end in ends)]
+    return found
 
 
-def _means(evaluations: Sequence[Result], column: str, kind: str = "mean") -> NDArray[np.float64]:
+def _means(runs: Sequence[Result], column: str, kind: str = "mean", length: str = "short") -> NDArray[np.float64]:
     """Of each seed, (seeds,)."""
-    return np.array([evaluation["averages"][column][kind] for evaluation in evaluations], dtype=np.float64)
-
-
-def _short(runs: Sequence[Result]) -> list[Result]:
-    return [run["short"] for run in runs]
+    return np.array([run[length]["averages"][column][kind] for run in runs], dtype=np.float64)
 
 
 def actions(runs: Sequence[Result], kind: str) -> NDArray[np.float64]:
@@ -132,8 +128,7 @@ def actions(runs: Sequence[Result], kind: str) -> NDArray[np.float64]:
 
     :param kind: ``"chosen"`` or ``"executed"``
     """
-    columns = [[_means(_short(runs), f"{kind}_{group}_{action}").mean() for action in ACTIONS] for group in GROUPS]
-    return np.array(columns, dtype=np.float64)
+    return np.array([[_means(runs, f"{kind}_{group}_{action}").mean() for action in ACTIONS] for group in GROUPS])
 
 
 def table(
@@ -153,7 +148,7 @@ def table(
         for curve, figures in found.items()
         for setting, each in figures["settings"].items()
     ]
-    dim = [[rule, "", *_rule_cells(result[length]["averages"], curves)] for rule, result in rules.items()]
+    dim = [[rule, "", *_cells(_of_rule(result[length]["averages"], curves))] for rule, result in rules.items()]
     short = length == "short"
     notes = [*_trends(curves, found)] if short else []
     return Sheet(title if short else f"{title}, long episodes", ["", setting, *disparities, *prices], rows, dim, notes)
@@ -163,20 +158,20 @@ def _cells(evaluation: Figures) -> Iterator[str]:
     for each in evaluation["disparities"].values():
         yield interval_text(each["absolute"], 3)
         yield number_text(each["signed"][0], 3)
-        yield interval_text(each["cut"], 0)
+        yield interval_text(each["cut"], 0) if "cut" in each else ""
     for kind in ("returns", "prices"):
         for group in GROUPS:
-            yield interval_text(evaluation[kind][group], 1)
+            yield interval_text(evaluation[kind][group], 1) if kind in evaluation else ""
 
 
-def _rule_cells(averages: Mapping[str, Figures], curves: Curves) -> Iterator[str]:
-    for column in curves.disparities.values():
-        yield number_text(averages[column]["absolute"], 3)
-        yield number_text(averages[column]["mean"], 3)
-        yield ""
-    for group in GROUPS:
-        yield number_text(averages[f"mean_{group}"]["mean"], 1)
-    yield from [""] * len(GROUPS)
+def _of_rule(averages: Mapping[str, Figures], curves: Curves) -> Figures:
+    return {
+        "disparities": {
+            words: {"absolute": [averages[column]["absolute"]] * 3, "signed": [averages[column]["mean"]]}
+            for words, column in curves.disparities.items()
+        },
+        "returns": {group: [averages[f"mean_{group}"]["mean"]] * 3 for group in GROUPS},
+    }
 
 
 def _trends(curves: Curves, found: Mapping[str, Figures]) -> Iterator[str]:
@@ -237,7 +232,7 @@ def _fairest(arms: Arms, column: str) -> Arms:
     """Classic PPO and the settings with the smallest disparity."""
 
     def size(arm: tuple[Setting, Sequence[Result]]) -> tuple[bool, float]:
-        return tuple(arm[0]) != CLASSIC, float(_means(_short(arm[1]), column, "absolute").mean())
+        return tuple(arm[0]) != CLASSIC, float(_means(arm[1], column, "absolute").mean())
 
     return sorted(arms, key=size)[: FAIREST + 1]
 

@@ -79,15 +79,15 @@ class Size:
     divisions: int
 
 
-def matrix(
-    scenario: Mapping[str, Any], preset: str | None = None, wanted: Sequence[str] | None = None
-) -> dict[str, Experiment]:
+def matrix(env: str, preset: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Experiment]:
     """The experiments that make sense in a scenario, by name.
 
+    :param env: key of :data:`SCENARIOS`
     :param preset: a key of :data:`MEASUREMENTS`
     :param wanted: names of some; None: all
     :raises InputError: if one of them does not exist there
     """
+    scenario = SCENARIOS[env]
     usual = {**DATA["usual"], **scenario["usual"]}
     usual["distance"] = MEASUREMENTS[preset or "usual"].get("distance", usual["distance"])
     values = {**DATA["values"], **scenario["values"]}
@@ -99,7 +99,6 @@ def matrix(
             known[name] = Experiment(cells=dict(_cells(rows, usual)), **more)
     for name in wanted or ():
         if name not in known:
-            env = next(env for env, each in SCENARIOS.items() if each is scenario)
             raise InputError(f"experiment must be one of {', '.join(known)} with env {env}, got {name!r}")
     return {name: known[name] for name in wanted or known}
 
@@ -113,8 +112,8 @@ def _cells(rows: Sequence[Mapping[str, Any]], usual: Mapping[str, Any]) -> Itera
 
 
 @dataclass(frozen=True)
-class Study:
-    """What the runs of one call have in common.
+class Plans:
+    """What is trained and measured in one call.
 
     :param preset: key of :data:`MEASUREMENTS`
     """
@@ -202,8 +201,8 @@ def study(
     scenario = SCENARIOS[names.choose("env", env, SCENARIOS)]
     if preset is not None:
         names.choose("preset", preset, [name for name in MEASUREMENTS if name != "usual"])
-    chosen = matrix(scenario, preset, experiments)
-    common = Study(scenario, Size(**scenario[size(quick)]), numbers(seeds, quick), preset)
+    chosen = matrix(env, preset, experiments)
+    common = Plans(scenario, Size(**scenario[size(quick)]), numbers(seeds, quick), preset)
     folder = Path(log_dir) / "-".join([env, size(quick), *([preset] if preset else [])])
     cells = {cell.name: cell for each in chosen.values() for cell in each.cells.values()}
     known = run_grid([*common.known({Cell().name: Cell(), **cells})], folder, n_jobs)
@@ -215,7 +214,7 @@ def study(
 
     def tell(name: str, results: Results) -> dict[str, Any]:
         each = {
-            label: Row.of(
+            label: Row(
                 cell.objectives,
                 known[f"scales/{cell.name}"],
                 common.floors,

@@ -4,7 +4,7 @@ Which policy of a front is its best performer, or its fairest one that still per
 chose the front; all figures are of the fresh ones.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,28 +31,23 @@ class Row:
     :param objectives: optimised
     :param scale: of its environment, as :func:`~sb3_fair.zoo.studies.fmdp_runs.scales` gives it
     :param floors: smallest unit per objective
-    :param seeds: of each seed, all policies that its runs found
-    :param steps: of each seed, of all its runs together
+    :param runs: of each seed, its runs
     """
 
     objectives: tuple[str, ...]
     scale: Mapping[str, Mapping[str, Mapping[str, float]]]
     floors: Mapping[str, float]
-    seeds: Sequence[Policies]
-    steps: Sequence[int]
-
-    @classmethod
-    def of(
-        cls, objectives: tuple[str, ...], scale: Any, floors: Any, seeds: Sequence[Sequence[Mapping[str, Any]]]
-    ) -> "Row":
-        """The row of some runs, those of each seed together."""
-        policies = [[policy for run in runs for policy in run["policies"]] for runs in seeds]
-        return cls(objectives, scale, floors, policies, [sum(run["steps"] for run in runs) for runs in seeds])
+    runs: Sequence[Sequence[Mapping[str, Any]]]
 
     @property
     def fronts(self) -> list[Policies]:
         """Of each seed, the policies that were not dominated on the choosing episodes, best first objective first."""
-        return [_front(policies) for policies in self.seeds]
+        return [_front([policy for run in runs for policy in run["policies"]]) for runs in self.runs]
+
+    @property
+    def steps(self) -> list[int]:
+        """Of each seed, of all its runs together."""
+        return [sum(run["steps"] for run in runs) for runs in self.runs]
 
     def notion(self, which: str) -> str:
         """The ``"group"`` or ``"individual"`` notion that it is about."""
@@ -142,7 +137,11 @@ def _compare(rows: Mapping[str, Row], found: Mapping[str, list[dict[str, float]]
     """
     labels = list(rows)
     names = rows[labels[0]].objectives
-    each = [(label, seed, points(front, "returns", names)) for label in rows for seed, front in _numbered(rows[label])]
+    each = [
+        (label, seed, points(front, "returns", names))
+        for label in rows
+        for seed, front in enumerate(rows[label].fronts)
+    ]
     everything = np.concatenate([found for _, _, found in each])
     best = nondominated(everything)
     low, width = everything[best].min(axis=0), np.ptp(everything[best], axis=0)
@@ -153,10 +152,6 @@ def _compare(rows: Mapping[str, Row], found: Mapping[str, list[dict[str, float]]
         figures["distance"] = generational_distance(scaled, min_max(everything[best]))
         figures["utility"] = expected_utility(scaled)
         figures["lead"] = found[labels[0]][seed]["hypervolume"] - figures["hypervolume"]
-
-
-def _numbered(row: Row) -> Iterator[tuple[int, Policies]]:
-    yield from enumerate(row.fronts)
 
 
 def of_rule(rule: Mapping[str, Any]) -> dict[str, float]:

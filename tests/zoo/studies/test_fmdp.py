@@ -73,10 +73,10 @@ def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", fmdp.matrix(SCENARIOS["hiring-small"]))
+@pytest.mark.parametrize("name", fmdp.matrix("hiring-small"))
 def test_every_experiment_leaves_a_table_and_figures(tiny, tmp_path, name):
     found = run([name], tmp_path)[name]
-    cells = fmdp.matrix(SCENARIOS["hiring-small"])[name].cells
+    cells = fmdp.matrix("hiring-small")[name].cells
     assert list(found)[: len(cells)] == list(cells)
     for row in found.values():
         assert np.isfinite([row[figure][0] for figure in ("R", "hypervolume", "hypervolume, whole")]).all()
@@ -126,7 +126,8 @@ def policy(choosing, fresh=None, **whole):
 
 def row(*seeds, steps=100):
     scale = {"reference": {"R": 0.0, "SP": -1.0, "IF": -2.0}, "range": {"R": 10.0, "SP": 0.1, "IF": 0.5}}
-    return Row(("R", "SP"), {"returns": scale, "whole": scale}, {"SP": 0.5, "IF": 0.3}, seeds, [steps] * len(seeds))
+    runs = [[{"policies": policies, "steps": steps}] for policies in seeds]
+    return Row(("R", "SP"), {"returns": scale, "whole": scale}, {"SP": 0.5, "IF": 0.3}, runs)
 
 
 def test_choices_are_made_on_choosing_episodes_and_figures_are_fresh():
@@ -149,7 +150,7 @@ def test_the_lead_is_taken_seed_by_seed_and_distances_are_to_the_best_of_all():
     ours = row([policy((10, -1.0)), policy((0, 0.0))], [policy((10, -0.5))])
     theirs = row([policy((5, -0.5))], [policy((5, -1.0))], steps=90)
     found = fmdp_results.summaries({"PCN": ours, "sweep": theirs}, compete=True)
-    volumes = {label: [fmdp_results.volume(each, seed, "returns", ("R", "SP")) for seed in each.seeds]
+    volumes = {label: [fmdp_results.volume(each, front, "returns", ("R", "SP")) for front in each.fronts]
                for label, each in (("PCN", ours), ("sweep", theirs))}  # fmt: skip
     assert volumes == {"PCN": [0.0, 1.0], "sweep": [0.5, 0.0]}
     assert found["sweep"]["lead"][0] == pytest.approx(np.mean([0 - 0.5, 1.0 - 0]))
@@ -164,6 +165,6 @@ def test_a_policy_without_a_figure_adds_no_volume():
 
 
 def test_a_cell_without_performance_is_judged_by_what_it_optimises():
-    assert Row(("SP",), {}, {}, [], []).notion("group") == "SP"
-    assert Row(("R", "EO", "CSC"), {}, {}, [], []).notion("individual") == "CSC"
+    assert Row(("SP",), {}, {}, []).notion("group") == "SP"
+    assert Row(("R", "EO", "CSC"), {}, {}, []).notion("individual") == "CSC"
     assert Cell(("SP",)).name == "SP/plain"

@@ -109,7 +109,7 @@ def rewards(row, kept, parity, individual):
 
 
 def cells(name):
-    return matrix(SCENARIOS["hiring-small"])[name].cells
+    return matrix("hiring-small")[name].cells
 
 
 def steps_of(cell, steps=STEPS):
@@ -175,14 +175,14 @@ def test_rewards_as_published_are_levels_by_a_similarity_that_carry_over():
     given = env_kwargs(MEASUREMENTS["paper"])
     assert given["emit"] == "level" and given["reset_on_episode"] is False
     assert (given["distance"].name, given["distance"].kernel, given["distance"].lam) == ("heom", "exp", 0.1)
-    names = {cell.name for cell in matrix(SCENARIOS["hiring"], "paper")["distance"].cells.values()}
+    names = {cell.name for cell in matrix("hiring", "paper")["distance"].cells.values()}
     assert "R-SP-IF/plain" in names and "R-SP-IF/distance-hmom" in names
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_every_cell_can_be_built(scenario):
     chosen = SCENARIOS[scenario]
-    for experiment in matrix(chosen).values():
+    for experiment in matrix(scenario).values():
         for cell in experiment.cells.values():
             settings = env_kwargs({**chosen.get("settings", {}), **MEASUREMENTS["usual"], **cell.settings})
             venv = make_vec(chosen["env"], monitor=False, objectives=cell.objectives, **settings)
@@ -201,7 +201,7 @@ def test_every_distance_is_tried():
 
 
 def test_experiments_without_values_are_left_out_and_labels_join_what_varies():
-    assert "population" not in matrix(SCENARIOS["fraud"])
-    assert list(matrix(SCENARIOS["fraud"])["bias"].cells) == ["no bias", "EU", "EU, merchant 0"]
+    assert "population" not in matrix("fraud")
+    assert list(matrix("fraud")["bias"].cells) == ["no bias", "EU", "EU, merchant 0"]
     assert "more men, Belgian men" in cells("bias") and len(cells("bias")) == 9
     assert "R:EO:CSC, window 50" in cells("multi")
