@@ -32,7 +32,7 @@ LAST = "terminal_observation"
 class Step(NamedTuple):
     """One step of n copies.
 
-    :param obs: on which the actions were chosen, copy by copy; None where the core does not look back
+    :param obs: on which the actions were chosen, copy by copy; of use where the core looks back
     :param actions: (n, ...)
     :param probabilities: (n, ..., n_actions) of the policy, or None
     :param rewards: (n,), or (n, k) where one environment pays a vector
@@ -51,11 +51,14 @@ class Step(NamedTuple):
 
         :raises ValueError: if there is neither
         """
-        if "vector_reward" not in self.infos[0]:
+        try:
+            return stack(self.infos, "vector_reward")
+        except KeyError:
             if self.rewards.ndim != 2:
-                raise ValueError(NO_VECTOR)
-            publish(self.infos, "vector_reward", self.rewards.astype(np.float64))
-        return stack(self.infos, "vector_reward")
+                raise ValueError(NO_VECTOR) from None
+        vectors = self.rewards.astype(np.float64)
+        publish(self.infos, "vector_reward", vectors)
+        return vectors
 
 
 class Core:
@@ -154,10 +157,10 @@ class VecFace(Core, VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        before = Observations(self._seen, self.num_envs)
+        before = Observations(self._seen, self.num_envs) if self._looks_back else ()
         others = self._record(Step(before, self._actions, self._probabilities, rewards, dones, infos))
-        which = np.flatnonzero(dones)
-        if len(which):
+        if dones.any():
+            which = np.flatnonzero(dones)
             for index in which.tolist() if self._adds else ():
                 infos[index][LAST] = self._shown(infos[index][LAST], index)
             self._restart(which)

@@ -57,6 +57,7 @@ class Rewarding(Core):
         kept = not attribute(env, "reset_on_episode", True)
         self._carried_over = np.array([kept and not name.startswith(DISPARITY) for name in names])
         self._is_fair = np.array([name != PERFORMANCE for name in names])
+        self._needs_fairness = bool(self._is_fair.any())
         self._signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in names])
         self._previous = np.zeros((self._n_copies, len(names)))  # always 0 for performance
         self._never = {name for name in names if name != PERFORMANCE}
@@ -93,7 +94,7 @@ class Rewarding(Core):
         self._previous[which] = np.where(self._carried_over, self._previous[which], 0.0)
 
     def _record(self, step: Step) -> NDArray[np.float64] | None:
-        fairness = stack(step.infos, "fairness") if self._is_fair.any() else {}
+        fairness = stack(step.infos, "fairness") if self._needs_fairness else {}
         vectors = self._vectors(step.rewards, fairness, step.ended)
         publish(step.infos, "vector_reward", vectors)
         return vectors if self.vector else None

@@ -6,8 +6,9 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
+from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.history import History
@@ -279,14 +280,14 @@ def make_vec(
 
     :param env_id: a registered ID, bare or with its module (``"sb3_fair:sb3_fair/JobHiring-v0"``); with ``spec`` among
         the settings, any ID that Gymnasium knows
-    :param monitor: whether to add SB3's VecMonitor, outermost
+    :param monitor: whether to add a VecMonitor, outermost
     :param vec_env: where copies that are no World take their steps: one after the other, or each in its own process
     :param settings: keyword arguments of the ID, as for ``gym.make``
     :raises ValueError: if there is no such ID, or it has no fairness spec
     """
     venv = make_batch(env_id, n_envs, vec_env=vec_env, **settings)
     if monitor:
-        venv = VecMonitor(venv)
+        venv = LightMonitor(venv)
     if seed is not None:
         venv.seed(seed)
     return venv

@@ -7,8 +7,9 @@ from inspect import signature
 from typing import Any
 
 import gymnasium as gym
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
+from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.zoo.build import make_single, make_vec
 from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.plan import Plan
@@ -37,7 +38,7 @@ def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = 
         venv = DummyVecEnv([lambda: single(plan, **settings) for _ in range(n_envs)])
     venv = vectorised(plan, venv)
     if monitor:
-        venv = VecMonitor(venv)
+        venv = LightMonitor(venv)
     if seed is not None:
         venv.seed(seed)
     return venv
