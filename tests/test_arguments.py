@@ -135,6 +135,7 @@ FAIRNESS = {
 WRAPPERS = {
     "Chebyshev": {"weights": [0.5, 0.5], "ideal": [1.0, 1.0]},
     "DesiredReturn": {"env": town, "desired_return": [1.0, 0.0], "desired_horizon": 3},
+    "Disparity": {"env": fair_town},
     "FairMDP": {"env": town, "spec": SPEC},
     "FairnessScheme": {"env": town, "scheme": Scheme(), "stakeholders": [0, 1]},
     "GroupLabelObs": {"env": town, "group": 0},

@@ -5,7 +5,7 @@ if __name__ != "sb3_fair.wrappers":
 
 from sb3_fair.wrappers.choices import Choice, Choices, VecChoices
 from sb3_fair.wrappers.desired_return import DesiredReturn, VecDesiredReturn
-from sb3_fair.wrappers.disparity import VecDisparity
+from sb3_fair.wrappers.disparity import Disparity, VecDisparity
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.fmdp import FairMDP, VecFairMDP
 from sb3_fair.wrappers.group_label import GroupLabelObs, VecGroupLabelObs
@@ -25,6 +25,7 @@ __all__ = [
     "Choices",
     "CounterExample",
     "DesiredReturn",
+    "Disparity",
     "FairEvent",
     "FairMDP",
     "FairnessScheme",

@@ -47,11 +47,14 @@ class VecLayer(VecEnvWrapper):
         return super().getattr_depth_check(name, already_found)
 
 
-def forget_history(venv: VecEnv, copy: int | None = None) -> None:
+def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
     """Empties the fairness histories below, also those that are carried over from episode to episode.
 
     :param copy: in one copy, None: in all
     """
+    if isinstance(venv, gym.Env):
+        attribute_of(venv, "forget_history", lambda: None)()
+        return
     while isinstance(venv, VecEnvWrapper):
         if hasattr(type(venv), "forget_history"):
             venv.forget_history(*([] if copy is None else [copy]))

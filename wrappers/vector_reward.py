@@ -165,8 +165,7 @@ class VectorReward(Rewarding, Face):
     def forget_history(self) -> None:
         """Empties the history, also one that is carried over."""
         self._previous[:] = 0.0
-        if self.env.has_wrapper_attr("forget_history"):
-            self.env.get_wrapper_attr("forget_history")()
+        forget_history(self.env)
 
 
 class VecVectorReward(Rewarding, VecFace):

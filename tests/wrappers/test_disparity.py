@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 import sb3_fair  # noqa: F401 (registers the IDs)
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.parity import DemographicParity
-from sb3_fair.wrappers import FairMDP, GymnasiumVector, VecFairMDP
+from sb3_fair.wrappers import Disparity, FairMDP, GymnasiumVector, VecFairMDP
 from sb3_fair.wrappers.coming import coming, first
 from sb3_fair.wrappers.disparity import VecDisparity, measured
 from sb3_fair.zoo.build import make_batch, make_vec
@@ -52,6 +52,26 @@ class Queue(gym.Env):
         self.t += 1
         obs, info = self._seen()
         return obs, 0.0, False, self.t == len(self.queue), info
+
+
+@pytest.mark.parametrize("carried_over", [False, True])
+def test_one_environment_has_the_figures_of_a_batch(carried_over):
+    spec = FairnessSpec(group=in_front, notions=())
+    episodes = [[0, 1, 1, 2], [2, 0, 1], [1, 1, 0, 0, 2]]
+    env = Disparity(FairMDP(Queue(episodes), spec, reset_on_episode=not carried_over))
+    inside = VecFairMDP(DummyVecEnv([lambda: Queue(episodes)]), spec, reset_on_episode=not carried_over)
+    venv = VecDisparity(inside)
+    venv.reset()
+    coming = env.reset()[1]["massage"]
+    for action in np.random.default_rng(0).integers(3, size=30).tolist():
+        *_, truncated, info = env.step(action)
+        _, _, dones, (batched,) = venv.step([action])
+        assert figures(info) == figures(batched) and info["fairness"].keys() == batched["fairness"].keys()
+        would = env.get_wrapper_attr("measures").would_be({key: [value] for key, value in coming.items()}, [[action]])
+        assert would == info["fairness"]["d_s"] and truncated == dones[0]
+        coming = env.reset()[1]["massage"] if truncated else info["massage"]
+        for key, value in batched["massage"].items():
+            assert_array_equal(coming[key], value)
 
 
 def test_favourable_may_be_a_function_of_the_action():
