@@ -97,6 +97,15 @@ def test_a_checkpoint_of_another_plan_is_not_gone_on_with(tmp_path, monkeypatch)
     assert run_grid([job], tmp_path, n_jobs=1)["ppo/0"]["rollouts"] == [8, 16, 24, 32]
 
 
+def test_a_damaged_checkpoint_is_told_of_and_the_training_begins_anew(tmp_path):
+    checkpoint = tmp_path / "ppo" / "0.checkpoint"
+    checkpoint.parent.mkdir()
+    checkpoint.write_bytes(b"nothing of ours")
+    with pytest.warns(UserWarning, match="is not gone on with: .* damaged"):
+        run_grid([Job("ppo/0", weights, {}, short_plan())], tmp_path, n_jobs=1)
+    assert not checkpoint.exists()
+
+
 class Breaks(Watch):
     """Makes weights NaN."""
 
