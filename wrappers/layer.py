@@ -53,7 +53,7 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
     :param copy: in one copy, None: in all
     """
     if isinstance(venv, gym.Env):
-        attribute_of(venv, "forget_history", lambda: None)()
+        attribute(venv, "forget_history", lambda: None)()
         return
     while isinstance(venv, VecEnvWrapper):
         if hasattr(type(venv), "forget_history"):
@@ -65,12 +65,12 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
 
 
 def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None) -> Any:
-    """What an environment, or the first copy of many, has under ``name``.
+    """What the outermost layer of an environment that knows ``name`` has under it; of the first copy of many.
 
     :raises ValueError: if it cannot come here from another process
     """
     if isinstance(venv, gym.Env):
-        return attribute_of(venv, name, default)
+        return venv.get_wrapper_attr(name) if venv.has_wrapper_attr(name) else default
     try:
         return venv.get_attr(name)[0] if venv.has_attr(name) else default
     except (EOFError, ConnectionError) as error:
@@ -89,11 +89,6 @@ def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
     venv.seed(seeds[0])
     venv.unwrapped._seeds = list(seeds)
-
-
-def attribute_of(env: gym.Env, name: str, default: Any = None) -> Any:
-    """What the outermost layer of ``env`` that knows ``name`` has under it."""
-    return env.get_wrapper_attr(name) if env.has_wrapper_attr(name) else default
 
 
 def max_steps_of(env: gym.Env | VecEnv) -> int | None:

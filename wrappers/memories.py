@@ -370,9 +370,7 @@ class RoundsMemory(FullMemory):
         other[..., -1] = memory[..., -1]
         return np.minimum(other, memory[..., -1:])
 
-    def rows(self, memory: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """:raises ValueError: always, since the paper defines no stored rows for it"""
-        raise ValueError(f"memory must be 'full' or 'difference' for stored rows, got {self.name!r}")
+    rows = _Relative.rows
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.layer import attribute_of
+from sb3_fair.wrappers.layer import attribute
 
 
 @dataclass(frozen=True)
@@ -71,16 +70,12 @@ def find_counterexample(
                 key: Any = (_key(before), _key(action), _key(after))
                 value: Any = float(reward)
             else:
-                key, value = _key(after), _status(env).tolist()
+                key, value = _key(after), np.asarray(attribute(env, "status")).tolist()
             trace, known = seen.setdefault(key, (tuple(actions), value))
             if not np.allclose(known, value):
                 return CounterExample(of, (trace, tuple(actions)), (known, value), after)
             before = after
     return None
-
-
-def _status(env: gym.Env) -> NDArray[np.float64]:
-    return np.asarray(attribute_of(env, "status"))
 
 
 def _key(observation: Any) -> Any:

@@ -7,19 +7,12 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.wrappers.layer import VecLayer
 
 
 class VecThrough(VecLayer):
     """Changes nothing."""
-
-    def reset(self) -> VecEnvObs:
-        return self.venv.reset()
-
-    def step_wait(self) -> VecEnvStepReturn:
-        return self.venv.step_wait()
 
 
 class SameLayers(BaseAlgorithm):
