@@ -1,4 +1,4 @@
-"""F-PPO: decisions that are fair now while the groups' futures converge; its baselines, and how all of them are judged.
+"""F-PPO: PPO for short- and long-term fairness, its baselines and their evaluation.
 
 Imported when first asked for.
 """

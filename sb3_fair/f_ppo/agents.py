@@ -46,8 +46,8 @@ class Agent:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Actions (n, ...) for observations (n, d), or one for one; ``deterministic`` does not matter: a rule is what
-        it is.
+        """Actions (n, ...) for observations (n, d), or one for one; ``deterministic`` has no
+        effect.
 
         :raises ValueError: if the agent is not bound
         """
@@ -82,7 +82,7 @@ class MaxProfitAgent(Agent):
 
 
 class EqualOpportunityAgent(Agent):
-    """Grants loans so that the next decision brings most, subject to equal true positive rates of the groups.
+    """Grants loans with the largest expected profit of the next decision at equal true positive rates of the groups.
 
     :param source: of the distributions of scores: ``"exact"``, the simulator's; ``"histogram"``, the share of the
         scores among the applicants of the window, from the observation (all alike in a group of which nobody came)
@@ -159,9 +159,9 @@ def _histograms(observations: NDArray[Any], groups: int, scores: int) -> Array:
 
 
 class MaxAgent(Agent):
-    """Vaccinates the susceptible member of the network who seems the most important, of several the first.
+    """Vaccinates the most important susceptible node of the network; of several, the first.
 
-    :param rule: ``"infected_neighbours"`` or ``"degree"``: whoever has the most infected, or most, neighbours
+    :param rule: ``"infected_neighbours"`` or ``"degree"``: the node with most infected, or most, neighbours
     :param when_exhausted: who gets the vaccine if nobody is susceptible: ``"nobody"``, or the ``"hub"`` with the most
         neighbours, for whom it is wasted
     :raises ValueError: if one of them is unknown

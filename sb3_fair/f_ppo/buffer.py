@@ -1,4 +1,4 @@
-"""Rollout buffers of FPPO, which add what actions do to disparities to the advantages."""
+"""Rollout buffers of FPPO, which add the effects of actions on disparities to the advantages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,9 +17,9 @@ BASELINE_RATE, BASELINE_EPOCHS, BASELINE_BATCH = 3e-3, 4, 512
 
 
 class FairRolloutBuffer(ColumnRolloutBuffer):
-    """A rollout buffer that adds to the advantages what actions do to the disparities noted with their steps.
+    """A rollout buffer that adds the effects of actions on disparities to the advantages.
 
-    Returns, the targets of the value network, stay those of the rewards.
+    Returns, the targets of the value network, are still those of the rewards.
 
     ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
     changed once per rollout, with ``"minmax"`` in every minibatch. ``long_run``: credits steps with what they do to the

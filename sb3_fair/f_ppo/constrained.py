@@ -43,21 +43,21 @@ class PPOLagrangian(FairnessPPO):
     Dual ascent alone swings around the limit; the second term damps it (Stooke, Achiam, Abbeel, "Responsive Safety in
     Reinforcement Learning by PID Lagrangian Methods", ICML 2020). The policy follows
     (A - multiplier * A_cost) / (1 + multiplier), A_cost with mean 0 and from a value network of its own. With
-    ``max_multiplier=0`` it is SB3's PPO number for number.
+    ``max_multiplier=0`` its numbers are exactly those of SB3's PPO.
 
-    The limit is met in the mean of the rollouts that training collected, not in every one, and not where no policy
-    meets it: ``constraint_met`` and ``cost/met`` in the logs tell. SB3's arguments have SB3's meaning and defaults.
+    The limit holds for the mean of the collected rollouts, not for each of them, and not if no policy meets it:
+    ``constraint_met`` and ``cost/met`` in the logs tell. SB3's arguments have SB3's meaning and defaults.
 
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
-    :param env: an environment whose steps tell a cost; a registered ID, a Gymnasium env or a VecEnv
+    :param env: an environment whose steps have a cost; a registered ID, a Gymnasium env or a VecEnv
     (The arguments of PPO.)
-    :param cost: what a step costs: the name of a figure in ``info["fairness"]``, undefined ones costing nothing; or
-        f(infos) -> finite numbers (n_envs,); None: the short-term disparity that the environment measures, in one that
-        measures none that of demographic parity
+    :param cost: the cost of a step: the name of a figure in ``info["fairness"]`` (0 if it is undefined), or f(infos) ->
+        finite numbers (n_envs,); None: the short-term disparity that the environment measures, or that of demographic
+        parity if it measures none
     :param cost_limit: largest mean cost of a step
     :param multiplier_lr: how much the dual variable moves per rollout and unit of cost above the limit
     :param multiplier_damping: how much the multiplier responds to the last rollout alone; 0: plain dual ascent
-    :param max_multiplier: largest multiplier; reached where the limit cannot be met
+    :param max_multiplier: largest multiplier; reached if the limit cannot be met
     :param scale_cost: give cost advantages the standard deviation of the reward's, so that multiplier 1 weighs both
         alike; False: the multiplier is in units of reward per unit of cost
     :param critic_kwargs: further arguments of the :class:`ExtraCritic` of the costs, e.g. ``{"hidden": (64, 64)}``

@@ -39,11 +39,11 @@ def evaluate_fairness(
     n_envs: int = 256,
     **env_kwargs: Any,
 ) -> FairnessEvaluation:
-    """Lets an agent play and notes after every step what the environment's measures report.
+    """Lets an agent play and records the environment's measures after every step.
 
     An agent with ``follow(vec_env)`` or ``bind(vec_env)`` is connected to the environments; a model that was trained
-    with a ``VecNormalize`` sees observations normalised in the same way. What the agent samples from follows from
-    ``seed``; the agent itself stays as it was, and bound to what it was bound to.
+    with a ``VecNormalize`` sees observations normalised in the same way. The agent's samples follow from ``seed``.
+    The agent itself does not change and stays bound to its environments.
 
     :param agent: anything with SB3's ``predict``
     :param env_id: a scenario of this package, or any other environment that is a fairness MDP

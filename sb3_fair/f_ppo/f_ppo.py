@@ -53,13 +53,13 @@ class FPPO(FairnessPPO):
         model.massage_on_predict = True
         evaluate_policy(model, model.bind(env))          # the policy and the filter, which sees what env publishes
 
-    With ``massage=False, reg_lambda=0`` it is SB3's PPO number for number; :meth:`f_ppo_l`, :meth:`f_ppo_s` and
-    :meth:`a_ppo` are the settings between. SB3's arguments have SB3's meaning and defaults.
+    With ``massage=False, reg_lambda=0`` its numbers are exactly those of SB3's PPO. :meth:`f_ppo_l`, :meth:`f_ppo_s`
+    and :meth:`a_ppo` are variants. SB3's arguments have SB3's meaning and defaults.
 
-    The logs tell what the filter did in the last rollout (``massage/``: shares of all actions, threshold, mean fall of
-    short-term disparity per action), mean disparities of its steps (``fairness/d_s``, ``fairness/d_l``) beside the
-    figures at the end of episodes, the mean of the regulariser and how often it is not 0 (``train/reg_``), and where
-    the seconds of the last rollout and of the update before it went (``time/``).
+    Logs have the work of the filter in the last rollout (``massage/``: shares of all actions, threshold, mean decrease
+    of short-term disparity per action), mean disparities of its steps (``fairness/d_s``, ``fairness/d_l``) beside the
+    figures at the end of episodes, the mean of the regulariser and how often it is not 0 (``train/reg_``), and the
+    times of the parts of the last rollout and of the update before it (``time/``).
 
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment with short- and long-term measures, or any fairness MDP with Discrete actions and a group
@@ -73,24 +73,24 @@ class FPPO(FairnessPPO):
     :param massage: whether the filter acts in training
     :param massage_threshold: tau in [0, 1], how far apart two probabilities may be for one action to replace the other;
         a number or a function of the iteration (rollouts so far); None: the environment's
-    :param schedule_unit: what an iteration is: ``"iteration"``: a rollout; ``"timesteps"``: ``schedule_steps`` steps of
-        all environments together, so that their number does not matter
+    :param schedule_unit: ``"iteration"``: an iteration is a rollout; ``"timesteps"``: it is ``schedule_steps`` steps of
+        all environments together, so that a schedule does not depend on ``n_envs``
     :param schedule_steps: steps of all environments together in an iteration with ``"timesteps"``
     :param massage_on_predict: whether the filter acts in :meth:`predict` too, with the last threshold of training
     :param beta1: A-PPO's weight of short-term disparity above ``omega``
     :param beta2: A-PPO's weight of its growth
     :param omega: largest short-term disparity that A-PPO calls fair
     :param measures: of short- and long-term disparity; None: the environment's
-    :param reg_credit: ``"step"``: the regulariser is the paper's, which looks at the step alone; ``"return"``: it is
-        all that the step does to the groups in the long run, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`;
-        ``"uplift"``: of that only gains for members of a group that is behind. For the latter two the environment must
-        be made with ``detail=True``
+    :param reg_credit: ``"step"``: the paper's regulariser, about one step; ``"return"``: the long-term effect of the
+        step on the groups, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`; ``"uplift"``: only those long-term
+        effects that are gains for members of a group that is behind. The latter two need an environment made with
+        ``detail=True``
     :param reg_gamma: discount factor of the long-run credit
-    :param massage_start: share of the training before which the filter does nothing, so that the policy has learned
-        which actions it is indifferent between
-    :param massage_credit: what PPO learns from where the filter replaced an action: ``"executed"``: the fairer action,
-        as if it had been drawn (the paper); ``"sampled"``: the drawn one, and the filter counts as part of the
-        environment
+    :param massage_start: share of the training before the filter starts, so that the policy has first learned between
+        which actions it is indifferent
+    :param massage_credit: the action from which PPO learns if the filter replaced one: ``"executed"``: the fairer
+        action, as if it had been drawn (the paper); ``"sampled"``: the drawn one, so that the filter counts as part of
+        the environment
     :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
     """
 

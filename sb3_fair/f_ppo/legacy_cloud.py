@@ -1,9 +1,9 @@
 """LegacyCloud: the published comparison of F-PPO on the same episodes.
 
-It measured long-term disparity by how far the episodes' distributions of one group, as a cloud of points, lie from
-those of the other, and short-term disparity in lending by the gap between true positive rates averaged over episodes.
-Both depend on the number of episodes, and hide unfairness that goes one way in one episode and the other way in the
-next. They are for comparison with the publication only.
+Its long-term disparity is the distance between two clouds of points, the distributions of the two groups in all
+episodes. Its short-term disparity in lending is the gap between true positive rates averaged over episodes. Both depend
+on the number of episodes, and hide unfairness whose direction differs between episodes. Use them only for comparison
+with the publication.
 """
 
 from dataclasses import dataclass

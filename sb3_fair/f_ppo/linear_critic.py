@@ -15,8 +15,8 @@ RIDGE = 5e-5
 class LinearCritic:
     """Values w . (x, 1) of states x by least-squares temporal differences, with forgetting.
 
-    Source: Bradtke and Barto, "Linear Least-Squares Algorithms for Temporal Difference Learning", 1996. There is
-    nothing to tune, and slopes are known as soon as states vary, however slowly they move.
+    Source: Bradtke and Barto, "Linear Least-Squares Algorithms for Temporal Difference Learning", 1996. It has
+    no hyperparameters to tune, and learns slopes as soon as states vary, however slowly they change.
 
     :param gamma: discount factor in [0, 1]
     """

@@ -16,19 +16,19 @@ NOT_WITHOUT = {BEFORE: "be 'step'", AFTER: "be 'step'", BEHIND: "not be 'uplift'
 
 
 class LongRunCredit:
-    """Credits a step with all the fall of long-term disparity that it leads to, discounted.
+    """Credits a step with the whole discounted decrease of long-term disparity that it leads to.
 
-    A critic sees what long-term disparity compares, the groups' true state, which policies do not see: a training is a
-    simulation, and knows it. The credit of a step is the fall in the step itself plus ``gamma`` times the critic's
-    value of the groups after it, minus that of the groups before. So a loan that makes groups less alike at once, but
-    puts an applicant's group on a better path, is worth what the path is worth.
+    A critic sees the true state of the groups, which long-term disparity compares. Policies do not see it, but training
+    is a simulation. The credit of a step is the decrease in the step itself, plus ``gamma`` times the critic's value of
+    the groups after it, minus the value of the groups before. So a loan that increases the disparity at once but lets
+    the applicant's group rise later gets credit for the later rise.
 
-    Groups move slowly, by a hundredth in a step of lending, and only little tells one direction from another. The
-    critic is therefore a line in the numbers that describe the groups, not a network. Where a direction was never
-    seen, the line is flat: nothing follows but the step itself. The disparity itself is not an input: it is often
-    linear in the other numbers, and would then stand for them even in directions that were never seen.
+    Groups change slowly, by a hundredth in a step of lending, and the data hardly distinguish directions. So the critic
+    is linear in the numbers that describe the groups, not a network. In directions that were never seen its slope is 0,
+    so only the step itself counts. The disparity itself is not an input: it is often linear in the other numbers, and
+    would then replace them, also in directions that were never seen.
 
-    Groups can also be made alike by holding back the one that is ahead. With ``uplift`` only gains count, and only of
+    Groups also become equal if the one that is ahead is held back. With ``uplift`` only gains count, and only those of
     decisions about members of a group that is behind. (Mittelstadt, Wachter and Russell, "The Unfairness of Fair
     Machine Learning: Levelling Down and Strict Egalitarianism by Default", 2023, say why one may want that.)
 

@@ -1,4 +1,4 @@
-"""Action massaging: sampled actions give way to fairer ones where the policy is nearly indifferent between the two."""
+"""Action massaging: fairer actions replace sampled ones if the policy is nearly indifferent between the two."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ ROUNDING = 1e-12
 
 
 class Massaged(NamedTuple):
-    """What became of the sampled actions of n copies.
+    """The sampled actions of n environments after massaging.
 
     :param actions: (n, ...), to be executed
     :param changed: (n,) bool, which ones were replaced

@@ -1,4 +1,4 @@
-"""Advantage regularisation of F-PPO and A-PPO: what disparities now and in the long run add to advantages."""
+"""Advantage regularisation of F-PPO and A-PPO: terms for short- and long-term disparity."""
 
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -27,7 +27,7 @@ class Columns(NamedTuple):
 
 
 def regulariser(columns: Columns, delta: float) -> Array:
-    """R: by how much long-term disparity fell where decisions were fair, minus by how much it rose where they were not.
+    """R: the decrease of long-term disparity if decisions were fair, minus its increase if they were unfair.
 
     0 in the other two cases, in which short and long term are in conflict. (arXiv 2401.06318, Eq. 7.)
 
@@ -56,7 +56,7 @@ def regularise_advantages(
     omega: float = 0.05,
     credit: Array | None = None,
 ) -> NDArray[np.floating]:
-    """Advantages with what an action does to the disparities added; with all weights 0 they are returned as they are.
+    """Advantages plus weighted terms for the effect on disparities; with all weights 0 they are returned unchanged.
 
     F-PPO (arXiv 2401.06318, Eq. 4) adds ``reg_lambda`` times :func:`regulariser`. A-PPO (Yu et al., "Policy
     Optimization with Advantage Regularization for Long-Term Fairness in Decision Systems", NeurIPS 2022) adds

@@ -1,4 +1,4 @@
-"""Fair-PPO: PPO whose agents also pay for what sets their groups apart, and the networks of several groups.
+"""Fair-PPO: PPO with penalties for unequal returns of groups, and policies with a network per group.
 
 Imported when first asked for.
 """

@@ -19,10 +19,10 @@ Finished: TypeAlias = Mapping[Key, Array]
 class ApartRun:
     """A rollout of t steps of a population whose slots end their episodes apart.
 
-    What slots have in running episodes depends on how long these have been running. So C_x is the mean return of the
-    latest episodes of all slots with the labels of x (group, and legitimate factor with ``"csp"``), those of a rollout
-    counting 5 % less with every further one. C and D are constant in a rollout, and slopes dD/dC_x too: a reward r_x
-    adds dD/dC_x r_x. A group without an episode so far is not compared.
+    The cumulated rewards of running episodes depend on how long these have been running. So C_x is the mean return of
+    the latest episodes of all slots with the labels of x (group, and legitimate factor with ``"csp"``). The episodes of
+    a rollout count 5 % less with every further rollout. C, D and the slopes dD/dC_x are constant in a rollout: a reward
+    r_x adds dD/dC_x r_x. A group without an episode so far is not compared.
 
     :param disparity: D
     :param opening: before the steps; None: all episodes begin

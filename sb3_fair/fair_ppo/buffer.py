@@ -13,7 +13,7 @@ BONUS = "bonus"
 
 
 class PenaltyRolloutBuffer(ColumnRolloutBuffer):
-    """A rollout buffer whose learner has a say before returns are computed.
+    """A rollout buffer that calls its algorithm before returns are computed.
 
     ``settle(last_values)`` is called as soon as the buffer is full. It may change ``rewards``; set ``penalties``
     (T, n), the advantages that are due to penalties, which are added unless they are in the rewards already; and note a
@@ -33,7 +33,7 @@ class PenaltyRolloutBuffer(ColumnRolloutBuffer):
         self.in_rewards = False
 
     def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[Any]) -> None:
-        """SB3's, after the learner had its say."""
+        """SB3's, after ``settle``."""
         if self.settle is not None:
             self.settle(last_values)
         super().compute_returns_and_advantage(last_values, dones)

@@ -41,7 +41,7 @@ class Named(NamedTuple):
 
 
 class Averages:
-    """Exponential averages over episodes, each under a name of its own; one begins at its first figure."""
+    """Exponential averages over episodes, each under its own name; an average starts at its first figure."""
 
     def __init__(self) -> None:
         self._averages: dict[tuple[int, ...], float] = {}

@@ -1,4 +1,4 @@
-"""FairPPO: PPO whose agents also pay for the disparity between the groups of their world."""
+"""FairPPO: PPO with penalties for unequal returns of the groups of agents in a world."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -40,7 +40,7 @@ COSINE_STEPS = 4096
 
 @checked
 class FairPPO(OwnGenerator, FairnessPPO):
-    """PPO whose agents also pay for the disparity of their world: what groups earned so far, and what they may expect.
+    """PPO with a penalty for the disparity of an agent's world: of past rewards and of expected rewards of the groups.
 
     ::
 
@@ -49,41 +49,41 @@ class FairPPO(OwnGenerator, FairnessPPO):
 
     Paper: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953),
     which adds lambda * (alpha * D_retro + beta * D_prosp) to the loss. D_retro is a disparity of past rewards and
-    D_prosp one of the critic's values; neither depends on the actor's parameters, so that the gradient of that term
-    leaves the actor alone. Here every agent maximises its own return less the *expected* penalty of its whole world, by
-    the policy gradient::
+    D_prosp one of the critic's values. Neither depends on the actor's parameters, so this term has no gradient for the
+    actor. Here every agent maximises its own return minus the *expected* penalty of its world, by the policy gradient::
 
         E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
 
-    In a population, one unit of an agent's own reward changes D by at most one unit. So at lambda * alpha = 1, an agent
-    of the better-off group keeps nothing of what it gains, and gains of an agent of the other group count twice. In a
+    In a population, one unit of an agent's own reward changes D by at most one unit. At lambda * alpha = 1, the penalty
+    cancels any gain of an agent of the better-off group, and a gain of an agent of the other group counts twice. In a
     stream of individuals, one unit changes D by (k_U + k_S) / (2 k_g) units, where g is the individual's group and k_g
-    the number of its members so far: 1 for groups of equal size, 17 for a minority of 3 %. With alpha = beta = 0,
-    FairPPO is SB3's PPO number for number, and warns of it.
+    the number of its members so far: 1 for groups of equal size, 17 for a minority of 3 %. With alpha = beta = 0, the
+    numbers are exactly those of SB3's PPO, and a warning says so.
 
-    The environment tells who belongs to which group: a VecEnv by arrays ``slot_group``, ``slot_lf``, ``slot_world``,
-    ``slot_pair``, any environment by ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``); or ``group_fn`` does,
-    which comes first. Labels are whole numbers or other hashable values. Groups that never meet are warned about.
+    Group labels come from ``group_fn`` if it is given, from the arrays ``slot_group``, ``slot_lf``, ``slot_world`` and
+    ``slot_pair`` of a VecEnv, or from ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``). They are whole
+    numbers or other hashable values. A warning is given for groups that never meet.
 
-    Where the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
-    are compared. Where an episode is a single decision (contextual bandits), or the environment carries its history
-    over (``reset_on_episode=False``), streams carry over what groups got; it counts half as much in the next rollout.
+    If the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
+    are compared. If an episode is a single decision (contextual bandits), or the environment carries its history over
+    (``reset_on_episode=False``), the rewards of a stream's groups are carried over and count half as much in the next
+    rollout.
 
-    With a ``tolerance``, only the part of the disparity above it is paid for. Agents can stop there only if they know
-    how far their group is ahead: :class:`~sb3_fair.wrappers.VecStanding` adds that to what they observe.
+    With a ``tolerance``, only the disparity above it has a cost. Agents can learn to stop there only if they know how
+    far their group is ahead: :class:`~sb3_fair.wrappers.VecStanding` adds that to their observations.
 
-    Penalties are discounted as rewards are: the discounted sum over an episode is not exactly minus its disparity.
-    ``penalty_gamma=1`` weighs all steps alike.
+    Penalties are discounted like rewards, so their discounted sum over an episode is not exactly minus the disparity.
+    ``penalty_gamma=1`` weights all steps equally.
 
     Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and per agent in shares of
     its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the mean returns of the
     groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth update
     ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
 
-    :param policy: ``"GroupedPolicy"`` (networks of its own for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
+    :param policy: ``"GroupedPolicy"`` (separate networks for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
         ``"MultiInputPolicy"``, or a class
-    :param env: a VecEnv with one slot per agent, or anything whose steps tell a group; a registered ID, a Gymnasium env
-        or a VecEnv
+    :param env: a VecEnv with one slot per agent, or any environment whose infos have a group; a registered ID, a
+        Gymnasium env or a VecEnv
     (The arguments of PPO.)
     :param fairness: who is compared: ``"dp"`` (demographic parity) all members of two groups in a world, ``"csp"``
         (conditional statistical parity) those with the same legitimate factor, ``"cf"`` (counterfactual fairness) an
@@ -92,31 +92,31 @@ class FairPPO(OwnGenerator, FairnessPPO):
     :param beta: weight of the disparity of values
     :param lam: weight of both: a number; ``"auto"``: last loss / penalty, at most ``lam_max``; ``"dual"``: rises while
         D_norm is above ``lam_target`` and falls while it is below
-    :param retro: how past rewards are paid for: ``"telescoped"`` by what a step adds to D, ``"terminal"`` by D at the
-        end, ``"linear"`` by the difference of the groups' mean rewards, ``"own_reweight"`` by a share of one's own
-        reward, ``"constant"`` not at all (the loss as printed in the paper; D is logged)
-    :param prosp: how values are paid for: ``"state_cost"`` by states with unequal values, ``"advantage_clip"`` by
-        advantages, where D_norm is above ``threshold`` or grows there, ``"critic_loss"`` by the critic's loss, which
-        reaches the actor only if both share their hidden layers
+    :param retro: the penalty for past rewards: ``"telescoped"``: the change of D in a step; ``"terminal"``: D at the
+        end; ``"linear"``: the difference of the groups' mean rewards; ``"own_reweight"``: a share of the agent's own
+        reward; ``"constant"``: none (the loss as printed in the paper; D is logged)
+    :param prosp: the penalty for expected rewards: ``"state_cost"``: a cost of states with unequal values;
+        ``"advantage_clip"``: lower advantages if D_norm is above ``threshold`` or grows there; ``"critic_loss"``: a
+        term of the critic's loss, which reaches the actor only if both share their hidden layers
     :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
     :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
-    :param tolerance: the disparity of past rewards that costs nothing, in shares of what members of the world have so
+    :param tolerance: the disparity of past rewards that has no cost, as a share of what members of the world have so
         far, not negative; with ``"group_mean"`` and two groups of equal size, twice the difference of their means over
-        the sum of these. Logs tell the whole disparity
+        the sum of the means. Logs have the whole disparity
     :param include_cross_lf: with ``"csp"``, whether those with different legitimate factors are compared too
     :param g: of ``"own_reweight"``: from rewards so far (``"running"``) or an average over episodes (``"episode"``)
-    :param stream: ``"advantage"``: penalties have a critic and advantages of their own, values stay expected returns;
+    :param stream: ``"advantage"``: penalties have their own critic and advantages, and values remain expected returns;
         ``"reward"``: they are part of the reward
     :param penalty_gamma: discount factor of the penalties with ``"advantage"``; None: ``gamma``
-    :param threshold: D_norm that ``"advantage_clip"`` lets pass
+    :param threshold: D_norm up to which ``"advantage_clip"`` has no effect
     :param lam_eta: step of ``"dual"``
     :param lam_target: D_norm that ``"dual"`` aims at
     :param lam_max: largest lambda of ``"auto"`` and ``"dual"``
-    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``, in place of
-        what the environment tells
+    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
+        replace the labels of the environment
     :param mode: ``"population"``: slots are agents that are compared; ``"streaming"``: each slot serves individuals one
         after the other, whose groups are compared; None: streaming if a label changes inside an episode, or in a
-        single slot whose episodes are of one decision
+        single slot with episodes of one decision
     :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
         e.g. ``{"hidden": (64, 64)}``
     :raises ValueError: if an argument is not allowed; in training, if labels are missing

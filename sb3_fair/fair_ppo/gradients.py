@@ -10,10 +10,10 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 
 @contextmanager
 def also_minimised(optimizer: th.optim.Optimizer, further_loss: Callable[[], th.Tensor]) -> Iterator[None]:
-    """Within, every step of ``optimizer`` descends the sum of its loss and ``further_loss()``.
+    """A context in which every step of ``optimizer`` minimises the sum of its loss and ``further_loss()``.
 
     The gradient of a sum is the sum of gradients: that of the further loss is there as soon as the old ones are gone.
-    So ``PPO.train`` need not be copied to get a term of its own, and clips the norm of the sum.
+    So ``PPO.train`` gets another loss term without being copied, and clips the norm of the sum.
     """
     plain = optimizer.zero_grad
 

@@ -24,9 +24,9 @@ MISSING = (
 
 
 class Labels:
-    """The labels of the transitions of a VecEnv: whole numbers, or other hashable values, which are numbered.
+    """Group labels of the transitions of a VecEnv: whole numbers, or other hashable values, which are numbered.
 
-    They keep the VecEnv: leave them out of saves.
+    The object refers to the VecEnv, so do not save it.
 
     ::
 
@@ -37,21 +37,21 @@ class Labels:
             populations.append(labels.at(infos, last_obs, dones))
         penalty = retrospective(rewards, populations, dones, streaming=labels.streaming, carries=labels.carries)
 
-    They are found in one of three ways, in this order:
+    Labels are found in one of three ways, in this order:
 
     1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
-       take the place of what the environment tells; ``infos`` are those of a transition, ``obs`` the observations
-       before it, as they are before a VecNormalize;
-    2. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, wrappers looked through;
+       replace the labels of the environment; ``infos`` are those of a transition, ``obs`` the observations before it,
+       not normalised by a VecNormalize;
+    2. arrays ``slot_group``, ``slot_lf``, ``slot_world``, ``slot_pair`` (S,) of the VecEnv, also inside wrappers;
     3. ``info["individual"]["group"]``, and ``"lf"``, ``"world"``, ``"pair"`` there, of every slot in every step.
 
-    Where the environment has a fairness spec with ``groups``, only these are compared, and labels that are no numbers
-    are numbered in their order there, else in the order in which they come.
+    If the environment has a fairness spec with ``groups``, only these are compared. Labels that are not numbers are
+    numbered in the order of ``groups``, otherwise in the order in which they appear.
 
     :param mode: ``"population"``: slots of a world are compared with each other; ``"streaming"``: each slot is a stream
-        of individuals, and each step's reward is that of a member of some group. None: population if the worlds are
-        told; else streaming as soon as a label changes inside an episode, or in a single slot from one episode of one
-        decision to the next, and until then all slots are one population.
+        of individuals, and each step's reward is that of a member of some group. None: population if there are
+        ``world`` labels; otherwise streaming as soon as a label changes inside an episode, or in a single slot from one
+        episode of one decision to the next, and until then all slots are one population.
     :param numbers: of labels met before; None: of none
     :raises ValueError: if ``mode`` is unknown
     :raises TypeError: if ``group_fn`` is no function

@@ -1,11 +1,11 @@
 """Prospective penalties of FairPPO: the disparity of expected rewards, the values of the critic.
 
-Values V stand where cumulated rewards stand in retrospect. Source: La Malfa et al., "Fairness Aware Reinforcement
-Learning via Proximal Policy Optimization" (arXiv 2502.03953); ``advantage_clip`` takes the form of Yu et al., "Policy
-Optimization with Advantage Regularization for Long-Term Fairness in Decision Systems" (NeurIPS 2022).
+Values V replace the cumulated rewards of retrospective penalties. Source: La Malfa et al., "Fairness Aware
+Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953); ``advantage_clip`` takes the form of Yu et
+al., "Policy Optimization with Advantage Regularization for Long-Term Fairness in Decision Systems" (NeurIPS 2022).
 
--k (gamma D(V_{t+1}) - D(V_t)) is not among the modes: as a potential-based shaping of rewards it leaves the best policy
-as it is (Ng et al., ICML 1999).
+-k (gamma D(V_{t+1}) - D(V_t)) is not among the modes: it is potential-based reward shaping, which does not change the
+optimal policy (Ng et al., ICML 1999).
 """
 
 from collections.abc import Mapping, Sequence

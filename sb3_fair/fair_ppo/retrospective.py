@@ -1,7 +1,7 @@
 """Retrospective penalties of FairPPO: the disparity of past rewards.
 
 Source: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953).
-Its term in the loss is a number that no gradient passes through; these are rewards, which the policy gradient heeds.
+Its term in the loss is a constant for the gradient. Here penalties are rewards, on which the policy gradient acts.
 
 ==================  ===============================================================================================
 mode                F_t for k = 1, the same for all agents of a world
@@ -15,13 +15,13 @@ mode                F_t for k = 1, the same for all agents of a world
 ``"constant"``      0, as in the paper, where D is only a number
 ==================  ===============================================================================================
 
-Where episodes have no common end, D_T is not at hand. In populations whose episodes end apart, D is that of the groups'
-latest returns (:class:`~sb3_fair.fair_ppo.apart_run.ApartRun`), ``"telescoped"`` pays what a step's rewards add to it,
-as ``"linear"`` does, and ``"terminal"`` the same at the end of an episode. In streams that carry over what groups got,
-such as episodes of one decision, ``"terminal"`` pays there what the episode has added to D.
+If episodes have no common end, there is no D_T. In populations whose episodes end at different times, D is that of the
+groups' latest returns (:class:`~sb3_fair.fair_ppo.apart_run.ApartRun`). There ``"telescoped"`` pays what a step's
+rewards add to D, like ``"linear"``, and ``"terminal"`` pays the same at the end of an episode. In streams whose rewards
+are carried over, such as episodes of one decision, ``"terminal"`` pays at the end of an episode what it has added to D.
 
-With a tolerance w, D is replaced by what of it exceeds a share of what there is: max(0, D - w m level), where level is
-the mean of abs(C_x) in the world at that step. ``"linear"`` and ``"own_reweight"`` charge only where something does.
+With a tolerance w, D is replaced by max(0, D - w m level), where level is the mean of abs(C_x) in the world at that
+step. ``"linear"`` and ``"own_reweight"`` then charge only in steps with an excess.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ Run: TypeAlias = PopulationRun | StreamRun
 
 
 class Past(NamedTuple):
-    """What the episodes that ended in the last rollout were like; without one, the latest; before, all so far.
+    """Figures of the episodes that ended in the last rollout; if none did, of the latest ones.
 
     :param disparity: mean of D at the end of episodes
     :param normalised: mean of D_norm = D / (m scale)
@@ -61,9 +61,9 @@ class Past(NamedTuple):
 class Retrospective:
     """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
 
-    Cumulated rewards C and disparities D go on over the border of two rollouts, and begin anew where an episode ends.
-    In streams that carry over, C and D never begin anew: what they got counts half as much with every further rollout,
-    so that policies of the past are forgotten.
+    Cumulated rewards C and disparities D continue from one rollout to the next, and restart when an episode ends. In
+    streams that carry over, they never restart: earlier rewards count half as much with every further rollout, so that
+    earlier policies are forgotten.
 
     :param retro: the mode
     :param disparity: what D is; None: demographic parity

@@ -1,4 +1,4 @@
-"""Learning with counterfactual memories, for fairness that depends on the whole past; imported when first asked for."""
+"""FairQCM: Q-learning with counterfactual memories, for fairness that depends on the whole past; imported lazily."""
 
 from typing import TYPE_CHECKING
 

@@ -1,9 +1,9 @@
 """Counterfactual replay buffer: adds each step with other memories of the past.
 
-A real transition (s, m, a, event, s', m') is as good for any other memory c: (s, c, a, s', mu(c, a, event)), with the
-reward that the event tells (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps real
-transitions only and relabels most of every batch with memories drawn anew; ``"rows"`` stores the relabelled
-transitions of a step beside it, as the paper does.
+A real transition (s, m, a, event, s', m') gives one for any other memory c: (s, c, a, s', mu(c, a, event)), with the
+reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps
+real transitions only and relabels most of every batch with newly drawn memories. ``"rows"`` also stores the relabelled
+transitions of a step, as the paper does.
 """
 
 from collections.abc import Callable, Sequence
@@ -288,9 +288,9 @@ def _with_window(memory: Memory, window: int) -> Memory:
 
 
 class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
-    """A replay buffer that tells what each step would have meant with another memory; for Dict observations.
+    """A replay buffer that relabels steps with other memories; for Dict observations.
 
-    FairQCM fills in its arguments. It serves DQN and QR-DQN just as well::
+    FairQCM fills in its arguments. It also works with DQN and QR-DQN::
 
         memory, scheme = venv.get_attr("memory")[0], venv.get_attr("scheme")[0]
         QRDQN(
@@ -301,7 +301,7 @@ class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
             policy_kwargs=dict(features_extractor_class=MemoryExtractor, features_extractor_kwargs=dict(memory=memory)),
         )
 
-    With ``n_counterfactual=0`` and no shaping it is SB3's buffer, number for number.
+    With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer.
 
     :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
     :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
@@ -316,8 +316,8 @@ class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
         With ``storage="rows"`` any positive number means all rows of the memory
     :param storage: ``"virtual"``: real transitions are stored, with 6 bytes about their event, and batches relabelled
         with memories drawn anew; ``"rows"``: every step stores its counterfactual rows beside it (the paper)
-    :param shaping: ``"potential"``: rewards are shaped with the potential W(U(m)) / (1 - gamma), which keeps the best
-        policy and makes values small
+    :param shaping: ``"potential"``: rewards are shaped with the potential W(U(m)) / (1 - gamma), which does not
+        change the optimal policy and makes values small
     :param gamma: the algorithm's discount factor; shaping needs it
     :param reward_scale: factor on the rewards of batches
     :param window: how far counterfactual memories are from the real one; None: as the memory says

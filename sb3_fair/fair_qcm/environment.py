@@ -1,4 +1,4 @@
-"""Checks of what FairQCM needs of an environment."""
+"""Checks that an environment fits FairQCM: memory, raw observations, time."""
 
 from typing import Any
 

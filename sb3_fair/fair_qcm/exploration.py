@@ -15,8 +15,8 @@ def exploration_generator(seed: int | None) -> np.random.Generator:
 def epsilon_greedy(greedy: Any, epsilon: float, n_actions: int, rng: np.random.Generator) -> Choices:
     """Greedy actions (n,) or (), each replaced with probability ``epsilon`` by one drawn uniformly from all.
 
-    Every copy of the environment has a coin of its own, where SB3's DQN tosses one for all. The actions carry their
-    probabilities, so that fairness notions know them.
+    Every environment decides separately whether to explore; in SB3's DQN one decision counts for all. The actions
+    carry their probabilities, so that fairness notions know them.
     """
     greedy = np.asarray(greedy)
     explores = rng.random(greedy.shape) < epsilon

@@ -13,7 +13,7 @@ from sb3_fair.wrappers.memory import MEMORY
 class MemoryExtractor(BaseFeaturesExtractor):
     """The rest of the observation, flattened (images by a small convolutional network), and the encoded memory.
 
-    Observations and buffers hold raw memories; ``memory.encode`` turns them into what a network learns well from.
+    Observations and buffers hold raw memories; ``memory.encode`` scales them for the network.
 
     :param observation_space: a Dict with the key ``"memory"``, or a Box whose last numbers are the memory
     :param memory: the environment's memory (its attribute ``memory``)

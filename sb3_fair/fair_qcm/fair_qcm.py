@@ -39,10 +39,10 @@ SelfFairQCM = TypeVar("SelfFairQCM", bound="FairQCM")
 
 @checked
 class FairQCM(ValueLearner):
-    """Deep Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
+    """Deep Q-learning with counterfactual memories: each step is also learned with other memories of the past.
 
-    A memory of the past makes non-Markovian fairness Markov but multiplies the states. The memory's next value and the
-    reward follow from what happened, whatever the memory was, so one step teaches about all of them. Paper: Alamdari,
+    A memory of the past makes non-Markovian fairness Markov but multiplies the states. For any memory, its next value
+    and the reward follow from what happened, so one step gives transitions for all of them. Paper: Alamdari,
     Klassen, Creager, McIlraith, "Remembering to Be Fair: Non-Markovian Fairness in Sequential Decision Making", 2024.
 
     ::
@@ -51,8 +51,8 @@ class FairQCM(ValueLearner):
         evaluate_policy(model, model.get_env())          # the environment with the memory in its observations
         evaluate_policy(model, model.follow(other_env))  # any other one
 
-    With ``n_counterfactual=0`` it is DQN with that memory, and with ``per_env_exploration=False`` besides SB3's DQN
-    number for number. SB3's arguments have SB3's meaning; defaults differ.
+    With ``n_counterfactual=0`` it is DQN with that memory. With ``per_env_exploration=False`` too, its numbers are
+    exactly those of SB3's DQN. SB3's arguments have SB3's meaning; defaults differ.
 
     :param policy: ``"MultiInputPolicy"`` (``"MlpPolicy"`` means the same), or a subclass of ``DQNPolicy``
     :param env: an environment whose steps tell a ``fair_event``: a registered ID, or any with Discrete actions in
@@ -69,7 +69,7 @@ class FairQCM(ValueLearner):
     :param replay_buffer_class: a subclass of ``CounterfactualReplayBuffer`` or its Box twin; None: the one that fits
     :param replay_buffer_kwargs: further arguments of the replay buffer
     :param optimize_memory_usage: must be False
-    :param n_steps: must be 1: several steps on, a counterfactual memory is another one
+    :param n_steps: must be 1, since another memory would have led to other actions
     :param target_update_interval: real steps between updates of the target network
     :param exploration_fraction: share of the training over which epsilon falls linearly
     :param exploration_initial_eps: epsilon at the beginning
@@ -91,12 +91,12 @@ class FairQCM(ValueLearner):
     :param storage: ``"virtual"``: real transitions are stored and relabelled when drawn; ``"rows"``: every step stores
         its counterfactual rows beside it (the paper)
     :param shaping: ``"potential"``: trains on reward + gamma Phi(m') - Phi(m) with Phi = W(U(m)) / (1 - gamma), which
-        keeps the best policy; episodes are logged unshaped
+        does not change the optimal policy; episodes are logged unshaped
     :param reward_scale: factor on the rewards in training
     :param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
         linearly; None: linear
-    :param per_env_exploration: every environment tosses its own coin whether to explore, and actions carry their
-        probabilities; False: one coin for all, as SB3 does
+    :param per_env_exploration: every environment decides separately whether to explore, and actions carry their
+        probabilities; False: one decision for all, as in SB3
     :raises ValueError: if an argument is not allowed; if counterfactual memories are asked for where the reward is no
         function of the memory, or where nothing shows the time although the end or the reward depends on it
     """

@@ -1,4 +1,4 @@
-"""Recurrent DQN (GRU), the baseline that remembers by itself."""
+"""Recurrent DQN (GRU), the baseline that learns what to remember."""
 
 import io
 import pathlib
@@ -29,10 +29,10 @@ class RecurrentDQN(ValueLearner):
     The recurrent baseline of Alamdari, Klassen, Creager, McIlraith, "Remembering to Be Fair: Non-Markovian Fairness in
     Sequential Decision Making", trained on stretches of episodes in time order (Hausknecht, Stone, "Deep Recurrent
     Q-Learning for Partially Observable MDPs", 2015). Loss, target network and exploration schedule are SB3's; every
-    environment has an exploration coin of its own. The hidden state is zero when an episode begins. Where a window
-    begins inside an episode, it is worked out from the steps before, with today's weights and without gradient.
+    environment decides separately whether to explore. The hidden state is zero when an episode begins. If a window
+    begins inside an episode, it is computed from the steps before, with the current weights and without gradient.
 
-    ``predict`` returns a state that the next call needs; SB3's ``evaluate_policy`` takes care of that.
+    ``predict`` returns a state that the next call needs; SB3's ``evaluate_policy`` handles it.
 
     ::
 

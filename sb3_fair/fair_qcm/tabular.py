@@ -43,7 +43,7 @@ TIE = 1e-5
 
 @checked
 class TabularFairQCM(OwnGenerator):
-    """Tabular Q-learning with counterfactual memories: what a step would have meant, had the past been another one.
+    """Tabular Q-learning with counterfactual memories: each step is also learned with other memories of the past.
 
     After every step the entry of the real memory is updated, and so are those of other memories, whose next memory and
     reward follow from what happened: Q += learning_rate (r + gamma max Q' - Q). The other memories are drawn before
@@ -74,9 +74,9 @@ class TabularFairQCM(OwnGenerator):
         the memory says, 2 for counts and 5 for differences
     :param learning_rate: alpha; a number or a function of the remaining progress
     :param gamma: discount factor
-    :param initial_value: Q-value of what was never learned; None: the environment's ``max_return``, the most that an
-        episode can bring, else 0. So high a value has every action tried everywhere. Where rewards are positive, 0
-        holds on for long to the action that was tried first
+    :param initial_value: Q-value of untried actions; None: the environment's ``max_return``, the largest possible
+        return of an episode, else 0. Such a high value makes every action be tried everywhere. With positive rewards,
+        0 keeps the action that was tried first for a long time
     :param initial_epsilon: probability to explore at the first visit of a state with its memory
     :param final_epsilon: smallest probability to explore
     :param epsilon_decay: factor on epsilon at every visit of the state with its memory
@@ -370,7 +370,7 @@ class TabularFairQCM(OwnGenerator):
     ) -> SelfTabularFairQCM:
         """A model from a file, with its table and random state; see SB3's ``load``.
 
-        :param device: of no importance
+        :param device: without effect
         :raises ValueError: if ``kwargs`` have what the table was made with
         """
         if "initial_value" in kwargs:

@@ -1,4 +1,4 @@
-"""What FairQCM and recurrent DQN share."""
+"""ValueLearner: the base class of FairQCM and recurrent DQN."""
 
 from math import gcd
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""The other memories that a step is replayed with."""
+"""Window: draws the counterfactual memories with which a step is replayed."""
 
 from itertools import product
 from typing import Any, Literal, TypeAlias
@@ -17,7 +17,7 @@ MOST_ROWS = 2**20
 
 @checked
 class Window:
-    """Draws counterfactual memories; what a draw may look at is the memory alone.
+    """Draws counterfactual memories from the real memory alone, without the outcome of the step.
 
     :param memory: what is remembered
     :param n_counterfactual: draws per step, or ``"all"`` memories of the window

@@ -1,7 +1,7 @@
-"""What fairness is: notions, distances, histories, welfare, schemes, and trackers that follow them. No torch, no envs.
+"""Fairness notions, distances, histories, welfare, schemes and their trackers. No torch, no environments.
 
-One law holds for all notions: **0 is exactly fair, negative is unfair**. Of welfare functions and scores of schemes:
-higher is better. Gaps between the returns of groups have the sign of who is ahead.
+For all notions, **0 is exactly fair, negative is unfair**. For welfare functions and scores of schemes, higher is
+better. Gaps between the returns of two groups are positive if the first one is ahead.
 """
 
 from sb3_fair.fairness.chance import chance_level

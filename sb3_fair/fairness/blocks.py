@@ -15,7 +15,7 @@ FEW = 32
 class Blocks:
     """S slots sorted into B blocks of up to n members, in each of which G groups are compared.
 
-    Shorter blocks are padded with members of no group, which count for nothing. All methods take figures with any
+    Shorter blocks are padded with members of no group, which do not count. All methods take figures with any
     leading axes.
 
     :param world: (S,) number of the slot's world

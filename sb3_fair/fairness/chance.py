@@ -28,8 +28,8 @@ def chance_level(
 ) -> float:
     """Expected absolute value of a group notion if the labels are permuted among the decisions, in [0, 1].
 
-    A measured value is worth talking about only if it is clearly larger: with 50 people per group the rates of a blind
-    policy differ by about 0.08.
+    A value only says something about a policy if it is clearly larger. With 50 people per group, the rates of a policy
+    that ignores the groups differ by about 0.08.
 
     :param notion: name of a group notion
     :param actions: (n,) logged actions, int

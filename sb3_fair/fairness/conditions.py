@@ -1,4 +1,4 @@
-"""Bounded schemes: statuses at which fairness is assessed, by what was given instead of by time.
+"""Bounded schemes: conditions on the status at which fairness is assessed.
 
 Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*, section 4.
 """

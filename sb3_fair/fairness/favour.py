@@ -1,6 +1,7 @@
 """Unfairness and balance of whole episodes, step by step, for audits.
 
-Unlike the score of a scheme, what is summed here compares the stakeholders at every step: audits only.
+Unlike the score of a scheme, these compare the stakeholders with their mean at every step. They are for audits, not for
+rewards.
 
 Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*.
 """

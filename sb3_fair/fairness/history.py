@@ -10,7 +10,7 @@ from sb3_fair.fairness.arguments import FINITE, Share, checked
 
 
 class History:
-    """What trackers ask of a recipe.
+    """The attributes of a history that trackers read.
 
     ``people``: how many individuals are kept for the individual notions. ``decisions``: how many of the latest
     decisions can leave the counts again or receive late feedback. ``forgets``: do decisions beyond these leave the
@@ -81,7 +81,7 @@ class FullHistory(History):
 @checked
 @dataclass(frozen=True)
 class DiscountedHistory(History):
-    """Weight ``factor ** age``; what no longer moves individual fairness is dropped (Cimpean et al., FAReL, section 5).
+    """Weight ``factor ** age``; drops decisions that no longer change IF (Cimpean et al., FAReL, section 5).
 
     Let F_m be IF on the m newest interactions. At the first m >= ``min_window`` at which ``|F_m - F_(m-1)|`` has been
     at most ``threshold`` for ``delay`` consecutive m, everything older than the m newest is dropped, in all notions.

@@ -1,8 +1,8 @@
 """Individual notions (IF, LIP, CSC) updated in O(w d) per step.
 
-For each retained person j the sum s_j of its pair terms with *later* people is kept: a newcomer adds one term to every
-s_j, and when the oldest leaves its s_j goes with it. Nothing is ever recomputed, and nothing drifts: the total is the
-sum of the s_j that are there, weighted with the weight of the older member of each pair.
+For each retained person j the sum s_j of its pair terms with *later* people is stored. A newcomer adds one term to
+every s_j, and the oldest person's s_j is removed with that person. Nothing is recomputed and no rounding errors add up:
+the total is the sum of the present s_j, weighted with the weight of the older member of each pair.
 
 Arrays have the copies first and the people last, (n, d, w): reductions run over a short middle axis of long rows.
 """
@@ -28,7 +28,7 @@ _TINY = np.finfo(np.float64).tiny  # divides 0 without a warning
 
 
 class View:
-    """What is kept for one distance.
+    """The notions that are computed with one distance.
 
     :param pairs: pair notions to follow
     :param k: neighbours of the consistency score, None: not followed

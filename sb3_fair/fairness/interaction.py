@@ -12,7 +12,7 @@ class Interaction:
 
     :param action: the action executed for the individual
     :param group: its label at that step, or a dict attribute -> label
-    :param features: (d,) its description, each feature in [0, 1]
+    :param features: (d,) the individual's features, each in [0, 1]
     :param probabilities: (n_actions,) the distribution that the policy had over the actions for it
     :param reward: performance reward of the step
     :param feedback: the action that would have been right, None while unknown

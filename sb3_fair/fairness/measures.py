@@ -1,7 +1,7 @@
 """Measures of a scenario: short- and long-term disparity and F-PPO's fairer actions.
 
-What algorithms that keep both kinds of disparity small (F-PPO: "Striking a Balance in Fairness for Dynamic Systems
-Through Reinforcement Learning", arXiv 2401.06318) ask of an environment.
+The interface between environments and algorithms that keep both kinds of disparity small (F-PPO: "Striking a Balance in
+Fairness for Dynamic Systems Through Reinforcement Learning", arXiv 2401.06318).
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Candidates(NamedTuple):
-    """Actions that may take the place of the sampled ones, in each row by preference among equally fair ones.
+    """Actions that may replace the sampled ones; of equally fair ones, the first in a row is preferred.
 
     :param actions: (n, k, ...) in the form in which the policy gives them
     :param closeness: (n, k) float64, how far their probabilities are from those of the sampled actions
@@ -28,7 +28,7 @@ class Candidates(NamedTuple):
 class Measures(Protocol):
     """Short- and long-term disparity of a scenario: ``env.unwrapped.fairness_spec.measures``.
 
-    Disparities are 0 where all is fair, and larger the more unfair. All arrays have the copies of the environment as
+    Disparities are 0 if everything is fair, and grow with unfairness. All arrays have the copies of the environment as
     first axis (n). ``massage`` is what ``info["massage"]`` says before a decision, a dict of arrays.
     """
 

@@ -1,9 +1,8 @@
 """Exact k nearest neighbours while individuals come and go.
 
-A w x w matrix of distances would answer, at O(w^2) memory. Instead each person keeps a sorted list of its nearest
-others, a few times k of them: by raw distance in whole units of 1e-12 (ties are the rule with discrete features), then
-older first. Everyone outside a list is at least ``bound`` away, and those at exactly ``bound`` are older than any
-newcomer. So
+A w x w matrix of distances would need O(w^2) memory. Instead each person has a sorted list of a few times k nearest
+others: by raw distance in whole units of 1e-12 (ties are common with discrete features), then older first. Everyone
+outside a list is at least ``bound`` away, and those at exactly ``bound`` are older than any newcomer. So
 
 - a newcomer enters the lists whose bound exceeds its distance, behind its equals, and may push out the last,
   whose distance becomes the bound (infinite until then: the list holds everybody);

@@ -1,7 +1,7 @@
-"""Disparities of the groups of a population, and what one member adds to them.
+"""Disparities between the groups of a population, and their slopes for each member.
 
 Source: La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953).
-Its sums over pairs are divided so that one unit more for one member changes a disparity by at most one unit.
+Its sums over pairs are divided so that one more unit for one member changes a disparity by at most one unit.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Population:
     """S slots, each with the labels of its agent; agents of one world are compared.
 
     :param group: (S,) whole numbers, 0 for members of the group that is not sensitive, 1 for sensitive ones, further
-        numbers for further groups, -1 for who is not compared
+        numbers for further groups, -1 for members who are not compared
     :param lf: (S,) value of the legitimate factor, -1: none; None: there is no such factor
     :param world: (S,) its number; None: all are in one world
     :param pair: (S,) slot of the counterfactual twin, -1: none; None: there are no twins

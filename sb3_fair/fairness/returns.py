@@ -1,8 +1,8 @@
 """Disparities of returns: demographic, conditional, counterfactual, pairwise, Gini.
 
 R_x is the return of agent x in an episode. U are the agents without a sensitive attribute, S those with it: the labels
-0 and 1, or the first and second of ``compared``. What has a sign is positive where U is ahead, and 0 where both fare
-alike; ``normalise`` tells it in shares of what both groups have. All functions take returns (..., n), as of (episodes,
+0 and 1, or the first and second of ``compared``. Signed values are positive if U is ahead, and 0 if both groups have
+the same; ``normalise`` divides them by what both groups have. All functions take returns (..., n), as of (episodes,
 agents), and labels that broadcast against them, as (agents,).
 
 ==========================================  ==========================================================================
@@ -55,7 +55,7 @@ def demographic_disparity(
     array(3.)
 
     :param returns: (..., n) of n agents
-    :param groups: labels, (n,) or (..., n); who has another label than the two counts in neither group
+    :param groups: labels, (n,) or (..., n); agents with other labels than the two are in neither group
     :param per_capita: False: U and S are sums; True: means, NaN where a group has no members
     :param normalise: None; ``"sum"``: divided by U + S, of sums at least 1; ``"abs"``: by abs(U) + abs(S), which
         stays in [-1, 1] also where returns are negative. Where nobody has anything, 0
@@ -135,7 +135,7 @@ def value_disparity(
     normalise: Norm | None = None,
     compared: tuple[Hashable, Hashable] | None = None,
 ) -> Array:
-    """mean V_U - mean V_S, the gap between what two groups may expect: (...), 0 is fair.
+    """mean V_U - mean V_S, the gap between the expected returns of two groups: (...), 0 is fair.
 
     :param values: (..., n), what a critic expects for each agent, NaN where unknown, which gives NaN; the other
         arguments are those of :func:`demographic_disparity`
@@ -152,7 +152,7 @@ def counterfactual_disparity(
     per_capita: bool = False,
     normalise: Norm | None = None,
 ) -> Array:
-    """What the same agents have without the sensitive attribute, less what they have with it: (...), 0 is fair.
+    """Returns of the same agents without the sensitive attribute minus those with it: (...), 0 is fair.
 
     >>> counterfactual_disparity([8, 4, 5, 6], [5, 4, 2, 7])
     array(5.)
@@ -178,7 +178,7 @@ def counterfactual_disparity(
 
 @checked
 def twin_disparity(factual: Numbers, counterfactual: Numbers) -> Array:
-    """mean abs(R_x - R_x'), how much it matters to an agent in which of two twin worlds it is: (...), 0 is fair.
+    """mean abs(R_x - R_x'), the mean difference of an agent's returns between twin worlds: (...), 0 is fair.
 
     :param factual: (..., n)
     :param counterfactual: (..., n) of the same agents
@@ -207,7 +207,7 @@ def nash_welfare(returns: Numbers, *, normalise: bool = False) -> Array:
 
 
 class Average(NamedTuple):
-    """How large something signed is over episodes: as it is, and without its sign.
+    """Mean over episodes of a signed value and of its size.
 
     :param mean: of the values: gaps of opposite signs cancel
     :param mean_error: its standard error, NaN of fewer than two episodes

@@ -7,7 +7,7 @@ from sb3_fair.fairness.history import History
 
 
 class Reservoir:
-    """Vitter's algorithm R. Each copy has a stream of random numbers of its own, the same as if it were alone."""
+    """Vitter's algorithm R. Each copy has its own stream of random numbers, as if it were alone."""
 
     def __init__(self, n: int, history: History) -> None:
         seed: int = getattr(history, "seed", 0)

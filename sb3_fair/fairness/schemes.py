@@ -29,7 +29,7 @@ Temporal: TypeAlias = Literal["last", "sum", "mean", "min", "discounted"]
 
 
 class Values(NamedTuple):
-    """What a scheme says after each step, T of them.
+    """Welfare and assessment after each of T steps.
 
     :param welfare: (..., T) float64, W(U); NaN after the end of an episode
     :param assessed: (..., T) bool, whether it counts
@@ -50,7 +50,7 @@ class Estimate(NamedTuple):
 @checked
 @dataclass(frozen=True)
 class Scheme:
-    """A fairness scheme: whose status, which welfare, assessed when, aggregated how.
+    """A fairness scheme: status, welfare, time of assessment and aggregation over time.
 
     ============  =============================================================================
     scheme        arguments
@@ -63,8 +63,8 @@ class Scheme:
 
     It pickles if its callables do.
 
-    :param status: how U comes about in an environment: ``"counts"`` (what each stakeholder was granted), ``"rewards"``
-        (``info["vector_reward"]``, summed) or f(info) -> what is added to U, (n,)
+    :param status: how an environment changes U: ``"counts"`` (how often each stakeholder was served), ``"rewards"``
+        (the sum of ``info["vector_reward"]``) or f(info) -> what is added to U, (n,)
     :param welfare: key of :data:`WELFARES`, a :class:`Welfare`, or f(status (..., n)) -> (...), higher is better
     :param temporal: ``"last"``, ``"sum"``, ``"mean"``, ``"min"`` or ``"discounted"``: over the assessed steps
     :param when: ``"every"``, ``("period", p)``, ``"end"``, or f(status after the step (..., n), status before it

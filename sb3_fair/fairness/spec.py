@@ -19,7 +19,7 @@ from sb3_fair.fairness.validation import actions, columns, integer
 
 
 class Individual(NamedTuple):
-    """Whom a decision was for, ready for :meth:`Tracker.add`; arrays where a step decides on several.
+    """The individual of a decision, ready for :meth:`Tracker.add`; arrays if a step decides on several.
 
     :param group: a label, or a dict attribute -> label
     :param features: (d,) scaled, without the sensitive columns
@@ -34,10 +34,10 @@ class Individual(NamedTuple):
 @checked
 @dataclass(frozen=True, kw_only=True)
 class FairnessSpec:
-    """How an environment becomes a fairness MDP, and which notions are measured.
+    """Defines the fairness MDP of an environment: individuals, groups, favourable actions, feedback and notions.
 
-    Callables get the observation on which the action was chosen and the info that the step returned. Where ``group``,
-    ``features`` or ``feedback`` is None, it is taken from ``info["individual"]``. A spec of named functions pickles.
+    Callables get the observation on which the action was chosen and the info that the step returned. If ``group``,
+    ``features`` or ``feedback`` is None, it is read from ``info["individual"]``. A spec with named functions pickles.
 
     :param group: f(obs, info) -> label, or the name of a key in info; a tuple of these is their product partition
         (each combination a group); a list of these, or a dict name -> one of these, asks for several attributes
@@ -53,8 +53,8 @@ class FairnessSpec:
     :param history: which past decisions count, one recipe or a dict notion -> recipe
     :param distance: between people: a name, a callable, a :class:`Distance`, or a list of them
     :param measures: the scenario's short- and long-term measures
-    :param favourable: the favourable actions; or f(actions) -> bool, for actions of any kind: from (n, ...) to (n,), or
-        to (n, m) where each action decides on m people. Feedback is then 1 where a favourable action would have been
+    :param favourable: the favourable actions; or f(actions) -> bool, for actions of any space: from (n, ...) to (n,),
+        or to (n, m) if each action decides on m people. Feedback is then 1 if a favourable action would have been
         right, else 0
     :param k: number of neighbours in CSC
     :param exclude_sensitive: leave the sensitive columns out of the distances
@@ -187,7 +187,7 @@ class FairnessSpec:
         return None if steps is None else integer("feedback_delay", steps, 0)
 
     def individual(self, obs: Any, action: Any, info: Mapping[str, Any]) -> Individual:
-        """Whom the decision of a step was for.
+        """The individual that a step decided on.
 
         :param obs: the observation on which the action was chosen
         :param info: what the step returned
@@ -233,7 +233,7 @@ class FairnessSpec:
         return inside
 
     def group_of(self, obs: Any, info: Mapping[str, Any]) -> Any:
-        """The label of whom the decision of a step was for, or a dict attribute -> label.
+        """The label of the individual that a step decided on, or a dict attribute -> label.
 
         :param obs: the observation on which the action was chosen
         :param info: what the step returned

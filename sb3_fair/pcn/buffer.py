@@ -29,7 +29,7 @@ class Episode(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What was seen, what was still to come then, and what was done: each with m rows."""
+    """Observations, returns-to-go and actions, each with m rows."""
 
     observations: Observations
     returns: NDArray[np.float32]

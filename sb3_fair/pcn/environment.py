@@ -1,4 +1,4 @@
-"""Checks of what PCN needs of an environment."""
+"""Vector rewards and objectives that PCN reads from an environment."""
 
 from typing import Any
 

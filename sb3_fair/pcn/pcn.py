@@ -55,8 +55,7 @@ SMALLEST_RANGE = 1e-3
 
 @checked
 class PCN(SameLayers, OwnGenerator):
-    """Pareto Conditioned Networks: one network, trained to imitate the best episodes seen, tells which action
-    was taken in episodes that reached a given vector return within a given number of steps.
+    """Pareto Conditioned Networks: one network imitates the best episodes, given a desired vector return and horizon.
 
     Paper: Reymond, Bargiacchi, Nowé, "Pareto Conditioned Networks", AAMAS 2022.
 
@@ -99,24 +98,24 @@ class PCN(SameLayers, OwnGenerator):
     :param n_eval_episodes: episodes per command in these evaluations
     :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
         command is evaluated both ways, as two policies. In long episodes the most probable action of a command that
-        seldom acts may be never to act, while sampling blurs commands that should be sharp: neither dominates
+        seldom acts may be never to act, while sampling makes other commands less precise: neither dominates
     :param n_eval_commands: commands per evaluation at most
-    :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the command that brought
-        most of an objective is raised in it by these multiples of the commands' standard deviation. An answer to a
-        command nobody ever reached stays in the front only if it is better than the others
+    :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the best command of
+        each objective is raised by these multiples of the commands' standard deviation. The front keeps a resulting
+        policy only if it is not dominated
     :param eval_env: where these evaluations take place; None: on a copy of ``env``
-    :param updates_per_step: gradient steps per step collected in the iteration before, instead of ``n_updates``: keeps
-        their ratio where episodes differ much in length
-    :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. Features
-        that hardly vary are otherwise lost in the sigmoid embedding
+    :param updates_per_step: gradient steps per step collected in the previous iteration, instead of ``n_updates``, for
+        episodes of very different length
+    :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. The
+        sigmoid embedding otherwise loses features that hardly vary
     :param scaling_floor: smallest range that ``scaling_factor="auto"`` divides by, given as ``max_return`` is: random
         actions may cover so little of an objective's range that its factor saturates the embedding
     :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
         flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
         where uniform actions average out; of a Box, a mean action per episode
     :param held: objective name -> discount factor of its return-to-go. The command of such an objective is the mean of
-        its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the effect of one
-        action drowns in the undiscounted return-to-go
+        its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the
+        undiscounted return-to-go hides the effect of one action
     :param stats_window_size: episodes that the ``rollout/`` figures average over
     :param tensorboard_log: where TensorBoard logs go; None: no logging
     :param policy_kwargs: further arguments of the policy
