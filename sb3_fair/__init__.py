@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
     from sb3_fair.zoo.build import make_vec
+    from sb3_fair.zoo.evaluator import evaluate
 
 __version__ = "0.1.0"
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "RecurrentDQN",
     "TabularFairQCM",
     "__version__",
+    "evaluate",
     "make_vec",
     "register",
 ]
@@ -48,6 +50,7 @@ _HOMES = {
     "FairQCM": "fair_qcm",
     "RecurrentDQN": "fair_qcm",
     "TabularFairQCM": "fair_qcm",
+    "evaluate": "zoo.evaluator",
     "make_vec": "zoo.build",
 }
 

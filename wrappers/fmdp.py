@@ -110,6 +110,7 @@ class FairnessRecorder:
         assert self.tracker is not None
         for copy, id, value in self.due.pop(self.clock, ()):
             self.tracker.update_feedback(copy, id, value)
+            infos[copy][LATE] = [*infos[copy].get(LATE, ()), (Id(id, self.life), value)]
         self.clock += 1
 
     def _individuals(

@@ -342,7 +342,9 @@ def evaluate(
         folder = _run(run, pretrained, trust)
         hold_threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
-        show(policy_table(policies, evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)))
+        rules = evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)
+        show(policy_table(policies, rules))
+        _groups([*policies, *rules])
         return
     if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
         raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
@@ -359,6 +361,17 @@ def evaluate(
         trust=trust,
     )
     show(figure_table(*found))
+    _groups([policy for policies in found for policy in policies])
+
+
+def _groups(policies: Any) -> None:
+    """Who got the favourable decision, where groups are compared."""
+    from sb3_fair.zoo.tables import group_table, show
+
+    table = group_table(policies)
+    if table is not None:
+        typer.echo()
+        show(table)
 
 
 @app.command()

@@ -9,20 +9,19 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
-from stable_baselines3.common.vec_env import VecEnv, VecTransposeImage
+from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.chance import SUFFIX, VecChance
+from sb3_fair.common.connection import connected
 from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
-from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.layers import as_trained, copies
+from sb3_fair.zoo.layers import copies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.policy_file import load_policy
@@ -44,7 +43,7 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
     if attribute(venv, "endless", False):
         raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
-    return VecChance(venv) if games_of(venv) is None else VecGroupReturns(venv)
+    return VecPeople(venv) if games_of(venv) is None else VecGroupReturns(venv)
 
 
 def audited(plan: Plan) -> list[str]:
@@ -72,17 +71,10 @@ def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> li
     check_weights(model)
     seed = plan.seed + SEED
     if plan.algorithm.vector:
-        front = model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
-        return [with_chance(policy) for policy in front]
+        return list(model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed))
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
     deterministic = games_of(venv) is None if deterministic is None else deterministic
     return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, deterministic)]
-
-
-def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
-    """``venv``, told the probabilities of discrete actions by the algorithm itself or by a VecChoices."""
-    has_none = isinstance(venv.action_space, spaces.Box) or plan.algorithm.tells_chances
-    return venv if has_none else VecChoices(venv)
 
 
 def evaluate_rules(
@@ -112,7 +104,7 @@ def evaluate_rules(
     k = len(played[0][0].vector)
     names = objective_names(venv, k)
     return [
-        with_chance(policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True))
+        policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True)
         for rule, episodes_of_rule in zip(rules, played, strict=True)
     ]
 
@@ -191,21 +183,9 @@ def evaluate_again(
         return evaluate_model(plan, model, venv, n_eval_episodes, seed, learned.deterministic)
     model.set_command(learned)
     again = evaluate_vector(
-        model, model.follow(venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
+        model, connected(model, venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
     )
-    return replace(with_chance(again), command=learned.command, aim=learned.aim)
-
-
-def with_chance(policy: EvaluatedPolicy) -> EvaluatedPolicy:
-    """The policy with the chance levels moved from its final figures to where they belong."""
-    levels = {key: values for key, values in policy.final.items() if key.endswith(SUFFIX)}
-    chance = {
-        key.removesuffix(SUFFIX): float(np.nanmean(values))
-        for key, values in levels.items()
-        if not np.isnan(values).all()
-    }
-    final = {key: values for key, values in policy.final.items() if key not in levels}
-    return replace(policy, final=final, chance=chance)
+    return replace(again, command=learned.command, aim=learned.aim)
 
 
 def evaluate_model(
@@ -216,27 +196,6 @@ def evaluate_model(
     :param deterministic: whether it takes its most probable actions, or samples
     """
     check_weights(model)
-    following = with_chances(plan, venv)
-    if isinstance(following, VecChoices):
-        following.follow(model)
-    following = shown(model, as_trained(model, following))
-    return with_chance(
-        evaluate_vector(model, following, n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed)
+    return evaluate_vector(
+        model, connected(model, venv), n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed
     )
-
-
-def shown(model: Any, venv: VecEnv) -> VecEnv:
-    """``venv`` with what the model itself, or SB3 for it, adds to observations or changes in them."""
-    return model.follow(venv) if hasattr(model, "follow") else channels_first(venv, model.observation_space)
-
-
-def channels_first(venv: VecEnv, space: spaces.Space) -> VecEnv:
-    """``venv`` with the channels of its images first, as SB3 trains on them, unless its observations are of ``space``.
-
-    :raises AssertionError: if some images of a Dict have them first and others last
-    """
-    observed = venv.observation_space
-    parts = observed.spaces.values() if isinstance(observed, spaces.Dict) else (observed,)
-    images = [part for part in parts if isinstance(part, spaces.Box) and is_image_space(part)]
-    channels_last = not all(map(is_image_space_channels_first, images))
-    return VecTransposeImage(venv) if channels_last and observed != space else venv

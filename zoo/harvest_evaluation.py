@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.common.connection import connected
 from sb3_fair.common.extras import extra
-from sb3_fair.common.rollout import seeded
+from sb3_fair.common.rollout import episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
 from sb3_fair.fairness.return_figures import return_figures
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.wrappers.layer import seed_copies
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 
 if TYPE_CHECKING:
@@ -103,10 +103,9 @@ def harvest_figures(
             venv: Any = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
             if _sees_standing(agent, venv) if standing is None else standing:
                 venv = VecStanding(venv)
-            seed_copies(venv, np.repeat(some, copies).tolist())
-            episodes = Episodes(venv, len(some))
-            episodes.play(agent, horizon, deterministic)
-            parts.append({"seed": np.array(some), **episodes.columns(twins=counterfactual is not None)})
+            played = Episodes(venv, len(some))
+            played.play(agent, horizon, deterministic, np.repeat(some, copies).tolist())
+            parts.append({"seed": np.array(some), **played.columns(twins=counterfactual is not None)})
             venv.close()
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -141,20 +140,15 @@ class Episodes:
         self.values = np.full(self.shape, np.nan)
         self.steps = 0
 
-    def play(self, agent: Any, horizon: int, deterministic: bool) -> None:
+    def play(self, agent: Any, horizon: int, deterministic: bool, seeds: Sequence[int]) -> None:
         """One episode in each world."""
-        trained = agent.get_vec_normalize_env() if hasattr(agent, "get_vec_normalize_env") else None
-        observations: Any = self.venv.reset()
-        self.groups, self.factors = self._rows(self.venv.slot_group), self._rows(self.venv.slot_lf)
-        begins: Array = np.ones(self.venv.num_envs, dtype=bool)
-        state = None
-        for _ in range(horizon):
-            seen = observations if trained is None else trained.normalize_obs(observations)
+        venv = connected(agent, self.venv)
+        each = np.ones(venv.num_envs, dtype=np.int64)
+        for step in episodes(agent, venv, each, seeds, deterministic, n_steps=horizon):
             if self.steps == 0:
-                self.values = self._rows(_values(agent, seen))
-            actions, state = agent.predict(seen, state=state, episode_start=begins, deterministic=deterministic)
-            observations, rewards, begins, infos = self.venv.step(actions)
-            self._note(actions, rewards, stack(infos, "detail"))
+                self.groups, self.factors = self._rows(self.venv.slot_group), self._rows(self.venv.slot_lf)
+                self.values = self._rows(_values(agent, step.observations))
+            self._note(step.actions, step.rewards, stack(step.infos, "detail"))
 
     def _note(self, actions: Array, rewards: Array, detail: Mapping[str, Array]) -> None:
         self.steps += 1

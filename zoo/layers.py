@@ -1,15 +1,16 @@
 """Layers of a plan: monitor, normalisation, wrappers by name."""
 
-import pickle
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 import gymnasium as gym
+from gymnasium import spaces
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.common.monitor import LightMonitor
+from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.build import make_single, make_vec
 from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.plan import Plan
@@ -122,12 +123,7 @@ def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
     return VecNormalize(venv, **{"gamma": gamma, **plan.normalize})
 
 
-def as_trained(model: Any, venv: VecEnv) -> VecEnv:
-    """``venv`` with observations on the scale that ``model`` learned, which stays as it is, and rewards as they are."""
-    normaliser = getattr(model, "_vec_normalize_env", None)
-    if normaliser is None:
-        return venv
-    frozen: VecNormalize = pickle.loads(pickle.dumps(normaliser))  # as VecNormalize.save and load do
-    frozen.set_venv(venv)
-    frozen.training = frozen.norm_reward = False
-    return frozen
+def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv``, told the probabilities of discrete actions by the algorithm itself or by a VecChoices."""
+    has_none = isinstance(venv.action_space, spaces.Box) or plan.algorithm.tells_chances
+    return venv if has_none else VecChoices(venv)

@@ -12,7 +12,9 @@ import numpy as np
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
+from sb3_fair.common.connection import connected
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.means import VecMeans
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
@@ -26,12 +28,10 @@ from sb3_fair.zoo.evaluate import (
     evaluation_env,
     load_model,
     policies_of,
-    shown,
 )
 from sb3_fair.zoo.names import PREFIX, InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.registration import ROWS, bare
-from sb3_fair.zoo.tuning.means import VecMeans
 
 DISPARITIES = ("d_s", "d_l")
 """Short- and long-term disparity: after the last step, and on average over all steps."""
@@ -105,7 +105,7 @@ def evaluate_file(
         venv = evaluation_env(plan, size) if foreign is None else _rewarded(foreign, *rewards)
         if algorithm.vector:
             return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
-        check_for_correct_spaces(shown(model, venv), model.observation_space, model.action_space)
+        check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
     return [policy], evaluate_rules(plan, around=averaged) if ours else []

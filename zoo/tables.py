@@ -1,13 +1,16 @@
 """Tables of evaluated policies for the terminal."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.common.people import COUNTS
+from sb3_fair.fairness.intervals import mean_and_interval, rate_and_interval
 from sb3_fair.report.content import Measure, measures
 
 
@@ -59,6 +62,44 @@ def seed_table(runs: Mapping[int, Front]) -> Table:
     table.add_section()
     table.add_row("mean", "", *(f"{value:.3f} ± {half:.3f}" for value, half in zip(mean, mean - low, strict=True)))
     return table
+
+
+def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | None:
+    """Who got the favourable decision, of each group, in percent with 95 % confidence intervals over episodes; and of
+    how many the outcome is known after either decision. None: no groups are compared.
+
+    :param most: show at most so many policies, evenly spread over their order
+    """
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in ("policy", "group"):
+        table.add_column(column, no_wrap=True)
+    for column in ("decisions", "favourable", "of deserving", "of undeserving", "outcome known", "if unfavourable"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for policy in (policies[index] for index in np.unique(np.linspace(0, len(policies) - 1, most).round().astype(int))):
+        first = policy.name
+        for groups in policy.groups.values():
+            for group, counts in groups.items():
+                count = dict(zip(COUNTS, counts.T, strict=True))
+                unfavourable = count["decisions"] - count["favourable"]
+                known = count["outcome known, favourable"]
+                rates = (
+                    (count["favourable"], count["decisions"]),
+                    (count["deserving, favourable"], count["deserving"]),
+                    (count["undeserving, favourable"], count["undeserving"]),
+                    (known, count["favourable"]),
+                    (count["outcome known"] - known, unfavourable),
+                )
+                table.add_row(first, group, f"{count['decisions'].mean():.0f}", *(_percent(*rate) for rate in rates))
+                first = ""
+    return table if table.row_count else None
+
+
+def _percent(hits: NDArray[Any], people: NDArray[Any]) -> str:
+    if not people.any():
+        return ""
+    rate, low, _ = rate_and_interval(hits, people)
+    half = "" if np.isnan(low) else f" ± {100 * (rate - low):.1f}"
+    return f"{100 * rate:.1f} %{half}"
 
 
 def figure_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:

@@ -23,8 +23,8 @@ from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, forget, latest
 from sb3_fair.zoo.episode_log import EpisodeCallback
-from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of, with_chances
-from sb3_fair.zoo.layers import copies, normalising
+from sb3_fair.zoo.evaluate import evaluate_rules, evaluation_env, policies_of
+from sb3_fair.zoo.layers import copies, normalising, with_chances
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.policy_file import save_policy

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from sb3_fair.common.means import MEAN
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.wrappers.group_returns import games_of
@@ -15,7 +16,6 @@ from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.reference import REFERENCE, reference_of
 from sb3_fair.zoo.tables import show
 from sb3_fair.zoo.train import build_model, training_env
-from sb3_fair.zoo.tuning.means import MEAN
 from sb3_fair.zoo.tuning.results import BEST, best, trial_table, write_results
 from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures, notion

@@ -1,6 +1,6 @@
-"""Evaluation of policies: plays complete episodes and tells returns, lengths and how fair they were."""
+"""Evaluation of policies: plays seeded episodes and tells returns, lengths, fairness figures and group counts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.rollout import play, seeded, shares
+from sb3_fair.common.people import CHANCE, COUNTS, GROUPS
+from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.labels import slots
-from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
+from sb3_fair.wrappers.layer import attribute
 
 Array = NDArray[np.float64]
 
@@ -23,42 +24,53 @@ class Outcome(NamedTuple):
     :param vector: undiscounted vector return, (K,)
     :param length: number of steps
     :param final: fairness figures after the last step, NaN where undefined
+    :param chance: notion -> chance level
+    :param groups: attribute -> group -> :data:`~sb3_fair.common.people.COUNTS`
     """
 
     copy: int
     vector: Array
     length: int
     final: dict[str, float]
+    chance: Mapping[str, float]
+    groups: Mapping[str, Mapping[str, Any]]
 
 
 def outcomes(
-    model: Any, venv: VecEnv, quotas: NDArray[np.int64], deterministic: bool = True, seeds: Sequence[int] | None = None
+    model: Any,
+    venv: VecEnv,
+    quotas: NDArray[np.int64],
+    deterministic: bool = True,
+    seeds: Sequence[int] | None = None,
+    *,
+    scalar: bool = False,
 ) -> list[Outcome]:
     """Lets ``model.predict`` play ``quotas[i]`` complete episodes on copy i, in the order in which they end.
 
     :param seeds: of each copy, None: 0, 1, ...; the first is also that of what SB3's models sample from, which is put
         back afterwards
+    :param scalar: whether rewards may be scalar, which count as vectors of one entry
     """
     seeds = range(venv.num_envs) if seeds is None else seeds
-    state: Any = None
-
-    def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
-        nonlocal state
-        actions, state = model.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
-        return np.asanyarray(actions)
-
     found: list[Outcome] = []
     total: Any = 0.0
     length = np.zeros(venv.num_envs, dtype=np.int64)
-    forget_history(venv)
-    seed_copies(venv, seeds)
     with seeded(seeds[0], model):
-        for step in play(venv, act, quotas):
-            total = total + step.rewards
+        for step in episodes(model, venv, quotas, seeds, deterministic):
+            is_scalar = scalar and "vector_reward" not in step.infos[0]
+            total = total + (step.rewards[:, None].astype(np.float64) if is_scalar else vector_rewards(step.infos))
             length += 1
-            for index in np.flatnonzero(step.dones & step.counts):
-                final = _figures(step.infos[index].get("fairness"))
-                found.append(Outcome(int(index), total[index].copy(), int(length[index]), final))
+            for index in np.flatnonzero(step.dones & step.counts).tolist():
+                info = step.infos[index]
+                outcome = Outcome(
+                    copy=index,
+                    vector=total[index].copy(),
+                    length=int(length[index]),
+                    final=_figures(info.get("fairness")),
+                    chance=info.get(CHANCE, {}),
+                    groups=info.get(GROUPS, {}),
+                )
+                found.append(outcome)
             total[step.dones] = 0.0
             length[step.dones] = 0
     return found
@@ -102,22 +114,42 @@ def policy_of(
     :param more: further fields of :class:`~sb3_fair.common.front.EvaluatedPolicy`
     """
     vectors = np.array([outcome.vector for outcome in played])
-    final = {key: np.array([outcome.final[key] for outcome in played]) for key in played[0].final}
+    final = _columns([outcome.final for outcome in played])
     for column in sorted(set(range(len(objectives))) - set(columns.tolist())):
         final[f"{objectives[column]} (return)"] = vectors[:, column]
+    chance = _columns([outcome.chance for outcome in played])
     return EvaluatedPolicy(
         name=name,
         objectives=tuple(objectives[column] for column in columns),
         returns=vectors[:, columns],
         lengths=np.array([outcome.length for outcome in played], dtype=np.float64),
         final=final,
+        chance={key: float(np.nanmean(values)) for key, values in chance.items() if not np.isnan(values).all()},
+        groups=_group_counts([outcome.groups for outcome in played]),
         **more,
     )
 
 
+def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
+    """Figure -> its value in every row (m,)."""
+    return {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
+
+
+def _group_counts(rows: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
+    """Attribute -> group -> counts (m, len(COUNTS)); 0 in episodes without the group."""
+    nobody = np.zeros(len(COUNTS), dtype=np.int64)
+    return {
+        attribute_: {
+            group: np.array([row[attribute_].get(group, nobody) for row in rows])
+            for group in dict.fromkeys(group for row in rows for group in row[attribute_])
+        }
+        for attribute_ in rows[0]
+    }
+
+
 def objective_names(venv: VecEnv, k: int) -> tuple[str, ...]:
     """Names of the k entries of the vector reward: the environment's ``objective_names``, else R0, R1, ..."""
-    return tuple(attribute(venv, "objective_names", [f"R{index}" for index in range(k)]))
+    return tuple(attribute(venv, "objective_names", ["R"] if k == 1 else [f"R{index}" for index in range(k)]))
 
 
 def evaluate_vector(
@@ -127,28 +159,27 @@ def evaluate_vector(
     deterministic: bool = True,
     name: str = "policy",
     seed: int = 0,
+    *,
+    scalar: bool = False,
 ) -> EvaluatedPolicy:
-    """Plays complete episodes and reports the vector return of each.
+    """Plays complete episodes in an environment as the policy is to see it; see :func:`sb3_fair.evaluate`.
 
-    :param model: anything with SB3's ``predict``: an SB3 model, a conditioned model, a rule agent
-    :param venv: a VecEnv whose infos carry ``vector_reward``; it is seeded and reset
-    :param n_eval_episodes: number of episodes, shared out over the copies. Where agents share a world, an episode is
-        that of all of them: its returns are means over agents
-    :param deterministic: passed to ``predict``
-    :param name: what to call the policy
-    :param seed: of the environments and of what SB3's models sample from, which is put back afterwards
+    :param model: anything with SB3's ``predict``
+    :param venv: a VecEnv; it is seeded and reset
+    :param scalar: whether rewards may be scalar, which count as vectors of one entry
     :raises ValueError: if ``n_eval_episodes`` is not positive, or there is no vector reward
     """
     if n_eval_episodes < 1:
         raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
     games = games_of(venv)
     if games is None:
-        played = outcomes(
-            model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, range(seed, seed + venv.num_envs)
-        )
+        seeds = range(seed, seed + venv.num_envs)
+        played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seeds, scalar=scalar)
     else:
         quotas = shares(n_eval_episodes, int(games.max()) + 1)[games]
-        played = of_games(outcomes(model, venv, quotas, deterministic, seeds_of(venv, games, seed)), games)
+        played = of_games(
+            outcomes(model, venv, quotas, deterministic, seeds_of(venv, games, seed), scalar=scalar), games
+        )
     k = len(played[0].vector)
     return policy_of(
         played,

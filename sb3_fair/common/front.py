@@ -9,7 +9,8 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.common.people import COUNTS
+from sb3_fair.fairness.intervals import Interval, mean_and_interval
 
 Array = NDArray[np.float64]
 
@@ -44,6 +45,8 @@ class EvaluatedPolicy:
     :param chance: name -> expected absolute value of that figure for a policy blind to the groups
     :param probabilities: what notions that compare action probabilities saw: those of the ``"policy"``, the
         ``"executed"`` actions, or both (``"mixed"``); None if there are no such notions
+    :param groups: attribute ("" if it is the only one) -> group -> how many decisions were on such people, in each
+        episode, (m, 8) int64, a column for each of :data:`~sb3_fair.common.people.COUNTS`
     """
 
     name: str
@@ -56,6 +59,7 @@ class EvaluatedPolicy:
     final: Mapping[str, Array] = field(default_factory=dict)
     chance: Mapping[str, float] = field(default_factory=dict)
     probabilities: str | None = None
+    groups: Mapping[str, Mapping[str, NDArray[Any]]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         means = ", ".join(f"{name}={mean:.4g}" for name, mean in zip(self.objectives, self.mean, strict=True))
@@ -84,6 +88,24 @@ class EvaluatedPolicy:
         """Mean episode length."""
         return float(self.lengths.mean())
 
+    def table(self) -> dict[str, Array]:
+        """One row per episode, name -> (m,): ``length``, ``return <objective>``, the ``final`` figures and, of every
+        group, ``<group>: <count>`` and ``<group>: favourable rate``."""
+        columns = {"length": self.lengths}
+        columns |= {f"return {name}": values for name, values in zip(self.objectives, self.returns.T, strict=True)}
+        columns |= self.final
+        for groups in self.groups.values():
+            for label, counts in groups.items():
+                columns |= {f"{label}: {name}": count for name, count in zip(COUNTS, counts.T, strict=True)}
+                favourable, decisions = counts[:, 1].astype(np.float64), counts[:, 0]
+                rates = np.full(len(counts), np.nan)
+                columns[f"{label}: favourable rate"] = np.divide(favourable, decisions, out=rates, where=decisions > 0)
+        return columns
+
+    def summary(self) -> dict[str, Interval]:
+        """Means over episodes of all that :meth:`table` has, and their 95 % confidence intervals (Student t)."""
+        return {name: mean_and_interval(values) for name, values in self.table().items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
         command = self.command and {
@@ -104,6 +126,10 @@ class EvaluatedPolicy:
             },
             "chance": {key: float(value) for key, value in self.chance.items()},
             "probabilities": self.probabilities,
+            "groups": {
+                name: {label: counts.tolist() for label, counts in groups.items()}
+                for name, groups in self.groups.items()
+            },
         }
 
     @classmethod
@@ -124,10 +150,19 @@ class EvaluatedPolicy:
             final={key: np.array(values, dtype=np.float64) for key, values in content["final"].items()},
             chance={key: float(value) for key, value in content["chance"].items()},
             probabilities=content.get("probabilities"),
+            groups={
+                name: {label: np.array(counts, dtype=np.int64) for label, counts in groups.items()}
+                for name, groups in content.get("groups", {}).items()
+            },
         )
         m, k = len(policy.lengths), len(policy.objectives)
-        shapes = {"returns": (policy.returns, (m, k)), "lengths": (policy.lengths, (m,))}
+        shapes: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
+            "returns": (policy.returns, (m, k)),
+            "lengths": (policy.lengths, (m,)),
+        }
         shapes |= {f"final {name}": (values, (m,)) for name, values in policy.final.items()}
+        for groups in policy.groups.values():
+            shapes |= {f"groups {label}": (counts, (m, len(COUNTS))) for label, counts in groups.items()}
         for name, (values, shape) in shapes.items():
             if values.shape != shape or not values.size:
                 raise ValueError(f"{name} must have the shape {shape}, without zeros, got {values.shape}")

@@ -6,8 +6,9 @@ first would prefer short ones. A copy that is done goes on until all are; what i
 
 import copy
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,20 +19,21 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import forget_history, seed_copies
 
 
 class Step(NamedTuple):
     """One step of n copies.
 
     :param observations: what the actions were chosen on
-    :param rewards: vector rewards, (n, K) float64
+    :param rewards: (n,), as SB3 gets them
     :param counts: whether the step belongs to one of the episodes that were asked for, (n,) bool
     :param new_obs: what followed
     """
 
     observations: Any
     actions: NDArray[Any]
-    rewards: NDArray[np.float64]
+    rewards: NDArray[Any]
     dones: NDArray[np.bool_]
     infos: list[dict[str, Any]]
     counts: NDArray[np.bool_]
@@ -46,18 +48,43 @@ def shares(n_episodes: int, n_envs: int) -> NDArray[np.int64]:
     return (n_episodes + np.arange(n_envs)[::-1]) // n_envs
 
 
-def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64]) -> Iterator[Step]:
+def episodes(
+    model: Any, venv: VecEnv, quotas: NDArray[np.int64], seeds: Sequence[int], deterministic: bool = True, **limit: Any
+) -> Iterator[Step]:
+    """The steps of ``quotas[i]`` episodes that ``model.predict`` plays on copy i.
+
+    Copies are seeded with ``seeds`` and begin with empty fairness histories.
+
+    :param limit: ``n_steps`` of :func:`play`
+    """
+    state: Any = None
+
+    def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
+        nonlocal state
+        actions, state = model.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
+        return np.asanyarray(actions)
+
+    forget_history(venv)
+    seed_copies(venv, seeds)
+    yield from play(venv, act, quotas, **limit)
+
+
+def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64], n_steps: int | None = None) -> Iterator[Step]:
     """Resets ``venv`` and steps it until copy i has finished ``quotas[i]`` episodes.
 
     :param act: from observations and whether each copy's episode has just begun (n,) to actions (n,)
+    :param n_steps: at most so many steps; None: any number
     """
+    steps = count() if n_steps is None else range(n_steps)
     left = quotas.copy()
     observations = venv.reset()
     begins = np.ones(venv.num_envs, dtype=bool)
-    while (left > 0).any():
+    for _ in steps:
+        if not (left > 0).any():
+            break
         actions = act(observations, begins)
-        following, _, dones, infos = venv.step(actions)
-        yield Step(observations, actions, vector_rewards(infos), dones, infos, left > 0, following)
+        following, rewards, dones, infos = venv.step(actions)
+        yield Step(observations, actions, rewards, dones, infos, left > 0, following)
         left -= dones
         observations, begins = following, dones
 

@@ -1,7 +1,7 @@
 """F-PPO's evaluation: utility, short- and long-term disparity of an agent in long episodes."""
 
 from collections.abc import Mapping, Sequence
-from copy import copy, deepcopy
+from copy import copy
 from importlib import import_module
 from typing import Any
 
@@ -9,10 +9,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.rollout import seeded
+from sb3_fair.common.connection import connected
+from sb3_fair.common.rollout import episodes, seeded
 from sb3_fair.f_ppo.evaluated import FairnessEvaluation
 from sb3_fair.f_ppo.legacy_cloud import LegacyCloud, cloud_distance, gap_of_means, steps_of
 from sb3_fair.fairness import Measures
@@ -20,7 +21,7 @@ from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.wrappers.layer import attribute, forget_history, seed_copies
+from sb3_fair.wrappers.layer import attribute
 
 REWARD = "reward"
 
@@ -112,38 +113,6 @@ def _set_up(agent: Any, massage: bool | None) -> Any:
     return agent
 
 
-def _connected(agent: Any, venv: VecEnv) -> VecEnv:
-    """The environments as the agent is to see them."""
-    trained = agent.get_vec_normalize_env() if hasattr(agent, "get_vec_normalize_env") else None
-    if trained is None or not trained.norm_obs:
-        return _followed(agent, venv)
-    if hasattr(agent, "follow") and trained.venv.observation_space == venv.observation_space:  # what follows is added
-        return _followed(agent, _normalised(venv, trained))
-    return _normalised(_followed(agent, venv), trained)
-
-
-def _followed(agent: Any, venv: VecEnv) -> VecEnv:
-    """With what the agent adds to them."""
-    if hasattr(agent, "follow"):
-        followed: VecEnv = agent.follow(venv)
-        return followed
-    bound = agent.bind(venv) if hasattr(agent, "bind") else None
-    return bound if isinstance(bound, VecEnv) else venv
-
-
-def _normalised(venv: VecEnv, trained: VecNormalize) -> VecNormalize:
-    normalised = VecNormalize(
-        venv,
-        training=False,
-        norm_reward=False,
-        clip_obs=trained.clip_obs,
-        epsilon=trained.epsilon,
-        norm_obs_keys=trained.norm_obs_keys,
-    )
-    normalised.obs_rms = deepcopy(trained.obs_rms)
-    return normalised
-
-
 class _Published(VecEnvWrapper):
     """Keeps what was published in the last step, which an agent's own measures may replace in the infos."""
 
@@ -200,20 +169,10 @@ class _Record:
 
 
 def _play(agent: Any, published: _Published, seeds: Sequence[int], deterministic: bool, record: _Record) -> None:
-    venv = _connected(agent, published)
-    forget_history(venv)
-    seed_copies(venv, seeds)
-    observations: Any = venv.reset()
-    begins = np.ones(venv.num_envs, dtype=bool)
-    plays = begins.copy()
-    state = None
-    for step in range(record.n_steps):
-        actions, state = agent.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
-        observations, rewards, begins, infos = venv.step(actions)
-        record.add(step, rewards, published.fairness, infos, plays)
-        plays &= ~begins
-        if not plays.any():
-            break
+    each = np.ones(len(seeds), dtype=np.int64)
+    venv = connected(agent, published)
+    for number, step in enumerate(episodes(agent, venv, each, seeds, deterministic, n_steps=record.n_steps)):
+        record.add(number, step.rewards, published.fairness, step.infos, step.counts)
 
 
 def _legacy(parts: Sequence[_Record]) -> LegacyCloud:

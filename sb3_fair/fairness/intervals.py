@@ -30,3 +30,20 @@ def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95
         off = np.where(there, array - np.expand_dims(mean, axis), 0.0)
         half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
     return Interval(mean, mean - half, mean + half)
+
+
+def rate_and_interval(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The share of ``hits`` among ``people`` over all episodes and its confidence interval.
+
+    People of one episode are not independent: the interval is over episodes (ratio estimator, Student t).
+
+    :param hits: of each episode, (m, ...)
+    :param people: of each episode, (m, ...)
+    """
+    hits, people = np.asarray(hits, dtype=np.float64), np.asarray(people, dtype=np.float64)
+    m = len(hits)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = hits.sum(axis=0) / people.sum(axis=0)
+        off = (hits - rate * people) / people.mean(axis=0)
+        half = stdtrit(m - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=0) / (m - 1) / m)
+    return Interval(rate, rate - half, rate + half)

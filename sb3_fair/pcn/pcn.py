@@ -29,7 +29,7 @@ from sb3_fair.common.pareto import (
     reference_point,
     sparsity,
 )
-from sb3_fair.common.rollout import Act, play, shares, twin
+from sb3_fair.common.rollout import Act, play, shares, twin, vector_rewards
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.fairness.warning import warn
@@ -446,6 +446,7 @@ class PCN(SameLayers, OwnGenerator):
         started = self.num_timesteps
         steps = []
         for step in play(self.env, act, shares(n_episodes, self.n_envs)):
+            step = step._replace(rewards=vector_rewards(step.infos))
             self.num_timesteps += self.n_envs
             callback.update_locals({"self": self, **step._asdict()})
             if not callback.on_step():

@@ -7,10 +7,12 @@ import torch as th
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
+import sb3_fair
 from sb3_fair.common.evaluation import evaluate_vector, outcomes
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.rollout import play, seeded, shares, twin
+from sb3_fair.fairness.intervals import rate_and_interval
 from tests.pcn.chain import Chain
 
 
@@ -142,3 +144,67 @@ def test_histories_that_outlive_episodes_are_emptied_first():
 def test_a_policy_says_in_a_line_what_it_is_worth():
     policy = EvaluatedPolicy("PCN 3", ("R", "SP"), np.array([[12.0, -0.25], [13.0, 0.0]]), np.array([5.0, 6.0]))
     assert repr(policy) == "<PCN 3: R=12.5, SP=-0.125; 2 episodes>"
+
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+SHORT = {"team_size": 4, "episode_length": 12}
+
+
+def reject(observation):
+    return 0
+
+
+def test_any_policy_is_evaluated_in_any_environment():
+    asked = {"objectives": ("R", "SP"), **SHORT}
+    rule = sb3_fair.evaluate("reject-all", SMALL, 5, seed=3, name="reject all", **asked)
+    model = DQN("MlpPolicy", sb3_fair.make_vec(SMALL, **SHORT), seed=0, device="cpu")
+    others = [
+        sb3_fair.evaluate(reject, SMALL, 5, seed=3, **asked),
+        sb3_fair.evaluate(Always(0), sb3_fair.make_vec(SMALL, n_envs=5, monitor=False, **asked), 5, seed=3),
+        sb3_fair.evaluate(reject, gym.make(SMALL, **asked), 5, seed=3),
+    ]
+    for other in others[:2]:
+        for name, values in rule.table().items():
+            np.testing.assert_array_equal(values, other.table()[name], name)
+    assert others[2].lengths.tolist() == [12] * 5
+    found = sb3_fair.evaluate(model, SMALL, 4, audit=("SP", "IF"), **SHORT)
+    assert found.probabilities == "policy" and found.objectives == ("R",)
+    table = found.table()
+    assert {"length", "return R", "SP", "IF", "mean_SP", "man: decisions", "woman: favourable rate"} <= set(table)
+    assert all(len(column) == 4 for column in table.values())
+    np.testing.assert_array_equal(table["man: decisions"] + table["woman: decisions"], table["length"])
+    assert found.summary()["return R"].mean == pytest.approx(table["return R"].mean())
+
+
+def test_rewards_of_plain_environments_are_returns():
+    found = sb3_fair.evaluate(lambda observation: int(observation[2] > 0), gym.make("CartPole-v1"), 3)
+    np.testing.assert_array_equal(found.table()["return R"], found.lengths)
+
+
+def test_group_counts_are_saved_and_damaged_ones_refused():
+    found = sb3_fair.evaluate("random", SMALL, 3, audit=("SP",), **SHORT)
+    again = EvaluatedPolicy.from_dict(found.to_dict())
+    np.testing.assert_array_equal(again.groups[""]["man"], found.groups[""]["man"])
+    content = found.to_dict()
+    content["groups"][""]["man"] = [[1, 2]]
+    with pytest.raises(ValueError, match="groups man must have the shape"):
+        EvaluatedPolicy.from_dict(content)
+
+
+def test_what_cannot_be_evaluated_is_refused():
+    with pytest.raises(ValueError, match="n_episodes must be"):
+        sb3_fair.evaluate(reject, SMALL, 0)
+    with pytest.raises(ValueError, match="env must have an end"):
+        sb3_fair.evaluate("random", "sb3_fair/AttentionAllocation-Discrete-v0", 1, episode_length=None)
+    with pytest.raises(ValueError, match="env_kwargs must be left out"):
+        sb3_fair.evaluate(reject, gym.make(SMALL), 1, audit=("SP",))
+
+
+def test_intervals_of_rates_are_over_episodes():
+    hits, people = np.array([1.0, 4.0, 0.0]), np.array([10.0, 20.0, 10.0])
+    rate, low, high = rate_and_interval(hits, people)
+    off = (hits - 0.125 * people) / people.mean()
+    half = 4.302653 * np.sqrt((off @ off) / 2 / 3)
+    assert (rate, low, high) == pytest.approx((0.125, 0.125 - half, 0.125 + half))
+    same = rate_and_interval([2.0, 4.0], [4.0, 8.0])
+    assert (same.low, same.high) == (0.5, 0.5)

@@ -207,8 +207,8 @@ def test_a_policy_of_a_run_is_run_again_by_its_number(pcn_run, command):
     code, out, err = command("evaluate", "--run", pcn_run.path, "--policy", 0, "--n-eval-episodes", 2)
     assert code == 0, err
     learned = [line for line in out.splitlines() if line.startswith("PCN")]
-    assert len(learned) == 1 and learned[0].startswith("PCN 0")
-    assert "patient oracle" in out
+    assert [line.split()[1] for line in learned] == ["0", "0"]
+    assert "patient oracle" in out and "if unfavourable" in out and " woman " in out
     code, out, err = command("evaluate", "--run", pcn_run.path, "--policy", 99)
     assert code == 2 and "policy must be a number from 0 to" in err
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.evaluation import evaluate_vector
-from sb3_fair.zoo.evaluate import SEED, evaluate_rules, evaluation_env, with_chance
+from sb3_fair.zoo.evaluate import SEED, evaluate_rules, evaluation_env
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.rules import RuleAgent, RulePanel
@@ -28,7 +28,7 @@ def test_rules_side_by_side_play_the_episodes_that_each_plays_alone(env):
     rules = venv.get_attr("world")[0].rules
     assert [policy.name for policy in together] == [rule.replace("-", " ") for rule in rules]
     for policy, rule in zip(together, rules, strict=True):
-        alone = with_chance(evaluate_vector(RuleAgent(rule, venv, SEED), venv, 4, seed=SEED))
+        alone = evaluate_vector(RuleAgent(rule, venv, SEED), venv, 4, seed=SEED)
         np.testing.assert_array_equal(policy.returns, alone.returns)
         np.testing.assert_array_equal(policy.lengths, alone.lengths)
         assert policy.chance == alone.chance and policy.final.keys() == alone.final.keys()

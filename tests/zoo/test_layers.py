@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_fair.common.connection import connected
 from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.enjoy import enjoy
 from sb3_fair.zoo.evaluate import evaluate_run, evaluation_env, load_model
-from sb3_fair.zoo.layers import as_trained, copies
+from sb3_fair.zoo.layers import copies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan, make_plan
 from sb3_fair.zoo.train import build_model, train, training_env
@@ -36,7 +37,7 @@ def test_evaluations_leave_the_scale_as_it_is(quick_plan):
     model = build_model(plan, venv, "cpu")
     model.learn(64)
     before = venv.obs_rms.mean.copy()
-    twin = as_trained(model, evaluation_env(plan, 3))
+    twin = connected(model, evaluation_env(plan, 3))
     assert isinstance(twin, VecNormalize) and twin.num_envs == 3
     twin.reset()
     _, rewards, _, infos = twin.step(np.zeros(3, dtype=int))

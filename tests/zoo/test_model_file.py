@@ -15,10 +15,10 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import sb3_fair
 from sb3_fair import PCN, FairQCM
+from sb3_fair.common.connection import channels_first
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VectorReward
-from sb3_fair.zoo.evaluate import channels_first
 from sb3_fair.zoo.model_file import evaluate_file
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.tables import figure_table

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from sb3_fair.common.connection import connected
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.algorithms import ALGORITHMS
-from sb3_fair.zoo.evaluate import as_trained, evaluation_env, shown
+from sb3_fair.zoo.evaluate import evaluation_env
 from sb3_fair.zoo.policy_file import load_policy, save_policy
 from sb3_fair.zoo.train import build_model, training_env
 
@@ -14,7 +15,7 @@ NORMALISED = {"ppo", "dqn", "trpo"}
 
 def played(plan, model, deterministic):
     """Actions of 30 steps, in environments as evaluations have them."""
-    venv = shown(model, as_trained(model, evaluation_env(plan, 3)))
+    venv = connected(model, evaluation_env(plan, 3))
     model.set_random_seed(5)
     venv.seed(7)
     observations, state, begins, actions = venv.reset(), None, np.ones(3, dtype=bool), []

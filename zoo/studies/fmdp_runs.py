@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.chance import VecChance
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import reference_point
+from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import reference
 from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.evaluate import evaluate_model, measurable, with_chance
+from sb3_fair.zoo.evaluate import evaluate_model, measurable
 from sb3_fair.zoo.layers import copies
 from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
 from sb3_fair.zoo.rules import RuleAgent
@@ -172,13 +172,12 @@ def judge_scalar(plan: Plan, model: Any, name: str, choosing: int, fresh: int) -
 def _judging_env(env: str, given: Mapping[str, Any], n_envs: int) -> VecEnv:
     """Rewards as in training; fairness, and how much of SP is chance, over the whole episode."""
     venv = make_vec(env, n_envs=n_envs, monitor=False, **given)
-    return VecChance(VecWholeEpisode(venv, measurable(AUDIT, env, given)), notions=["SP"])
+    return VecPeople(VecWholeEpisode(venv, measurable(AUDIT, env, given)), notions=["SP"])
 
 
 def _figures(policy: EvaluatedPolicy) -> Figures:
     """Mean returns in the objectives as they were rewarded, and mean figures over whole episodes, NaN where
     undefined."""
-    policy = policy if policy.chance else with_chance(policy)
     return {
         "name": policy.name,
         "deterministic": policy.deterministic,

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.infos import stack
@@ -14,7 +15,6 @@ from sb3_fair.zoo.evaluate import SEED, evaluate_model, evaluation_env, policies
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.plan import Plan
 from sb3_fair.zoo.reference import REFERENCE
-from sb3_fair.zoo.tuning.means import MEAN, VecMeans
 from sb3_fair.zoo.weights import check_weights
 
 RETURN, HYPERVOLUME = "R", "hypervolume"

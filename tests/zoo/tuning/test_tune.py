@@ -8,6 +8,7 @@ import optuna
 import pytest
 import yaml
 
+from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo import cli
@@ -17,7 +18,6 @@ from sb3_fair.zoo.plan import make_plan
 from sb3_fair.zoo.train import build_model, training_env
 from sb3_fair.zoo.tune import make_tuning, tune
 from sb3_fair.zoo.tuning import study as studies
-from sb3_fair.zoo.tuning.means import VecMeans
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
 from sb3_fair.zoo.tuning.scores import direction, measure
 from sb3_fair.zoo.tuning.storage import Place

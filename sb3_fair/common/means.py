@@ -16,11 +16,16 @@ class VecMeans(VecLayer):
     """Puts means over an episode's steps beside its last figures: ``info["fairness"]["mean_d_s"]``.
 
     :param venv: a fairness MDP
-    :param names: figures in ``info["fairness"]``; steps in which one is undefined do not count
+    :param names: figures in ``info["fairness"]``; None: all numbers that are there at the first step and have no mean
+        yet. Steps in which one is undefined do not count
     """
 
-    def __init__(self, venv: VecEnv, names: Sequence[str]) -> None:
+    def __init__(self, venv: VecEnv, names: Sequence[str] | None = None) -> None:
         super().__init__(venv)
+        self._given = names
+        self._name(() if names is None else names)
+
+    def _name(self, names: Sequence[str]) -> None:
         self.names = list(names)
         self._sums = np.zeros((len(self.names), self.num_envs))
         self._counts = np.zeros_like(self._sums)
@@ -32,9 +37,16 @@ class VecMeans(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        if not self.names:
+        if self._given == [] or "fairness" not in infos[0]:
             return obs, rewards, dones, infos
         fairness = stack(infos, "fairness")
+        if self._given is None:
+            self._given = [
+                name
+                for name, values in fairness.items()
+                if np.shape(values) == (self.num_envs,) and not name.startswith(MEAN) and MEAN + name not in fairness
+            ]
+            self._name(self._given)
         values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(self._sums.shape)
         known = ~np.isnan(values)
         self._sums += np.where(known, values, 0.0)

@@ -1,0 +1,212 @@
+"""VecPeople: who was decided on in an episode, as group counts and chance levels when it ends."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+
+from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
+from sb3_fair.fairness.notions import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
+from sb3_fair.wrappers.fmdp import LATE
+from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
+from sb3_fair.wrappers.layer import VecLayer
+
+CHANCE = "chance"
+"""Key in the info of an episode's last step: notion -> chance level."""
+GROUPS = "groups"
+"""Key in the info of an episode's last step: attribute -> name of a group -> counts, (len(COUNTS),) int64."""
+NEEDED = ("group", "feedback", "present", "id")
+COUNTS = {
+    "decisions": np.ones(CELLS, dtype=bool),
+    "favourable": ACCEPTED,
+    "deserving": DESERVING,
+    "deserving, favourable": DESERVING & ACCEPTED,
+    "undeserving": UNDESERVING,
+    "undeserving, favourable": UNDESERVING & ACCEPTED,
+    "outcome known": KNOWN,
+    "outcome known, favourable": KNOWN & ACCEPTED,
+}
+"""What is counted of every group."""
+_MASKS = np.array(list(COUNTS.values())).T.astype(np.int64)
+
+
+class VecPeople(VecLayer):
+    """Tells at the end of an episode whom it decided on.
+
+    ``info["groups"]`` has the :data:`COUNTS` of every group in the episode, and ``info["chance"]`` the chance level of
+    each group notion: the labels are permuted among the decisions that the notion looks at
+    (:func:`~sb3_fair.fairness.chance_level`). Late feedback counts if it came before the episode ended.
+
+    :param venv: a fairness MDP; without group notions, nothing is told
+    :param n_permutations: how often the labels are permuted
+    :param notions: which of the measured group notions have a chance level; None: all
+    """
+
+    def __init__(self, venv: VecEnv, n_permutations: int = 50, notions: Sequence[str] | None = None) -> None:
+        super().__init__(venv)
+        self.spec: FairnessSpec = venv.get_attr("fairness_spec")[0]
+        self.n_permutations = n_permutations
+        names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
+        self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
+        self._steps: list[Record] = []
+        self._begun = np.zeros(self.num_envs, dtype=np.int64)
+        self._late: list[dict[int, float]] = [{} for _ in range(self.num_envs)]
+
+    def reset(self) -> VecEnvObs:
+        self._steps = []
+        self._begun[:] = 0
+        self._late = [{} for _ in range(self.num_envs)]
+        return self.venv.reset()
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        self._actions = np.asarray(actions)
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> VecEnvStepReturn:
+        obs, rewards, dones, infos = self.venv.step_wait()
+        if self.names:
+            people = _people(infos)
+            if people is not None:
+                decided = self.spec.decided(np.asarray(people.get("action", self._actions)))
+                self._steps.append({"action": decided, **{key: people[key] for key in NEEDED if key in people}})
+            self._note_late(infos)
+            for copy in np.flatnonzero(dones).tolist():
+                infos[copy].update(self._told(copy))
+                self._late[copy] = {}
+            self._begun[dones] = len(self._steps)
+            self._forget()
+        return obs, rewards, dones, infos
+
+    def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
+        record = record_of(infos)
+        if record is None or LATE in record or self.spec.feedback_delay is not None:
+            for copy, info in enumerate(infos):
+                self._late[copy].update(info.get(LATE) or ())
+
+    def _forget(self) -> None:
+        """Drops the steps of episodes that are over in all copies."""
+        over = int(self._begun.min())
+        if over:
+            del self._steps[:over]
+            self._begun -= over
+
+    def _told(self, copy: int) -> dict[str, Any]:
+        """The groups and chance levels of an episode that is over."""
+        people = self._steps[self._begun[copy] :]
+        actions, feedback = _column(people, "action", copy), self._feedback(people, copy)
+        favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
+        cells = cells_of(actions, feedback, favourable)
+        groups, levels = {}, {}
+        for attribute in dict.fromkeys(name.partition("@")[2] for name in self.names):
+            labels = _labels(people, attribute, copy)
+            compared = self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
+            counted = _counts(labels, cells, compared)
+            groups[attribute] = {_name(self.spec, attribute, label): counts for label, counts in counted}
+            for name in self.names:
+                notion, _, of = name.partition("@")
+                if of == attribute:
+                    window = self._window(name)
+                    recent = slice(None if window is None else -window, None)
+                    levels[name] = chance_level(
+                        notion,
+                        actions=actions[recent],
+                        groups=labels[recent],
+                        feedback=feedback[recent],
+                        favourable=favourable,
+                        compared=compared,
+                        n_permutations=self.n_permutations,
+                        feedback_missing=self.spec.feedback_missing,
+                    )
+        return {GROUPS: groups, CHANCE: {name: levels[name] for name in self.names}}
+
+    def _feedback(self, people: list[Record], copy: int) -> NDArray[Any]:
+        """What is known of everybody by now."""
+        feedback = _column(people, "feedback", copy)
+        if self._late[copy]:
+            ids = _column(people, "id", copy)
+            late = np.isin(ids, list(self._late[copy]))
+            feedback = feedback.astype(np.float64)
+            feedback[late] = [self._late[copy][int(number)] for number in ids[late]]
+        return feedback
+
+    def _window(self, name: str) -> int | None:
+        """The number of latest decisions that a notion looks at; None: all of the episode."""
+        history = self.spec.history
+        if isinstance(history, Mapping):
+            history = history[name if name in history else name.partition("@")[0]]
+        return int(history.decisions) if history.forgets else None
+
+
+def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """The :data:`COUNTS` of every label; of those that are compared also where nobody has them."""
+    numbers: dict[Any, int] = {label: number for number, label in enumerate(() if compared is None else compared)}
+    known = None if compared is None else set(numbers)
+    codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+    table = np.bincount(codes * CELLS + cells, minlength=len(numbers) * CELLS).reshape(-1, CELLS) @ _MASKS
+    for label, number in numbers.items():
+        if label is not None and (known is None or label in known):
+            yield label, table[number]
+
+
+def _name(spec: FairnessSpec, attribute: str, label: Any) -> str:
+    """What a group is called: by the spec's ``group_names`` if labels are their numbers."""
+    if isinstance(label, tuple):
+        return "+".join(_name(spec, part, own) for part, own in zip(attribute.split("+"), label, strict=True))
+    names = spec.group_names
+    if isinstance(names, Mapping):
+        names = names.get(attribute, ())
+    return str(names[label]) if names and isinstance(label, int) and 0 <= label < len(names) else str(label)
+
+
+def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
+    """What the copies tell of whom they decided on; ``present`` says in which there was somebody. None: in none."""
+    here = np.ones(len(infos), dtype=bool)
+    for copy in [info.index for info in infos.made()] if isinstance(infos, Infos) else range(len(infos)):
+        here[copy] = infos[copy].get("individual") is not None
+    if not here.any():
+        return None
+    somebody = infos[int(here.argmax())]
+    dicts = record_of(infos) is None and not here.all()
+    people = stack_people(
+        [info if is_ else somebody for info, is_ in zip(infos, here, strict=True)] if dicts else infos
+    )
+    if not here.all():
+        present = here[:, None] if np.ndim(people["id"]) > 1 else here
+        people = {**people, "present": people.get("present", True) & present}
+    return people
+
+
+def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:
+    """What was noted of everybody decided on in an episode of one copy; NaN where nothing was."""
+    if not people or key not in people[0]:
+        return np.full(len(_column(people, "action", copy)) if people else 0, np.nan)
+    return _present([step[key] for step in people], people, copy)
+
+
+def _present(columns: list[Any], people: list[Record], copy: int) -> NDArray[Any]:
+    """The entries of those who were there, one step after the other."""
+    several = np.ndim(columns[0]) > 1
+    entries = np.concatenate([column[copy] for column in columns]) if several else np.array([c[copy] for c in columns])
+    if not any("present" in step for step in people):
+        return entries
+    everybody = (np.ones(np.shape(column), dtype=bool) for column in columns)
+    there = [step.get("present", all_)[copy] for step, all_ in zip(people, everybody, strict=True)]
+    return entries[np.concatenate(there) if several else np.array(there)]
+
+
+def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
+    """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
+    groups = [step["group"] for step in people]
+    if not groups:
+        return []
+    if not isinstance(groups[0], Mapping):
+        labels: list[Any] = _present(groups, people, copy).tolist()
+        return labels
+    parts = [
+        _present([group[part] for group in groups], people, copy).tolist()
+        for part in (attribute.split("+") if attribute else groups[0])
+    ]
+    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
