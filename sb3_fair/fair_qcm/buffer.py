@@ -273,11 +273,11 @@ def _refuse(others: dict[str, Any], optimize_memory_usage: bool) -> None:
             "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
         )
     if others.pop("n_steps", 1) != 1:
-        raise ValueError("n_steps must be 1: several steps on, a counterfactual memory is another one")
+        raise ValueError("n_steps must be 1, since another memory would have led to other actions")
     if others:
         raise TypeError(f"unexpected arguments {sorted(others)}")
     if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage must be False: the memory after a step is that of the step")
+        raise ValueError("optimize_memory_usage must be False, since next observations are stored with their memory")
 
 
 def _with_window(memory: Memory, window: int) -> Memory:

@@ -62,7 +62,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
     if attribute(venv, "end") == "terminated" and not shows_time(memory):
         raise ValueError(
             "end must be 'truncated' unless the time is in the observation (clock=True) or in the memory "
-            f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others'"
+            f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others"
         )
     when = scheme.when
     if when == "end" and not shows_time(memory):

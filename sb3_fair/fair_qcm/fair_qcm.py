@@ -145,7 +145,7 @@ class FairQCM(ValueLearner):
     ) -> None:
         if n_steps != 1:
             raise ValueError(
-                f"n_steps must be 1: several steps on, a counterfactual memory is another one, got {n_steps!r}"
+                f"n_steps must be 1, since another memory would have led to other actions, got {n_steps!r}"
             )
         if replay_buffer_class is not None and not is_counterfactual(replay_buffer_class):
             raise ValueError(

@@ -24,7 +24,7 @@ def events_of_all(infos: Sequence[dict[str, Any]]) -> FairEvent:
         event = told_events(infos)
     except KeyError as error:
         raise ValueError(
-            "infos must tell the 'fair_event' of every step: wrap the environment in FairnessScheme(env, scheme)"
+            "infos must have a 'fair_event' at every step: wrap the environment in FairnessScheme(env, scheme)"
         ) from error
     for name in ("granted", "mask"):
         flags = np.asarray(getattr(event, name))

@@ -165,7 +165,7 @@ class Track:
                 warn(
                     f"{name} is undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
                     f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which {name} needs; "
-                    "feedback_missing='ignore' takes the outcomes that are known, which is biased",
+                    "feedback_missing='ignore' uses the known outcomes only, which is biased",
                 )
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:

@@ -456,7 +456,7 @@ def test_rewards_must_be_those_of_the_scheme():
         other = {} if env.has_attr("memory") else {"scheme": Scheme(welfare="rawls")}
         with pytest.raises(ValueError, match="recomputed as"):
             TabularFairQCM(env, seed=0, **other).learn(500)
-    with pytest.raises(ValueError, match="must tell the 'fair_event'"):
+    with pytest.raises(ValueError, match="must have a 'fair_event'"):
         TabularFairQCM(gym.make("FrozenLake-v1"), memory="full", scheme=Scheme(welfare="rawls"), seed=0).learn(50)
     model = TabularFairQCM(doughnuts(), seed=0).learn(100)
     model.set_env(doughnuts(scheme=Scheme(welfare="rawls")))
