@@ -1,4 +1,4 @@
-"""Wrappers that turn any environment into a fairness MDP, each with its VecEnv twin."""
+"""Wrappers that turn any environment into a fairness MDP, for Gymnasium and for VecEnvs."""
 
 if __name__ != "sb3_fair.wrappers":
     raise ImportError("import this folder as sb3_fair.wrappers")
