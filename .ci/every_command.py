@@ -1,4 +1,5 @@
-"""Runs every command of sb3-fair and every Python example of the README once, in this folder.
+"""Runs every command of sb3-fair and every Python example of the README once, in this folder; some with a user's own
+environments.
 
 Meant for an environment with nothing but `pip install .`: what only extras bring is missing here.
 Usage: python every_command.py README.md
@@ -8,6 +9,7 @@ import json
 import math
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -27,8 +29,9 @@ COMMANDS = f"""
 envs
 demo --n-timesteps 2000 --no-progress
 train --algo ppo --env {SMALL} --objectives R:SP --n-timesteps 1000 --no-progress
-train --algo dqn --env {SMALL} --n-timesteps 500 --seeds 2 --jobs 2 --no-progress
-tune --algo ppo --env {SMALL} --scores R:SP --n-trials 2 --n-timesteps 500
+train --algo dqn --env bank:Loans-v0 --objectives R:SP --n-timesteps 500 --seeds 2 --jobs 2 --no-progress
+train --algo ppo --env CartPole-v1 --fairness bank:leaning --objectives R:SP --n-timesteps 500 --no-progress
+tune --algo ppo --env bank:Counter-v0 --scores R:SP --n-trials 2 --n-jobs 2 --n-timesteps 500
 tune --algo fair_ppo --env {HARVEST} --scores dp_norm --n-trials 1 --n-timesteps 4000 -E horizon:20
 evaluate --run {PCN_RUN} --n-eval-episodes 2
 evaluate --pretrained fair_qcm --n-eval-episodes 2
@@ -62,6 +65,7 @@ def run(title: str, command: list[str]) -> None:
         sys.exit(f"{title} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
+shutil.copy(Path(sys.argv[1]).parent / "tests/own_env/bank.py", ".")
 lines = [f"{line} " for line in COMMANDS]
 forgotten = [
     name for name in names(typer.main.get_command(app)) if not any(line.startswith(f"{name} ") for line in lines)

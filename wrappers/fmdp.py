@@ -83,7 +83,7 @@ class FairnessRecorder:
             if self.spec.feedback_delay is not None:
                 self._deliver(infos, obs, ids, withheld)
             figures = {**figures, **self.tracker.values()}
-        elif callable(self.spec.group) and "individual" not in infos[0]:  # others than notions compare groups too
+        elif self.spec.tells_group(infos[0]) and "individual" not in infos[0]:  # others than notions compare groups too
             for one, info in zip(obs, infos, strict=True):
                 info["individual"] = {"group": self.spec.group_of(one, info)}
         publish(infos, "fairness", figures)

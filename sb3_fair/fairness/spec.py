@@ -243,6 +243,10 @@ class FairnessSpec:
         labels = {name: self._label(source, obs, info, record) for name, source in self._parts.items()}
         return labels if self.attributes else labels[""]
 
+    def tells_group(self, info: Mapping[str, Any]) -> bool:
+        """Do callables, or keys that ``info`` has, tell every label?"""
+        return all(callable(source) or (source is not None and source in info) for source in self._parts.values())
+
     def _label(self, source: Any, obs: Any, info: Mapping[str, Any], record: Mapping[str, Any]) -> Any:
         if callable(source):
             return _called("group", source, obs, info)
