@@ -349,8 +349,8 @@ class Decisions:
 
     def require(self, name: str, values: Any, present: Any = True) -> None:
         """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor a decision"""
-        low, high = (0, 1) if self.predicate and name != "action" else (self.low, self.high)
-        if low == -np.inf:
+        low, high = (0, 1) if self.predicate else (self.low, self.high)
+        if low == -np.inf or (self.predicate and name == "action"):  # what was carried out, which the predicate judges
             return
         numbers = np.asarray(values)
         if numbers.dtype.kind not in "iuf":

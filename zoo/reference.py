@@ -7,6 +7,7 @@ package anew.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from functools import cache
 from importlib.resources import files
 from itertools import product
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.pareto import reference_point
@@ -54,12 +56,42 @@ class Fixed:
         return Choices(actions, np.tile(self.probabilities, (n, 1))), None
 
 
+class Unseeing:
+    """A policy of any action space that ignores what it sees.
+
+    :param action: what it always does; None: it samples the space
+    """
+
+    def __init__(self, space: Space[Any], action: Any = None, seed: int = SEED) -> None:
+        self.space, self.action = deepcopy(space), action
+        self.space.seed(seed)
+
+    def predict(self, observation: Any, **kwargs: Any) -> tuple[Any, None]:
+        """Actions for a batch of observations."""
+        n = len(observation)
+        return np.array([self.space.sample() if self.action is None else self.action for _ in range(n)]), None
+
+
+def _policies(space: Space[Any]) -> list[Any]:
+    """Uniformly random, and two that always do the same: actions 0 and 1, or the smallest and the largest action."""
+    if isinstance(space, Discrete) and space.start == 0:
+        n = int(space.n)
+        return [Fixed(chances) for chances in (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])]
+    if isinstance(space, Box):
+        ends = space.low, space.high
+    elif isinstance(space, MultiBinary):
+        ends = np.zeros(space.shape, dtype=space.dtype), np.ones(space.shape, dtype=space.dtype)
+    else:
+        counted: Any = space
+        size = counted.nvec if isinstance(space, MultiDiscrete) else counted.n
+        ends = counted.start, counted.start + size - 1
+    return [Unseeing(space), *(Unseeing(space, end) for end in ends)]
+
+
 def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **settings: Any) -> dict[str, float]:
     """The reference point of an ID by objective, computed now."""
     venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=objectives, **settings)
-    n = int(venv.action_space.n)  # type: ignore[attr-defined]
-    policies = (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])
-    means = [evaluate_vector(Fixed(policy), venv, EPISODES, seed=SEED).mean for policy in policies]
+    means = [evaluate_vector(policy, venv, EPISODES, seed=SEED).mean for policy in _policies(venv.action_space)]
     return dict(zip(objectives, reference_point(means).tolist(), strict=True))
 
 

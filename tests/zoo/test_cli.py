@@ -105,8 +105,8 @@ def train(command, algo, *more):
         ("benchmark tuned --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --algo dqn", "there is nothing to train"),
         (
-            "benchmark all --algo pcn --env sb3_fair/AttentionAllocation-v0",
-            "nothing to train: pcn needs actions that are",
+            "benchmark all --algo dqn --env sb3_fair/AttentionAllocation-v0",
+            "nothing to train: dqn needs Discrete",
         ),
         ("benchmark tuned --algo f_ppo --env sb3_fair/Lending", "did you mean 'sb3_fair/Lending-v0'?"),
         ("train --resume nowhere", "resume must be the folder of a run, with a config.yml in it, got 'nowhere'"),

@@ -25,7 +25,7 @@ SENSIBLE = {
     "fair_ppo": of("JobHiring", "Fraud", "Lending", "Allelopathic"),
     "f_ppo": of("JobHiring", "Fraud", "Lending", "Attention", "Epidemic"),
     "fair_qcm": of("Doughnut", "LoanAllocation", "HomeVisits", "VaccineDelivery"),
-    "pcn": {*COUNTABLE, "sb3_fair/AttentionAllocation-Units-v0"}
+    "pcn": {*COUNTABLE, *of("Attention")}
     - {"sb3_fair/FraudDetection-MultiMAuS-v0", "sb3_fair/Lending-Long-v0", *of("Allelopathic")},
 }
 

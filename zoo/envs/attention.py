@@ -141,6 +141,17 @@ def _random(world: "AttentionWorld") -> Array:
     return np.tile(np.array(ways) / locations**units, (world.n_worlds, 1))
 
 
+def _any(units: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether a location got attention."""
+    return np.asarray(units) > 0
+
+
+def _needed(obs: Any, action: Any, info: Mapping[str, Any]) -> NDArray[np.int64]:
+    """Whether there were incidents to discover at each location, 0 or 1."""
+    needed: NDArray[np.int64] = (np.asarray(info["individual"]["feedback"]) > 0).astype(np.int64)
+    return needed
+
+
 def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.hstack((np.log1p(rates), disparity(rates)[:, None]))
 
@@ -201,7 +212,9 @@ class AttentionWorld(World):
         if settings.action_mode != "allocation":
             self.rules = {}  # type: ignore[misc]  # they choose among the allocations
         names = tuple(f"location {place}" for place in range(locations))
-        self.fairness_spec = FairnessSpec(notions=(), group_names=names, measures=self.measures)
+        self.fairness_spec = FairnessSpec(
+            notions=(), group_names=names, measures=self.measures, favourable=_any, feedback=_needed
+        )
         self._increase = np.broadcast_to(np.asarray(settings.increase_rate, dtype=np.float64), locations)
         self._most = np.inf if settings.max_rate is None else settings.max_rate
         self._initial = np.minimum(np.asarray(settings.initial_rates, dtype=np.float64), self._most)
