@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 import typer
 
-from sb3_fair.zoo.cli import app
+from sb3_fair.zoo.cli.commands import app
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
 HARVEST = "sb3_fair/AllelopathicHarvest-All-v0"

@@ -13,15 +13,16 @@ if find_spec("sb3_fair.wrappers") is None:
     sys.meta_path.append(CheckoutFinder())
 
 from sb3_fair._lazy import lazy
-from sb3_fair.zoo.registration import register, register_all
+from sb3_fair._moved import MovedFinder
+from sb3_fair.zoo.registry.registration import register, register_all
 
 if TYPE_CHECKING:
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO, PPOLagrangian
     from sb3_fair.fair_ppo import FairPPO
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
     from sb3_fair.pcn import PCN
-    from sb3_fair.zoo.build import make_vec
-    from sb3_fair.zoo.evaluator import evaluate
+    from sb3_fair.zoo.evaluation.evaluator import evaluate
+    from sb3_fair.zoo.registry.build import make_vec
 
 __version__ = "0.1.0"
 __all__ = [
@@ -50,10 +51,11 @@ _HOMES = {
     "FairQCM": "fair_qcm",
     "RecurrentDQN": "fair_qcm",
     "TabularFairQCM": "fair_qcm",
-    "evaluate": "zoo.evaluator",
-    "make_vec": "zoo.build",
+    "evaluate": "zoo.evaluation.evaluator",
+    "make_vec": "zoo.registry.build",
 }
 
+sys.meta_path.append(MovedFinder())
 register_all()
 
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.algorithms import ALGORITHMS
-from sb3_fair.zoo.plan import Plan
-from tests.zoo.test_resume import learned, rows
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS
+from sb3_fair.zoo.runs.plan import Plan
+from tests.zoo.runs.test_resume import learned, rows
 
 ROOT = Path(__file__).parents[1]
 MAIN = [sys.executable, "-m", "sb3_fair.zoo"]

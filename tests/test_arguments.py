@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import sb3_fair
 from sb3_fair import fairness, wrappers
 from sb3_fair.fairness import FairnessSpec, Scheme
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.registry.registration import WORLDS
 
 SECONDS = 1
 MEMORY = 100 * 2**20

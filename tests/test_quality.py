@@ -26,7 +26,7 @@ ROOMS = {
     "sb3_fair.report": 2,
     "sb3_fair.zoo": 3,
 }
-FACADE = {"sb3_fair", "sb3_fair._checkout", "sb3_fair._lazy"}
+FACADE = {"sb3_fair", "sb3_fair._checkout", "sb3_fair._lazy", "sb3_fair._moved"}
 
 
 def sources():
@@ -111,3 +111,17 @@ def test_modules_say_what_is_in_them_and_their_examples_hold():
                 assert not failed, found.name
                 held += tried
     assert held
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("sb3_fair.fairness.populations", "sb3_fair.fairness.disparity.populations"),
+        ("sb3_fair.zoo.plan", "sb3_fair.zoo.runs.plan"),
+        ("sb3_fair.zoo.envs.doughnut_exact", "sb3_fair.zoo.envs.doughnut.exact"),
+    ],
+)
+def test_a_module_is_found_at_its_older_path_and_is_the_same_module(older, newer):
+    assert importlib.import_module(older) is importlib.import_module(newer)
+    with pytest.raises(ModuleNotFoundError, match="no_such"):
+        importlib.import_module(f"{older.rpartition('.')[0]}.no_such")

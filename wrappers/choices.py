@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from torch.distributions import Bernoulli
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.notions import find_notion
+from sb3_fair.fairness.notions.table import find_notion
 from sb3_fair.wrappers.layer import VecLayer, attribute
 from sb3_fair.wrappers.starts import check_discrete, check_starts
 

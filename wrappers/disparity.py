@@ -11,11 +11,11 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, Measures, SlidingWindow
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.counts import GroupCounts
-from sb3_fair.fairness.measures import keys_of
-from sb3_fair.fairness.parity import DemographicParity, rate_gap
-from sb3_fair.fairness.partition import Columns, Partition, ProductPartition
-from sb3_fair.fairness.requests import Attribute, attribute_name
+from sb3_fair.fairness.disparity.measures import keys_of
+from sb3_fair.fairness.disparity.parity import DemographicParity, rate_gap
+from sb3_fair.fairness.tracking.counts import GroupCounts
+from sb3_fair.fairness.tracking.partition import Columns, Partition, ProductPartition
+from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, Individual, Tracker
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.probabilities import half_roots
+from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.memories import Memory
 
 Array: TypeAlias = NDArray[Any]

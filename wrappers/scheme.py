@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.scheme_tracker import SchemeTracker
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.fairness.schemes.scheme_tracker import SchemeTracker
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped

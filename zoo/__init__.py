@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from sb3_fair._lazy import lazy
 
 if TYPE_CHECKING:
-    from sb3_fair.zoo.episode_log import EpisodeCallback
-    from sb3_fair.zoo.harvest_evaluation import evaluate_harvest
-    from sb3_fair.zoo.tracking import TrackingCallback
+    from sb3_fair.zoo.evaluation.harvest_evaluation import evaluate_harvest
+    from sb3_fair.zoo.runs.episode_log import EpisodeCallback
+    from sb3_fair.zoo.runs.tracking import TrackingCallback
 
 __all__ = ["EpisodeCallback", "TrackingCallback", "evaluate_harvest"]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "EpisodeCallback": "episode_log",
-        "TrackingCallback": "tracking",
-        "evaluate_harvest": "harvest_evaluation",
+        "EpisodeCallback": "runs.episode_log",
+        "TrackingCallback": "runs.tracking",
+        "evaluate_harvest": "evaluation.harvest_evaluation",
     },
 )

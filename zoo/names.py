@@ -52,7 +52,7 @@ def environment(env_id: str, fairness: bool = False) -> str:
     :param fairness: whether a fairness spec is at hand, so that any ID that Gymnasium knows will do
     :raises InputError: if there is no such ID, or nothing says who is an individual there
     """
-    from sb3_fair.zoo.registration import ROWS, find
+    from sb3_fair.zoo.registry.registration import ROWS, find
 
     row = find(env_id)
     if row.id not in ROWS and not fairness:
@@ -76,7 +76,7 @@ def listed(what: str, text: str) -> tuple[str, ...]:
 
 def notions(text: str) -> tuple[str, ...]:
     """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
-    from sb3_fair.fairness.notions import NOTIONS
+    from sb3_fair.fairness.notions.table import NOTIONS
 
     names = listed("notions", text)
     for name in names:
@@ -86,7 +86,7 @@ def notions(text: str) -> tuple[str, ...]:
 
 def objectives(text: str) -> tuple[str, ...]:
     """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
-    from sb3_fair.fairness.notions import NOTIONS
+    from sb3_fair.fairness.notions.table import NOTIONS
 
     names = listed("objectives", text)
     if not names:

@@ -19,11 +19,11 @@ from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.wrappers import VecChoices
-from sb3_fair.zoo.algorithms import ALGORITHMS, FORMERLY, find_algorithm
-from sb3_fair.zoo.plan import AROUND, make_plan
-from sb3_fair.zoo.reference import shipped_reference
-from sb3_fair.zoo.registration import WORLDS, register_all
-from sb3_fair.zoo.train import arguments
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS, FORMERLY, find_algorithm
+from sb3_fair.zoo.registry.reference import shipped_reference
+from sb3_fair.zoo.registry.registration import WORLDS, register_all
+from sb3_fair.zoo.runs.plan import AROUND, make_plan
+from sb3_fair.zoo.runs.train import arguments
 
 COMMANDS = ("train", "enjoy")
 COMMANDED = "sb3_fair.wrappers.VecDesiredReturn"

@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
-from sb3_fair.fairness.notions import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
 from sb3_fair.wrappers.layer import VecLayer

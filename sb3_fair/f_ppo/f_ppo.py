@@ -23,7 +23,7 @@ from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
 from sb3_fair.fairness.arguments import check, checked, recheck
-from sb3_fair.fairness.measures import Measures, keys_of
+from sb3_fair.fairness.disparity.measures import Measures, keys_of
 from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
 from sb3_fair.wrappers.disparity import measured

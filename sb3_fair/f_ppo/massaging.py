@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.measures import Measures
+from sb3_fair.fairness.disparity.measures import Measures
 
 ROUNDING = 1e-12
 """Disparities that differ by no more are equal."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import MEMORY, Array, Averages, Episodes
 from sb3_fair.fair_ppo.population_run import Standing
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 Key: TypeAlias = tuple[int, int]
 Finished: TypeAlias = Mapping[Key, Array]

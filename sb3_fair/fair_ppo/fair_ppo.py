@@ -27,7 +27,7 @@ from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy, has_trunk
 from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
 from sb3_fair.fairness.arguments import checked, recheck
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
 

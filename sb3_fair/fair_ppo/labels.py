@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 from sb3_fair.fairness.validation import one_of
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import KINDS, Found, Numbers, checked, layer_with, numbered, of_arrays, of_infos, same

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
-from sb3_fair.fairness.blocks import Blocks
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.blocks import Blocks
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 
 class Standing(NamedTuple):

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_fair.fair_ppo.apart_run import Key, keys_of, levelled, same, weighed
 from sb3_fair.fair_ppo.retrospective import check_shapes
 from sb3_fair.fair_ppo.stream_run import StreamRun
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 Array: TypeAlias = NDArray[np.float64]
 

@@ -37,7 +37,7 @@ from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, renewed
 from sb3_fair.fair_ppo.population_run import PopulationRun
 from sb3_fair.fair_ppo.stream_run import StreamRun, Tally
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 Retro: TypeAlias = Literal["telescoped", "terminal", "linear", "own_reweight", "constant"]
 Envy: TypeAlias = Literal["running", "episode"]

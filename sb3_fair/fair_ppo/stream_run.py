@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
-from sb3_fair.fairness.blocks import gaps
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.blocks import gaps
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 KEPT = 0.5
 """What counts in the next rollout of what counts in this one, where it is carried over."""

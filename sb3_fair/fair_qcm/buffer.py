@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_fair.fair_qcm.environment import check_raw
 from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.memories import Memory, make_memory
 from sb3_fair.wrappers.memory import MEMORY

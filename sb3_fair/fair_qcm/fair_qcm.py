@@ -29,7 +29,7 @@ from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
 from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.memory import MEMORY

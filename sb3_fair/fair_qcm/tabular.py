@@ -25,7 +25,7 @@ from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.windows import Window, WindowLike
 from sb3_fair.fairness.arguments import checked, recheck
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike

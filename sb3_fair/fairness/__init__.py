@@ -4,21 +4,11 @@ For all notions, **0 is exactly fair, negative is unfair**. For welfare function
 better. Gaps between the returns of two groups are positive if the first one is ahead.
 """
 
-from sb3_fair.fairness.chance import chance_level
-from sb3_fair.fairness.conditions import NewMultiple
-from sb3_fair.fairness.disparity import wasserstein_gap
-from sb3_fair.fairness.distances import DISTANCES, Distance, distance_matrix
-from sb3_fair.fairness.fairness_tracker import FairnessTracker
-from sb3_fair.fairness.favour import balance, overall_unfairness, unfairness
-from sb3_fair.fairness.frequencies import action_counts, action_frequencies
-from sb3_fair.fairness.history import DiscountedHistory, FullHistory, SlidingWindow
-from sb3_fair.fairness.interaction import Interaction
-from sb3_fair.fairness.measures import Candidates, Measures
-from sb3_fair.fairness.notions import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
-from sb3_fair.fairness.parity import DemographicParity
-from sb3_fair.fairness.price import Price, price_of_fairness
-from sb3_fair.fairness.probabilities import distributions, hellinger
-from sb3_fair.fairness.returns import (
+from sb3_fair.fairness.disparity.gap import wasserstein_gap
+from sb3_fair.fairness.disparity.measures import Candidates, Measures
+from sb3_fair.fairness.disparity.parity import DemographicParity
+from sb3_fair.fairness.disparity.price import Price, price_of_fairness
+from sb3_fair.fairness.disparity.returns import (
     Average,
     average,
     conditional_disparity,
@@ -30,13 +20,23 @@ from sb3_fair.fairness.returns import (
     twin_disparity,
     value_disparity,
 )
-from sb3_fair.fairness.scheme_tracker import SchemeTracker
-from sb3_fair.fairness.schemes import Estimate, Scheme, Values
+from sb3_fair.fairness.distances import DISTANCES, Distance, distance_matrix
+from sb3_fair.fairness.histories.history import DiscountedHistory, FullHistory, SlidingWindow
+from sb3_fair.fairness.interaction import Interaction
+from sb3_fair.fairness.notions.chance import chance_level
+from sb3_fair.fairness.notions.frequencies import action_counts, action_frequencies
+from sb3_fair.fairness.notions.probabilities import distributions, hellinger
+from sb3_fair.fairness.notions.table import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
+from sb3_fair.fairness.notions.whole import consistency, group_notion, individual_fairness, lipschitz_violation
+from sb3_fair.fairness.schemes.conditions import NewMultiple
+from sb3_fair.fairness.schemes.favour import balance, overall_unfairness, unfairness
+from sb3_fair.fairness.schemes.scheme import Estimate, Scheme, Values
+from sb3_fair.fairness.schemes.scheme_tracker import SchemeTracker
+from sb3_fair.fairness.schemes.statuses import count_status
 from sb3_fair.fairness.spec import FairnessSpec, Individual
-from sb3_fair.fairness.statuses import count_status
-from sb3_fair.fairness.tracker import Tracker
+from sb3_fair.fairness.tracking.fairness_tracker import FairnessTracker
+from sb3_fair.fairness.tracking.tracker import Tracker
 from sb3_fair.fairness.welfare import WELFARES, Formula, Welfare, find_welfare
-from sb3_fair.fairness.whole import consistency, group_notion, individual_fairness, lipschitz_violation
 
 __all__ = [
     "DISTANCES",

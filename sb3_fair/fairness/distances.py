@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Numbers, Positive, checked
-from sb3_fair.fairness.notions import nearest_names
+from sb3_fair.fairness.notions.table import nearest_names
 from sb3_fair.fairness.validation import columns
 
 Array: TypeAlias = NDArray[np.float64]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
-from sb3_fair.fairness.history import DEFAULT_HISTORY
-from sb3_fair.fairness.notions import FeedbackMissing
-from sb3_fair.fairness.partition import check_groups
-from sb3_fair.fairness.requests import Attribute
-from sb3_fair.fairness.tracker import Tracker
+from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
+from sb3_fair.fairness.notions.table import FeedbackMissing
+from sb3_fair.fairness.tracking.partition import check_groups
+from sb3_fair.fairness.tracking.requests import Attribute
+from sb3_fair.fairness.tracking.tracker import Tracker
 from sb3_fair.fairness.validation import actions, columns, integer
 
 

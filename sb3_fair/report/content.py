@@ -212,8 +212,8 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
             (
                 "from sb3_fair import make_vec",
                 "from sb3_fair.common.run_folder import RunFolder",
-                "from sb3_fair.zoo.evaluate import load_run",
-                "from sb3_fair.zoo.plan import Plan",
+                "from sb3_fair.zoo.evaluation.evaluate import load_run",
+                "from sb3_fair.zoo.runs.plan import Plan",
                 "",
                 f"run = RunFolder.open({str(run.path)!r})",
                 "plan = Plan.of_run(run)",

@@ -16,10 +16,10 @@ from sb3_fair.f_ppo.evaluated import seeds_curve, summarise_seeds, write_summary
 from sb3_fair.f_ppo.evaluation import evaluate_fairness
 from sb3_fair.f_ppo.legacy_cloud import cloud_distance, steps_of
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.disparity.parity import DemographicParity
 from sb3_fair.fairness.intervals import mean_and_interval
-from sb3_fair.fairness.parity import DemographicParity
 from sb3_fair.wrappers.fmdp import FairMDP
-from sb3_fair.zoo.envs.lending_measures import LendingMeasures
+from sb3_fair.zoo.envs.lending.measures import LendingMeasures
 
 LENDING = "sb3_fair/Lending-v0"
 

@@ -11,7 +11,7 @@ from sb3_fair.fair_ppo.labels import Labels
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.wrappers.infos import Infos
-from sb3_fair.zoo.envs.lending import LendingWorld
+from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 
 

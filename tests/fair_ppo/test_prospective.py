@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])
 VALUES = np.array([[10.0, 6, 8, 6], [0, 0, 0, 0], [1, 2, 1, 2]])

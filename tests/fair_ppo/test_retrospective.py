@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sb3_fair.fair_ppo.retrospective import Retrospective
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 MODES = ["telescoped", "terminal", "linear", "own_reweight", "constant"]
 FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])

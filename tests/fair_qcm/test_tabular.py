@@ -17,11 +17,11 @@ from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.tabular import TabularFairQCM
 from sb3_fair.fair_qcm.windows import Window
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.memories import make_memory
 from sb3_fair.wrappers.memory import VecMemoryAugmentation
 from sb3_fair.wrappers.scheme import FairnessScheme
-from sb3_fair.zoo.envs.doughnut_exact import optimum, policy_value
+from sb3_fair.zoo.envs.doughnut.exact import optimum, policy_value
 
 SMALL = "sb3_fair/Doughnut-Small-v0"
 TWO = {"n_people": 2, "episode_length": 3, "presence": 0.5}

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import wasserstein_distance
 
-from sb3_fair.fairness.disparity import wasserstein_gap
+from sb3_fair.fairness.disparity.gap import wasserstein_gap
 
 
 def masses(rng, *shape):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sb3_fair.fairness.frequencies import action_counts, action_frequencies
+from sb3_fair.fairness.notions.frequencies import action_counts, action_frequencies
 
 
 @given(st.integers(0, 2**32 - 1), st.booleans())

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sb3_fair.fairness import Measures
-from sb3_fair.fairness.parity import DemographicParity, rate_gap
+from sb3_fair.fairness.disparity.parity import DemographicParity, rate_gap
 
 FIGURES = ("d_s", "d_s_prev", "d_l", "d_l_next")
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sb3_fair.fairness.partition import NOWHERE, Partition, ProductPartition
-from sb3_fair.fairness.tracker import Tracker
+from sb3_fair.fairness.tracking.partition import NOWHERE, Partition, ProductPartition
+from sb3_fair.fairness.tracking.tracker import Tracker
 
 NEAR_AND_FAR = st.integers(-5, 5) | st.sampled_from([1990, 2000, 32767, 32768, -32769, 2**63 - 1, -(2**63)])
 DTYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool", "U9", "float64", "object"]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sb3_fair.fairness import blocks
-from sb3_fair.fairness.populations import Disparity, Population
+from sb3_fair.fairness.disparity.gap import blocks
+from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])
 RETURNS = np.array([8.0, 4.0, 5.0, 6.0])

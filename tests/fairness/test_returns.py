@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 
 from sb3_fair.fairness import Welfare
-from sb3_fair.fairness.frequencies import action_counts
-from sb3_fair.fairness.returns import (
+from sb3_fair.fairness.disparity.returns import (
     average,
     conditional_disparity,
     counterfactual_disparity,
@@ -22,6 +21,7 @@ from sb3_fair.fairness.returns import (
     twin_disparity,
     value_disparity,
 )
+from sb3_fair.fairness.notions.frequencies import action_counts
 
 R = [8, 4, 5, 6]
 TWINS = [5, 4, 2, 7]

@@ -15,11 +15,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 
 import sb3_fair  # noqa: F401 (registers the IDs)
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
-from sb3_fair.fairness.parity import DemographicParity
+from sb3_fair.fairness.disparity.parity import DemographicParity
 from sb3_fair.wrappers import Disparity, FairMDP, GymnasiumVector, VecFairMDP
 from sb3_fair.wrappers.coming import coming, first
 from sb3_fair.wrappers.disparity import VecDisparity, measured
-from sb3_fair.zoo.build import make_batch, make_vec
+from sb3_fair.zoo.registry.build import make_batch, make_vec
 
 HIRING = {"env_id": "sb3_fair/JobHiring-v0", "team_size": 6, "episode_length": 12}
 FIGURES = ("d_s", "d_s_prev", "d_l", "d_l_next")

@@ -9,7 +9,7 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import demographic_disparity, gini, twin_disparity
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.zoo.envs.harvest import HarvestVecEnv
-from sb3_fair.zoo.harvest_evaluation import RandomAgent, harvest_figures
+from sb3_fair.zoo.evaluation.harvest_evaluation import RandomAgent, harvest_figures
 
 ALL = "sb3_fair/AllelopathicHarvest-All-v0"
 SETTINGS = {"objectives": ("R",), "horizon": 6, "monitor": False}

@@ -15,7 +15,7 @@ from sb3_fair import FairPPO
 from sb3_fair.common.rollout import twin
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
-from sb3_fair.zoo.envs.lending import LendingWorld
+from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.runs.plan import make_plan
 from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]

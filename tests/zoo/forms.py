@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal, assert_equal
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.registry.registration import WORLDS
 
 SINGLE = [env_id for env_id in WORLDS if "Harvest-All" not in env_id]
 """Those that gym.make makes: in the others, every agent has a slot."""

@@ -13,10 +13,10 @@ import yaml
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo import rl_zoo3_plugin
-from sb3_fair.zoo.algorithms import ALGORITHMS
-from sb3_fair.zoo.pairs import obstacles
-from sb3_fair.zoo.plan import AROUND, make_plan
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS
+from sb3_fair.zoo.registry.pairs import obstacles
+from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.runs.plan import AROUND, make_plan
 
 ROOT = Path(__file__).parents[2]
 HIRING, LENDING, DOUGHNUTS = "sb3_fair/JobHiring-Small-v0", "sb3_fair/Lending-v0", "sb3_fair/Doughnut-Small-v0"

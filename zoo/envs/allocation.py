@@ -7,7 +7,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, served_by
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Groups

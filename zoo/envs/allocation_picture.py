@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sb3_fair.zoo.envs.drawing import blank, pixels
 
 if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.doughnut import DoughnutWorld
-    from sb3_fair.zoo.envs.loans import LoanAllocationWorld
-    from sb3_fair.zoo.envs.vaccines import VaccineDeliveryWorld
+    from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
+    from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
+    from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
     from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 
 PRESENT, ABSENT = "#dd8452", "#d9d9d9"

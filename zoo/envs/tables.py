@@ -5,8 +5,8 @@ from importlib.resources import files
 
 
 def table(name: str) -> list[dict[str, str]]:
-    """Rows of ``name``.csv of this package; lines that begin with # say where the figures come from."""
-    text = files(__package__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
+    """Rows of the table ``"<scenario>/<name>"``; lines that begin with # say where the figures come from."""
+    text = files("sb3_fair.zoo.envs").joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.schemes import Scheme
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import COUNT, Settings, parameter, require_number

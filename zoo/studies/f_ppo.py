@@ -14,8 +14,8 @@ import numpy as np
 
 from sb3_fair import f_ppo
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.algorithms import find_algorithm
-from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.studies.curves import Curve, figure
 from sb3_fair.zoo.studies.grid import Job, by_label
 from sb3_fair.zoo.studies.sheet import sheet

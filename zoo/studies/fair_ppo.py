@@ -16,8 +16,8 @@ import numpy as np
 
 from sb3_fair.fairness import average
 from sb3_fair.report.disparities import Setting
-from sb3_fair.zoo.harvest_evaluation import harvest_figures
-from sb3_fair.zoo.plan import Plan, make_plan
+from sb3_fair.zoo.evaluation.harvest_evaluation import harvest_figures
+from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw, has, table
 from sb3_fair.zoo.studies.grid import Job, Result
 from sb3_fair.zoo.studies.study import Results, Study, read

@@ -11,7 +11,7 @@ from scipy.stats import spearmanr
 
 from sb3_fair.fairness import price_of_fairness
 from sb3_fair.report.disparities import CLASSIC, Setting, TradeOff, plot_action_radar, plot_box_grid, plot_tradeoff
-from sb3_fair.zoo.harvest_evaluation import ACTIONS, GROUPS
+from sb3_fair.zoo.evaluation.harvest_evaluation import ACTIONS, GROUPS
 from sb3_fair.zoo.studies.grid import Result
 from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 from sb3_fair.zoo.studies.study import mean_and_interval

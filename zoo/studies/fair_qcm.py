@@ -14,11 +14,12 @@ import numpy as np
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.zoo.envs import doughnut_exact, loans_exact
-from sb3_fair.zoo.evaluate import evaluate_model, evaluation_env
-from sb3_fair.zoo.plan import DEFAULT, Plan, make_plan
-from sb3_fair.zoo.registration import bare
-from sb3_fair.zoo.rules import RuleAgent
+from sb3_fair.zoo.envs.doughnut import exact as doughnut_exact
+from sb3_fair.zoo.envs.loans import exact as loans_exact
+from sb3_fair.zoo.evaluation.evaluate import evaluate_model, evaluation_env
+from sb3_fair.zoo.registry.registration import bare
+from sb3_fair.zoo.registry.rules import RuleAgent
+from sb3_fair.zoo.runs.plan import DEFAULT, Plan, make_plan
 from sb3_fair.zoo.studies import schemes
 from sb3_fair.zoo.studies.curves import figure
 from sb3_fair.zoo.studies.grid import Job, by_label

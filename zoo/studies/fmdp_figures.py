@@ -9,7 +9,7 @@ import numpy as np
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import front_of
 from sb3_fair.report.figures import radars
-from sb3_fair.zoo.plan import AUDIT
+from sb3_fair.zoo.runs.plan import AUDIT
 from sb3_fair.zoo.studies.curves import COLOURS
 from sb3_fair.zoo.studies.fmdp_results import Policies, Row
 

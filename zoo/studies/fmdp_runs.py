@@ -19,12 +19,12 @@ from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo import reference
-from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.evaluate import evaluate_model, measurable
-from sb3_fair.zoo.layers import copies
-from sb3_fair.zoo.plan import AUDIT, DEFAULT, Plan, make_plan
-from sb3_fair.zoo.rules import RuleAgent
+from sb3_fair.zoo.evaluation.evaluate import evaluate_model, measurable
+from sb3_fair.zoo.registry import reference
+from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.layers import copies
+from sb3_fair.zoo.registry.rules import RuleAgent
+from sb3_fair.zoo.runs.plan import AUDIT, DEFAULT, Plan, make_plan
 from sb3_fair.zoo.studies.training import Watch
 from sb3_fair.zoo.studies.whole_episode import VecWholeEpisode
 
@@ -115,7 +115,7 @@ def share_of_budget(steps: int, runs: int) -> int:
 def scales(env: str, settings: Mapping[str, Any]) -> Figures:
     """Reference points, and ranges of what policies return that ignore what they see.
 
-    The policies, episodes and rule are those of :mod:`sb3_fair.zoo.reference`.
+    The policies, episodes and rule are those of :mod:`sb3_fair.zoo.registry.reference`.
 
     :return: for ``"returns"`` and for ``"whole"``-episode figures, ``"reference"`` and ``"range"`` by name
     """

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.common.whole_file import whole
-from sb3_fair.zoo.parallel import elsewhere, in_parallel
-from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel
+from sb3_fair.zoo.runs.plan import Plan
 
 if TYPE_CHECKING:
     from sb3_fair.zoo.studies.training import Watch
@@ -52,7 +52,7 @@ def run_grid(jobs: Sequence[Job], folder: str | Path, n_jobs: int = -1) -> dict[
 
     :param folder: where the files are
     :param n_jobs: processes, each with one thread of torch; -1: one per core; within
-        :func:`~sb3_fair.zoo.parallel.on_cluster` all that the cluster has
+        :func:`~sb3_fair.zoo.runs.parallel.on_cluster` all that the cluster has
     """
     jobs = list({job.name: job for job in jobs}.values())
     missing = {job.name: job for job in jobs if _stored(job, folder) is None}
@@ -91,7 +91,7 @@ def _store(job: Job, result: Result, folder: str | Path) -> None:
     with whole(path) as file:
         file.write_text(json.dumps({"arguments": job.key, "result": result}, indent=1), encoding="utf-8")
     if job.plan is not None:
-        from sb3_fair.zoo.checkpoint import forget
+        from sb3_fair.zoo.runs.checkpoint import forget
 
         forget(_checkpoint(job, folder))
 

@@ -9,11 +9,11 @@ import numpy as np
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import misses
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.evaluate import evaluate_rules, evaluate_run
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run
 from sb3_fair.zoo.names import PREFIX, choose
-from sb3_fair.zoo.plan import Plan, make_plan
-from sb3_fair.zoo.registration import WORLDS
-from sb3_fair.zoo.seeds import train_all
+from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.seeds import train_all
 from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import over, save
 
@@ -40,7 +40,7 @@ def study(
 
     :param seeds: runs, with the seeds 0, 1, ...
     :param n_jobs: processes; -1: one per core
-    :param wishes: further arguments of :func:`~sb3_fair.zoo.plan.make_plan`
+    :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`
     :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
     :raises InputError: if ``env`` is none of the hiring environments
     """

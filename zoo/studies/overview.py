@@ -10,12 +10,12 @@ import numpy as np
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.algorithms import find_algorithm
-from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
+from sb3_fair.zoo.evaluation.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
 from sb3_fair.zoo.names import PREFIX, InputError
-from sb3_fair.zoo.pairs import obstacles
-from sb3_fair.zoo.plan import Plan, default_settings, make_plan, mark
+from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.pairs import obstacles
+from sb3_fair.zoo.runs.plan import Plan, default_settings, make_plan, mark
 from sb3_fair.zoo.studies.grid import Job
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
 from sb3_fair.zoo.studies.study import Results, conduct, numbers, over, read

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from sb3_fair.zoo.tables import show
+from sb3_fair.zoo.evaluation.tables import show
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from typing import Any
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.fairness.warning import warn
-from sb3_fair.zoo.checkpoint import Checkpoints, Frozen, latest
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import Plan
-from sb3_fair.zoo.train import build_model, learn, training_env
+from sb3_fair.zoo.runs.checkpoint import Checkpoints, Frozen, latest
+from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.train import build_model, learn, training_env
 
 MINUTES = 5.0
 """Between two checkpoints."""

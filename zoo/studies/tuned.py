@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.algorithms import find_algorithm
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import AROUND, DEFAULT, Plan, make_plan, mark
-from sb3_fair.zoo.reference import REFERENCE, reference_of
-from sb3_fair.zoo.registration import WORLDS
+from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
+from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.runs.plan import AROUND, DEFAULT, Plan, make_plan, mark
 from sb3_fair.zoo.studies.grid import Job, Result, by_label
 from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
 from sb3_fair.zoo.studies.sheet import Sheet, sheet

@@ -11,7 +11,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import SlidingWindow, find_notion
 from sb3_fair.fairness.distances import DISTANCES
-from sb3_fair.fairness.probabilities import half_roots
+from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.wrappers.infos import publish, stack
 from sb3_fair.wrappers.layer import VecLayer, attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE

@@ -1,1 +1,1 @@
-"""The parts of :mod:`sb3_fair.zoo.tune`."""
+"""The parts of :mod:`sb3_fair.zoo.tuning.tune`."""

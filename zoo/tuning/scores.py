@@ -11,11 +11,11 @@ from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluate import SEED, evaluate_model, evaluation_env, policies_of
+from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_model, evaluation_env, policies_of
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import Plan
-from sb3_fair.zoo.reference import REFERENCE
-from sb3_fair.zoo.weights import check_weights
+from sb3_fair.zoo.registry.reference import REFERENCE
+from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.weights import check_weights
 
 RETURN, HYPERVOLUME = "R", "hypervolume"
 

@@ -10,7 +10,7 @@ import yaml
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import Plan
+from sb3_fair.zoo.runs.plan import Plan
 
 if TYPE_CHECKING:
     from optuna import Trial

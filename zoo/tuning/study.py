@@ -14,7 +14,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.stopping import Interrupted, end_with
+from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
 from sb3_fair.zoo.tuning.storage import CLAIM, ORIGIN, Claims, Place, try_again

@@ -9,9 +9,9 @@ from optuna import Trial, TrialPruned
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
-from sb3_fair.zoo.plan import AROUND, Plan
-from sb3_fair.zoo.reference import REFERENCE
-from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.registry.reference import REFERENCE
+from sb3_fair.zoo.runs.plan import AROUND, Plan
+from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 

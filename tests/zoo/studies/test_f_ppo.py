@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sb3_fair.zoo.algorithms import find_algorithm
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import f_ppo
 from sb3_fair.zoo.studies.grid import run_grid
 

@@ -9,7 +9,7 @@ from scipy.stats import spearmanr
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fairness import price_of_fairness
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fair_ppo, fair_ppo_results
 from sb3_fair.zoo.studies.fair_ppo import Arm, Experiment
 from sb3_fair.zoo.studies.fair_ppo_results import Curves, compare, trend

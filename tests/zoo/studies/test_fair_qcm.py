@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from sb3_fair.fairness import count_status
-from sb3_fair.zoo.envs import vaccines_exact
+from sb3_fair.zoo.envs.vaccines import exact as vaccines_exact
+from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.studies import fair_qcm, schemes
 from sb3_fair.zoo.studies.grid import run_grid
-from sb3_fair.zoo.train import build_model, training_env
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fmdp, fmdp_results, fmdp_runs, training
 from sb3_fair.zoo.studies.fmdp import SCENARIOS, Cell, Size
 from sb3_fair.zoo.studies.fmdp_results import Row

@@ -5,8 +5,8 @@ import pytest
 
 from sb3_fair.fairness.distances import DISTANCES
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.build import make_vec
-from sb3_fair.zoo.reference import shipped_reference
+from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.reference import shipped_reference
 from sb3_fair.zoo.studies import fmdp_runs
 from sb3_fair.zoo.studies.fmdp import MEASUREMENTS, SCENARIOS, Cell, matrix
 from sb3_fair.zoo.studies.fmdp_runs import DELAY, env_kwargs

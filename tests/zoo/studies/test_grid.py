@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sb3_fair.zoo.names import WorkError
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import training
 from sb3_fair.zoo.studies.grid import Job, run_grid
 from sb3_fair.zoo.studies.training import Watch

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.zoo import seeds
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.runs import seeds
 from sb3_fair.zoo.studies import hiring
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import make_plan
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import overview
 from sb3_fair.zoo.studies.training import Watch, trained
 

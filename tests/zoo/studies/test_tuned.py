@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import default_settings, make_plan, mark
+from sb3_fair.zoo.runs.plan import default_settings, make_plan, mark
 from sb3_fair.zoo.studies import tuned
 from sb3_fair.zoo.studies.tuned import AFTER, BEFORE, Pair
 

@@ -14,11 +14,11 @@ from pathlib import Path
 import optuna
 import pytest
 
-from sb3_fair.zoo.tune import make_tuning
 from sb3_fair.zoo.tuning import storage as storages
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work
+from sb3_fair.zoo.tuning.tune import make_tuning
 from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]

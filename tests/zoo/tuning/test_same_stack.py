@@ -4,11 +4,11 @@ import pytest
 from optuna.trial import FixedTrial
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
-from sb3_fair.zoo import train as training
-from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.tune import make_tuning
+from sb3_fair.zoo.runs import train as training
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.tuning import trial
-from tests.zoo.test_pairs import CHOSEN, SENSIBLE
+from sb3_fair.zoo.tuning.tune import make_tuning
+from tests.zoo.registry.test_pairs import CHOSEN, SENSIBLE
 
 
 class Built(Exception):

@@ -3,10 +3,10 @@
 import optuna
 import pytest
 
-from sb3_fair.zoo.algorithms import ALGORITHMS
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.train import build_model, training_env
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.space import Values, parameters, planned, space_of
 
 SMALL = "sb3_fair/JobHiring-Small-v0"

@@ -11,17 +11,17 @@ import yaml
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo import cli
-from sb3_fair.zoo.build import make_vec
+from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.plan import make_plan
-from sb3_fair.zoo.train import build_model, training_env
-from sb3_fair.zoo.tune import make_tuning, tune
+from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
 from sb3_fair.zoo.tuning.scores import direction, measure
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.trial import FIGURES, SEEDS, SETTINGS, run_trial
+from sb3_fair.zoo.tuning.tune import make_tuning, tune
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
 FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 2}

@@ -1,0 +1,1 @@
+"""Histories of interactions: which of them count, and how much."""

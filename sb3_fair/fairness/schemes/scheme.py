@@ -1,0 +1,191 @@
+"""Fairness schemes: welfare of stakeholders, assessed at any time, periodically or at the end.
+
+A fairness scheme (U, W, B) has a *status* U, how each of n stakeholders fares after a step, a *welfare* function W that
+makes one number of a status, and a filter B: *when* it is assessed. The score of an episode aggregates the welfare at
+the assessed steps over time ("timepoint first").
+
+Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair: Non-Markovian Fairness in Sequential Decision
+Making*, section 3.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sb3_fair.fairness.arguments import Count, Share, checked
+from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.schemes.statuses import Array, status_array, within
+from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.welfare import WELFARES, Welfare, find_welfare
+
+When: TypeAlias = Literal["every", "end"] | tuple[Literal["period"], Count] | Callable[[Array, Array], Any]
+
+STATUSES = ("counts", "rewards")
+Temporal: TypeAlias = Literal["last", "sum", "mean", "min", "discounted"]
+
+
+class Values(NamedTuple):
+    """Welfare and assessment after each of T steps.
+
+    :param welfare: (..., T) float64, W(U); NaN after the end of an episode
+    :param assessed: (..., T) bool, whether it counts
+    """
+
+    welfare: Array
+    assessed: NDArray[np.bool_]
+
+
+class Estimate(NamedTuple):
+    """A mean, and the interval that holds the true one with the confidence asked for; NaN where unknown."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@checked
+@dataclass(frozen=True)
+class Scheme:
+    """A fairness scheme: status, welfare, time of assessment and aggregation over time.
+
+    ============  =============================================================================
+    scheme        arguments
+    ============  =============================================================================
+    anytime       ``when="every"``
+    periodic      ``when=("period", p)``: steps p, 2p, ..; an incomplete last period is not assessed
+    bounded       ``when=f``
+    long-term     ``when="end"``, or ``temporal="last"``
+    ============  =============================================================================
+
+    It pickles if its callables do.
+
+    :param status: how an environment changes U: ``"counts"`` (how often each stakeholder was served), ``"rewards"``
+        (the sum of ``info["vector_reward"]``) or f(info) -> what is added to U, (n,)
+    :param welfare: key of :data:`WELFARES`, a :class:`Welfare`, or f(status (..., n)) -> (...), higher is better
+    :param temporal: ``"last"``, ``"sum"``, ``"mean"``, ``"min"`` or ``"discounted"``: over the assessed steps
+    :param when: ``"every"``, ``("period", p)``, ``"end"``, or f(status after the step (..., n), status before it
+        (..., n)) -> bool (...). The start of an episode is never assessed
+    :param gamma: of ``"discounted"``, in (0, 1]
+    :param discount_by: the factor of the j-th assessment, at step t, is gamma^(j - 1) for ``"assessment"`` and
+        gamma^(t - 1) for ``"step"``
+    :param restart: True: the status counts anew after every assessment; only with a period. (Not in the paper.)
+    :raises ValueError: if an argument is not allowed
+    """
+
+    status: str | Callable[[dict[str, Any]], Any] = "counts"
+    welfare: str | Welfare | Callable[[Any], Any] = "log_nash"
+    temporal: Temporal = "sum"
+    when: When = "every"
+    gamma: Share = 0.99
+    discount_by: Literal["assessment", "step"] = "assessment"
+    restart: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.status):
+            one_of("status", self.status, STATUSES, otherwise="a callable")
+        chosen = find_welfare(self.welfare)
+        if isinstance(chosen, Welfare) and WELFARES[chosen.name].index:
+            raise ValueError(f"welfare must be higher where it is better, got {chosen.name!r}; take 'neg_gini'")
+        if isinstance(self.when, list):
+            object.__setattr__(self, "when", tuple(self.when))
+        if self.restart and self.period is None:
+            raise ValueError(f"restart is only for when=('period', p), got {self.when!r}")
+
+    @cached_property
+    def W(self) -> Callable[[Any], Any]:
+        """The welfare function: f(status (..., n)) -> (...)."""
+        return find_welfare(self.welfare)
+
+    @property
+    def period(self) -> int | None:
+        """p of ``("period", p)``, else None."""
+        return self.when[1] if isinstance(self.when, tuple) else None
+
+    @property
+    def time_based(self) -> bool:
+        """True if time alone decides which of the steps are assessed: after a period, or at the end."""
+        return self.period is not None or self.when == "end"
+
+    def holds(self, status: Array, previous: Array) -> NDArray[np.bool_]:
+        """Whether the status (..., n) after a step meets the condition of a callable ``when``; True for all others.
+
+        :param previous: (..., n) the status before the step
+        :raises ValueError: if the callable does not return one entry per status vector
+        """
+        if not callable(self.when):
+            return np.ones(status.shape[:-1], dtype=bool)
+        return one_each("when", self.when(status, previous), status, bool)
+
+    def values(self, status: ArrayLike, lengths: ArrayLike | None = None) -> Values:
+        """Welfare and assessment after each step of logged episodes.
+
+        :param status: (..., T, n), after the steps 1..T, as counted from the start of the episode (a ``restart`` is
+            done here)
+        :param lengths: (...) number of steps of each episode, the rest is padding and not assessed; None: T
+        """
+        total = status_array(status)
+        steps = np.arange(1, total.shape[-2] + 1)
+        inside = within(lengths, total.shape[:-1])
+        before = np.zeros_like(total)
+        before[..., 1:, :] = total[..., :-1, :]
+        if self.restart and self.period is not None:
+            total = total - before[..., (steps - 1) // self.period * self.period, :]
+        rows = total[inside]
+        welfare = np.full(inside.shape, np.nan)
+        welfare[inside] = one_each("welfare", self.W(rows), rows)
+        assessed = inside.copy()
+        assessed[inside] = self.holds(rows, before[inside])
+        if self.period is not None:
+            assessed &= steps % self.period == 0
+        elif self.when == "end":
+            assessed &= steps == inside.sum(axis=-1, keepdims=True)
+        return Values(welfare, assessed)
+
+    def score(self, status: ArrayLike, lengths: ArrayLike | None = None) -> Array:
+        """Score (...) of logged episodes: the welfare at the assessed steps, aggregated over time; higher is better.
+
+        If nothing was assessed: 0 for ``"sum"`` and ``"discounted"``, else NaN. Arguments as for :meth:`values`.
+        """
+        welfare, assessed = self.values(status, lengths)
+        order = np.cumsum(assessed, axis=-1)
+        many = assessed.sum(axis=-1)
+        if self.temporal == "min":
+            least = np.where(assessed, welfare, np.inf).min(axis=-1, initial=np.inf)
+            return np.where(many > 0, least, np.nan)[()]
+        if self.temporal == "last":
+            assessed = assessed & (order == many[..., None])
+        if self.temporal == "discounted":
+            age = order - 1 if self.discount_by == "assessment" else np.arange(order.shape[-1])
+            welfare = welfare * self.gamma ** age.astype(float)
+        total = np.where(assessed, welfare, 0.0).sum(axis=-1)
+        if self.temporal in ("sum", "discounted"):
+            return total
+        with np.errstate(invalid="ignore"):
+            return total / (many if self.temporal == "mean" else many > 0)
+
+    @checked
+    def expected_score(self, status: ArrayLike, lengths: ArrayLike | None = None, confidence: float = 0.95) -> Estimate:
+        """Score of a policy: mean over its logged episodes (all leading axes), with Student's t interval.
+
+        :param confidence: of the interval, in (0, 1)
+        :return: NaN if a score is undefined; the interval needs two episodes
+        """
+        scores = np.ravel(self.score(status, lengths))
+        if np.isnan(scores).any():
+            return Estimate(np.nan, np.nan, np.nan)
+        return Estimate(*map(float, mean_and_interval(scores, confidence=confidence)))
+
+
+def one_each(name: str, values: Any, status: Array, dtype: Any = np.float64) -> Any:
+    """What a callable made of status vectors (..., n), as an array (...).
+
+    :raises ValueError: if it has another shape
+    """
+    array = np.asarray(values, dtype=dtype)
+    if array.shape != status.shape[:-1]:
+        raise ValueError(f"{name} must return one entry per status vector {status.shape[:-1]}, got shape {array.shape}")
+    return array

@@ -1,0 +1,1 @@
+"""Notions updated at every step, for n environments at once."""

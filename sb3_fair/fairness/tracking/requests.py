@@ -1,0 +1,73 @@
+"""Names of values that a tracker is asked for: notions, attributes, histories.
+
+One notion can be asked of several attributes ("SP@gender", "SP@nationality") or several distances ("IF@heom"). With
+one attribute, or one distance, the name is the plain notion.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from sb3_fair.fairness.histories.history import History, check_history
+from sb3_fair.fairness.notions.table import Notion, find_notion, nearest_names
+
+Attribute: TypeAlias = str | tuple[str, ...]
+
+
+class Request(NamedTuple):
+    """One output: ``notion`` of the attribute or distance ``of``, in ``history``."""
+
+    name: str
+    notion: Notion
+    of: str
+    history: History
+
+
+def attribute_name(attribute: Attribute) -> str:
+    """The name of an attribute; of a product partition "gender+nationality"."""
+    return attribute if isinstance(attribute, str) else "+".join(attribute)
+
+
+def find_requests(
+    notions: Iterable[str], attributes: Sequence[str], distances: Sequence[str], history: Any
+) -> tuple[Request, ...]:
+    """The outputs in the order of ``notions``.
+
+    :param notions: names such as "SP", for all attributes or distances, or "SP@gender", for one of them
+    :param attributes: names of the attributes, at least one
+    :param distances: labels of the distances, at least one
+    :param history: one for all notions, or a dict notion -> history
+    :raises ValueError: if a name is unknown or asked for twice
+    :raises TypeError: if a history is not one
+    """
+    if isinstance(notions, str) or not isinstance(notions, Iterable):
+        raise ValueError(f"notions must be a sequence of names, got {notions!r}")
+    requests: dict[str, Request] = {}
+    for wanted in notions:
+        plain, _, only = str(wanted).partition("@")
+        notion = find_notion(plain)
+        variants = attributes if notion.needs_groups else distances
+        if only and only not in variants:
+            known = [f"{plain}@{variant}" for variant in variants if variant]
+            raise ValueError(
+                f"unknown notion {wanted!r}: {nearest_names(wanted, known or [plain])}; notions are asked for by name"
+            )
+        for variant in [only] if only else variants:
+            name = f"{plain}@{variant}" if only or len(variants) > 1 else plain
+            if name in requests:
+                raise ValueError(f"notions must not repeat {name!r}, got {tuple(notions)!r}")
+            requests[name] = Request(name, notion, variant, _history_of(name, plain, history))
+    if isinstance(history, Mapping):
+        known = [*requests, *dict.fromkeys(request.notion.name for request in requests.values())]
+        for key in history:
+            if key not in known:
+                raise ValueError(f"history has {key!r}, which is not among the notions: {nearest_names(key, known)}")
+    return tuple(requests.values())
+
+
+def _history_of(name: str, notion: str, history: Any) -> History:
+    if not isinstance(history, Mapping):
+        return check_history(history)
+    for key in (name, notion):
+        if key in history:
+            return check_history(history[key])
+    raise ValueError(f"history must have an entry for each notion, none for {name!r} in {sorted(history)}")

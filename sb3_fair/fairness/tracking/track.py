@@ -1,0 +1,215 @@
+"""The decisions of one history, and the values of its notions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.distances import Metric
+from sb3_fair.fairness.histories.history import DiscountedHistory, History
+from sb3_fair.fairness.notions.table import (
+    NOTIONS,
+    FeedbackMissing,
+    GapTable,
+    GroupNotion,
+    PairNotion,
+    cells_of,
+    feedback_counts,
+)
+from sb3_fair.fairness.tracking.counts import DiscountedCounts, GroupCounts, Rows
+from sb3_fair.fairness.tracking.individuals import Individuals
+from sb3_fair.fairness.tracking.partition import Partition
+from sb3_fair.fairness.tracking.requests import Request
+from sb3_fair.fairness.warning import warn
+
+PATIENCE = 30
+"""Decisions of one kind in a group without a single outcome that are worth a warning."""
+_KINDS = ("unfavourable", "favourable")
+
+
+class Track:
+    """The counts of each partition and the people, of n copies, and the requested values from them.
+
+    :param requests: those that concern this history
+    :param partitions: by name of the attribute
+    :param metrics: by label of the distance
+    :param favourable: the favourable actions
+    :param k: neighbours of CSC
+    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
+    """
+
+    def __init__(
+        self,
+        n: int,
+        history: History,
+        requests: Sequence[Request],
+        partitions: Mapping[str, Partition],
+        metrics: Mapping[str, Metric],
+        favourable: Sequence[int],
+        k: int,
+        feedback_missing: FeedbackMissing,
+    ) -> None:
+        self._history = history
+        self._partitions = partitions
+        self._favourable = favourable
+        self.truncates = isinstance(history, DiscountedHistory)
+        self._counts: dict[str, GroupCounts] = {}
+        self._tables: dict[str, tuple[list[str], GapTable]] = {}
+        for attribute, partition in partitions.items():
+            mine = [(r.name, r.notion) for r in requests if isinstance(r.notion, GroupNotion) and r.of == attribute]
+            if mine:
+                kind = DiscountedCounts if self.truncates else GroupCounts
+                self._counts[attribute] = kind(n, history, partition)
+                table = GapTable([notion for _, notion in mine], feedback_missing)
+                self._tables[attribute] = [name for name, _ in mine], table
+        self.needs_feedback = any(r.notion.needs_feedback for r in requests)
+        self._blind = {
+            r.name: r.notion
+            for r in requests
+            if feedback_missing != "ignore" and isinstance(r.notion, GroupNotion) and r.notion.needs_feedback
+        }
+        self._patience = min(PATIENCE, history.decisions)
+        self._size = history.decisions
+        self._actions: NDArray[np.int64] | None = None
+        if self.needs_feedback:
+            self._actions = np.zeros(n * self._size, dtype=np.int64)
+        self._rings = np.arange(n) * self._size  # where the ring of each copy begins
+        self._names: list[dict[str, str]] = []
+        self.individuals = self._people(n, requests, metrics, k)
+        self._warned = False
+
+    def _people(self, n: int, requests: Sequence[Request], metrics: Mapping[str, Metric], k: int) -> Individuals | None:
+        views: list[tuple[Metric, list[PairNotion], int | None]] = []
+        for label, metric in metrics.items():
+            mine = {r.notion: r.name for r in requests if r.notion.needs_features and r.of == label}
+            pairs = [notion for notion in mine if isinstance(notion, PairNotion)]
+            decisive = NOTIONS["IF"]  # of the first distance, whether requested or not
+            if self._history.truncates and not views and isinstance(decisive, PairNotion) and decisive not in pairs:
+                pairs.append(decisive)
+            if mine or pairs:
+                views.append((metric, pairs, k if NOTIONS["CSC"] in mine else None))
+                self._names.append({notion.name: name for notion, name in mine.items()})
+        return Individuals(n, self._history, views) if views else None
+
+    def add(
+        self,
+        rows: Rows,
+        ids: NDArray[np.int64],
+        order: NDArray[np.int64],
+        actions: NDArray[np.int64],
+        cells: NDArray[np.uint8],
+        columns: Mapping[str, NDArray[np.intp]],
+        features: NDArray[np.float64] | None,
+        roots: NDArray[np.float64] | None,
+    ) -> None:
+        """One decision for each of the copies ``rows``; everything has been checked.
+
+        :param order: (m,) how many decisions the copy has seen before since its reset
+        """
+        if self._counts:
+            slots = self._rings[rows] + order % self._size
+            for attribute, counts in self._counts.items():
+                counts.add(rows, slots, cells, columns[attribute])
+            if self._actions is not None:
+                self._actions[slots] = actions
+        if self.individuals is not None and features is not None:
+            self.individuals.add(rows, ids, features, roots, (cells & 1).view(np.bool_))
+
+    def kept(self, seen: Any) -> Any:
+        """How many of the latest decisions of each copy can still be changed, (n,).
+
+        :param seen: (n,) decisions since reset
+        """
+        if self._history.truncates and self.individuals is not None:
+            return self.individuals.size
+        return np.minimum(seen, self._size)
+
+    def update_feedback(self, copy: int, order: int, value: float, seen: NDArray[np.int64]) -> bool:
+        """Late feedback on decision number ``order`` of a copy; False if it is not kept."""
+        if not seen[copy] - self.kept(seen)[copy] <= order < seen[copy]:
+            return False
+        if self._actions is not None:
+            slot = int(self._rings[copy] + order % self._size)
+            newest = int((seen[copy] - 1) % self._size)
+            cell = cells_of(self._actions[slot : slot + 1], np.array([value]), self._favourable)
+            for counts in self._counts.values():
+                counts.move(copy, slot, int(cell[0]), newest)
+        return True
+
+    def values(self, results: dict[str, NDArray[np.float64]]) -> None:
+        """Enters the requested values (n,) into ``results``."""
+        for attribute, (names, table) in self._tables.items():
+            results.update(zip(names, table(self._counts[attribute].compared).T, strict=True))
+            if table.unseen is not None:
+                self._note_unseen(attribute, names, table.unseen)
+                table.unseen = None
+        if self.individuals is not None:
+            for wanted, view in zip(self._names, self.individuals.views, strict=True):
+                values = self.individuals.values(view)
+                for notion, name in wanted.items():
+                    results[name] = values[notion]
+
+    def _note_unseen(self, attribute: str, names: Sequence[str], unseen: NDArray[np.float64]) -> None:
+        """Warns once of a notion that stays undefined because the outcomes of one kind of decision never come."""
+        worst = unseen.max(axis=0)
+        if worst.max() < self._patience:
+            return
+        for name in names:
+            if name not in self._blind:
+                continue
+            found = np.argwhere((worst >= self._patience) & self._blind[name].needed_kinds)
+            if len(found):
+                del self._blind[name]
+                group, kind = found[0]
+                warn(
+                    f"{name} is undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
+                    f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which {name} needs; "
+                    "feedback_missing='ignore' uses the known outcomes only, which is biased",
+                )
+
+    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+        """Name of the attribute -> label -> how many decisions of a kind, and how many of them with known outcomes."""
+        found: dict[str, dict[Any, dict[str, float]]] = {}
+        keys = [kind + suffix for suffix in ("", "_known") for kind in _KINDS]
+        for attribute, counts in self._counts.items():
+            labels = self._partitions[attribute].labels[1:]
+            numbers = np.concatenate(feedback_counts(counts.compared[copy, : len(labels)]), axis=1).tolist()
+            found[attribute] = {
+                label: dict(zip(keys, row, strict=True)) for label, row in zip(labels, numbers, strict=True)
+            }
+        return found
+
+    def truncate(self, seen: NDArray[np.int64]) -> None:
+        """Drops the decisions that no longer move individual fairness, see :class:`DiscountedHistory`.
+
+        :param seen: (n,) decisions since reset
+        """
+        before = self.individuals.truncate() if self.individuals is not None else None
+        if self.individuals is not None and before is not None:
+            dropped = before - self.individuals.size
+            copies = np.repeat(np.arange(len(dropped)), dropped)
+            # ages before - 1, before - 2, ... of each copy
+            ages = (
+                np.repeat(before, dropped)
+                - 1
+                - np.arange(len(copies))
+                + np.repeat(np.cumsum(dropped) - dropped, dropped)
+            )
+            slots = self._rings[copies] + (seen[copies] - 1 - ages) % self._size
+            for counts in self._counts.values():
+                if isinstance(counts, DiscountedCounts):
+                    counts.drop(copies, slots, ages)
+        if not self._warned and (self.kept(seen) >= self._size).any():
+            self._warned = True
+            warn(
+                f"the discounted history has reached max_size={self._size}: from now on it forgets "
+                "the oldest interactions; a larger threshold or a smaller factor keeps it shorter",
+            )
+
+    def reset(self, copies: NDArray[np.intp], next_id: NDArray[np.int64], seen: int) -> None:
+        """Empties the ``copies`` (m,), which have seen at most ``seen`` decisions; their next ids are ``next_id``."""
+        for counts in self._counts.values():
+            counts.reset(copies, seen)
+        if self.individuals is not None:
+            self.individuals.reset(copies, next_id)

@@ -1,0 +1,180 @@
+"""Does the vaccine scenario keep its rules?"""
+
+import pickle
+from itertools import pairwise
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from stable_baselines3.common.env_checker import check_env as check_env_sb3
+
+import sb3_fair
+from sb3_fair.fairness import NewMultiple, Scheme, count_status
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.regularity import find_counterexample
+from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld, VaccinesConfig
+from sb3_fair.zoo.envs.world import WorldEnv
+from tests.zoo.forms import side_by_side
+
+VACCINES = "sb3_fair/VaccineDelivery-v0"
+
+# sent to, arrived, shipments after it, reward, switches so far
+TRACE = [
+    (0, True, (1, 0), -1, 0),
+    (1, False, (1, 0), -1.5, 1),
+    (1, True, (1, 1), 0, 1),
+    (1, True, (1, 2), -1, 1),
+    (0, False, (1, 2), -1.5, 2),
+    (1, True, (1, 3), -2.5, 3),
+]
+
+
+def started(n=1, **config):
+    world = VaccineDeliveryWorld(n, **config)
+    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
+    return world
+
+
+def play_trace(n=2, **config):
+    world = started(n, episode_length=6, detail=True, **config)
+    for country, arrived, *_ in TRACE:
+        world.tapes.now = world.tapes.now._replace(arrives=np.full((n, 1), arrived))
+        yield world.step(np.full(n, country))
+
+
+def test_the_worked_example_pays_for_gaps_and_for_switches_also_when_a_shipment_is_lost():
+    for time, (expected, step) in enumerate(zip(TRACE, play_trace(), strict=True), 1):
+        country, arrived, counts, paid, switches = expected
+        obs, reward, terminated, truncated, record = step
+        assert_allclose(reward, [paid] * 2)
+        assert_array_equal(record["detail"]["counts"], [counts] * 2)
+        event = record["fair_event"]
+        assert_allclose(event.array, [[arrived, paid + abs(counts[0] - counts[1]), 1]] * 2)
+        figures = {"gap": abs(counts[0] - counts[1]), "switches": switches, "arrived": sum(counts)}
+        assert_equal(record["fairness"], {name: np.full(2, value) for name, value in figures.items()})
+        assert_allclose(obs, [[country == 0, country == 1, time / 6]] * 2, rtol=1e-6)
+        assert_array_equal(record["individual"]["action"], [np.eye(2)[country] * arrived] * 2)
+        assert (terminated == (time == 6)).all() and not truncated.any()
+
+
+def test_an_episode_begins_with_nothing_sent_and_a_free_choice():
+    world = started(3, episode_length=2)
+    world.step(np.array([0, 1, 1]))
+    world.step(np.array([1, 1, 0]))
+    assert_array_equal(world.reset(np.array([0, 2])), np.zeros((2, 3)))
+    *_, record = world.step(np.array([1, 1, 1]))
+    assert_array_equal(record["fairness"]["switches"], [0, 0, 0])
+    assert_array_equal(record["fair_event"].base, [0, 0, 0])
+
+
+def test_nobody_sees_before_whether_a_shipment_arrives():
+    world = started(4000)
+    obs = world.reset(np.arange(4000))
+    assert not obs.any()
+    *_, record = world.step(np.zeros(4000, dtype=int))
+    assert record["fair_event"].granted.mean() == pytest.approx(0.9, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "memory"),
+    [
+        (None, "difference"),
+        (Scheme(welfare="relaxed_parity", when=("period", 3)), "difference"),
+        (Scheme(welfare="relaxed_parity", temporal="last"), "difference"),
+        (Scheme(welfare="relaxed_parity", when=NewMultiple(3)), "full"),
+        (Scheme(welfare="log_nash"), "full"),
+    ],
+)
+def test_the_return_is_the_score_of_the_scheme_minus_the_switches_and_the_memory_is_enough(scheme, memory):
+    settings = {"episode_length": 6} | ({} if scheme is None else {"scheme": scheme})
+    venv = sb3_fair.make_vec(VACCINES, 100, seed=0, monitor=False, **settings)
+    venv.reset()
+    actions = np.random.default_rng(0).integers(2, size=(100, 6))
+    steps = [venv.step(column) for column in actions.T]
+    granted = np.array([stack(infos, "fair_event").granted for *_, infos in steps])
+    status = count_status(actions, granted.T, stakeholders=(0, 1))
+    switches = (np.diff(actions) != 0).sum(axis=1)
+    score = venv.get_attr("scheme")[0].score(status)
+    assert_allclose(np.sum([rewards for _, rewards, *_ in steps], axis=0), score - 0.5 * switches)
+    assert_array_equal(stack(steps[-1][3], "fairness")["switches"], switches)
+    env = gym.make(VACCINES, memory=memory, disable_env_checker=True, **settings)
+    assert find_counterexample(env, n_episodes=200) is None
+
+
+def test_the_difference_does_not_tell_how_many_have_arrived():
+    scheme = Scheme(welfare="relaxed_parity", when=NewMultiple(3))
+    env = gym.make(VACCINES, memory="difference", scheme=scheme, episode_length=6, disable_env_checker=True)
+    assert find_counterexample(env, n_episodes=200) is not None
+
+
+def test_the_memory_that_is_named_fits_the_number_of_countries():
+    assert gym.make(VACCINES).get_wrapper_attr("default_memory") == "difference"
+    assert gym.make(VACCINES, countries=3).get_wrapper_attr("default_memory") == "full"
+
+
+@pytest.mark.parametrize("config", [{"episode_length": 5, "detail": True}, {"countries": 3, "episode_length": 5}])
+def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(config):
+    actions = np.random.default_rng(0).integers(2, size=(30, 3))
+    assert sum(dones.sum() for dones, _ in side_by_side(VaccineDeliveryWorld, 3, 7, actions, **config)) == 18
+
+
+def test_rules_take_turns_or_send_blocks():
+    world = started(countries=3, episode_length=6, arrives=1.0)
+    plans = {"take-turns": [0, 1, 2, 0, 1, 2], "blocks": [0, 0, 1, 1, 2, 2]}
+    for rule, plan in plans.items():
+        world.reset(np.arange(1))
+        for country in plan:
+            assert_array_equal(world.rules[rule](world), np.eye(3)[[country]])
+            world.step(np.array([country]))
+
+
+def test_both_checkers_are_content_and_the_scenario_pickles():
+    check_env(WorldEnv(VaccineDeliveryWorld, render_mode="rgb_array", episode_length=4), skip_render_check=True)
+    check_env_sb3(WorldEnv(VaccineDeliveryWorld, countries=3))
+    assert pickle.loads(pickle.dumps(started())).max_steps == 24
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"country": 3}, TypeError, r"unknown setting 'country' \(did you mean 'countries'\?\)"),
+        ({"countries": 1}, ValueError, "countries must be at least 2, got 1"),
+        ({"countries": 2.0}, ValueError, "countries must be a positive integer, got 2.0"),
+        ({"arrives": 1.1}, ValueError, r"arrives must be a number in \[0, 1\], got 1.1"),
+        ({"switch_cost": -1}, ValueError, r"switch_cost must be a number in \[0, 1e\+06\], got -1"),
+        ({"switch_cost": float("inf")}, ValueError, r"switch_cost must be a number in \[0, 1e\+06\], got inf"),
+        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
+        ({"group": "land"}, ValueError, r"group must be made of the attributes \('country',\), got 'land'"),
+    ],
+)
+def test_settings_that_are_not_allowed_are_errors(settings, error, message):
+    with pytest.raises(error, match=message):
+        VaccineDeliveryWorld(1, **settings)
+
+
+def test_every_parameter_has_a_source():
+    assert all(field.metadata["source"] for field in VaccinesConfig.__dataclass_fields__.values())
+
+
+def test_a_picture_shows_who_was_served_and_what_was_lost():
+    env = WorldEnv(VaccineDeliveryWorld, render_mode="rgb_array", episode_length=4)
+    env.reset(seed=0)
+    pictures = [env.render()]
+    for country, arrives in ((0, True), (0, False), (1, True), (1, True)):
+        env.world.tapes.now = env.world.tapes.now._replace(arrives=np.array([[arrives]]))
+        env.step(country)
+        pictures.append(env.render())
+    assert all(picture.shape == (360, 720, 3) and picture.dtype == np.uint8 for picture in pictures)
+    assert all((one != other).any() for one, other in pairwise(pictures))
+    assert_array_equal(env.world.so_far(0), [[-1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1], [1, 1, 2]])
+    env.reset()
+    assert_array_equal(env.world.so_far(0), [[-1, 0, 0]])
+
+
+def test_the_past_is_kept_for_pictures_only():
+    world = started()
+    for country in (0, 1):
+        world.step(np.array([country]))
+    assert len(world.so_far(0)) == 1 and world.render(0).shape == (360, 720, 3)

@@ -1,0 +1,63 @@
+"""Does an evaluation measure what it says, whichever way the episodes are shared out?"""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import train
+
+SHORT = {
+    "sb3_fair/JobHiring-Small-v0": {"team_size": 5, "episode_length": 20},
+    "sb3_fair/Lending-v0": {"episode_length": 20},
+    "sb3_fair/EpidemicControl-v0": {},
+    "sb3_fair/LoanAllocation-v0": {},
+}
+
+
+@pytest.mark.parametrize("env", SHORT)
+def test_rules_side_by_side_play_the_episodes_that_each_plays_alone(env):
+    plan = make_plan("ppo", env, env_kwargs=SHORT[env], hyperparams={"n_eval_episodes": 4})
+    together = evaluate_rules(plan)
+    venv = evaluation_env(plan, 4)
+    rules = venv.get_attr("world")[0].rules
+    assert [policy.name for policy in together] == [rule.replace("-", " ") for rule in rules]
+    for policy, rule in zip(together, rules, strict=True):
+        alone = evaluate_vector(RuleAgent(rule, venv, SEED), venv, 4, seed=SEED)
+        np.testing.assert_array_equal(policy.returns, alone.returns)
+        np.testing.assert_array_equal(policy.lengths, alone.lengths)
+        assert policy.chance == alone.chance and policy.final.keys() == alone.final.keys()
+        for name, values in policy.final.items():
+            np.testing.assert_array_equal(values, alone.final[name])
+
+
+def test_a_panel_needs_as_many_copies_for_each_rule():
+    venv = evaluation_env(make_plan("ppo", "sb3_fair/JobHiring-Small-v0"), 3)
+    with pytest.raises(ValueError, match="as many copies for each"):
+        RulePanel(["hire-all", "reject-all"], venv)
+
+
+def test_an_evaluation_has_no_more_copies_than_episodes(monkeypatch):
+    """Copies that have nothing to play cost as much as the others."""
+    asked = []
+
+    def noting(plan, n_envs=25):
+        asked.append(n_envs)
+        return evaluation_env(plan, n_envs)
+
+    monkeypatch.setattr("sb3_fair.zoo.evaluation.evaluate.evaluation_env", noting)
+    plan = make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"n_eval_episodes": 3})
+    assert [len(rule.returns) for rule in evaluate_rules(plan)] == [3] * 6
+    assert asked == [1, 18]
+
+
+def test_episodes_that_never_end_are_refused_before_the_training():
+    plan = make_plan("ppo", "sb3_fair/AttentionAllocation-Discrete-v0", env_kwargs={"episode_length": None})
+    with pytest.raises(InputError, match="episode_length must be a number of steps"):
+        train(plan, log_dir="nowhere")
+    assert not Path("nowhere").exists()

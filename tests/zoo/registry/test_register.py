@@ -1,0 +1,195 @@
+"""Environments of users: registered in one call, made in every way, trained and judged by the commands."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+import sb3_fair
+from sb3_fair.zoo.cli.commands import main
+from sb3_fair.zoo.registry.registration import ROWS
+
+BANK = """
+import gymnasium as gym
+import numpy as np
+import sb3_fair
+from sb3_fair.fairness import FairnessSpec
+
+
+class Bank(gym.Env):
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def seen(self):
+        self.group = int(self.np_random.integers(3))
+        return np.array([self.group / 2, self.np_random.random()], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.seen(), {}
+
+    def step(self, action):
+        repaid = int(self.np_random.random() < 0.6)
+        info = {"who": "abc"[self.group], "repaid": repaid}
+        return self.seen(), float(action) * (2 * repaid - 1), False, False, info
+
+
+spec = FairnessSpec(group="who", feedback="repaid", notions=("SP", "EO"))
+absent = FairnessSpec(group="who", groups=("a", "z"))
+blind = FairnessSpec(group="who", notions=("EO",))
+beyond = FairnessSpec(group="who", features=slice(0, 2), low=0, high=0.1, notions=("IF",))
+three = 3
+sb3_fair.register("test/Loans-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 1}, title="My bank")
+sb3_fair.register("test/Endless-v0", Bank, spec)
+"""
+IDS = ("test/Loans-v0", "test/Endless-v0")
+ENV = "my_bank:test/Loans-v0"
+QUICK = ["--n-timesteps", 128, "--n-envs", 2, "-P", "n_eval_episodes:2", "-P", "n_steps:32", "-P", "batch_size:32"]
+
+
+@pytest.fixture
+def bank(tmp_path, monkeypatch):
+    """A folder with a user's module."""
+    (tmp_path / "my_bank.py").write_text(BANK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield tmp_path
+    sys.modules.pop("my_bank", None)
+    for env_id in IDS:
+        ROWS.pop(env_id, None)
+        gym.registry.pop(env_id, None)
+
+
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """Exit code and both outputs of a command."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("kind", ["dummy", "subproc", "sb3", "spawned", "gymnasium"])
+def test_every_form_takes_the_path_of_single_environments(bank, monkeypatch, kind):
+    monkeypatch.syspath_prepend(bank)
+    actions = np.random.default_rng(0).integers(2, size=(70, 2))
+    settings = {"objectives": ("R", "SP"), "window": 20}
+    expected = []
+    for copy in range(2):
+        env = gym.make(ENV, **settings)
+        env.reset(seed=copy)
+        for action in actions[:, copy]:
+            _, reward, _, truncated, info = env.step(action)
+            expected.append((reward, info["fairness"]["SP"], truncated))
+            if truncated:
+                env.reset()
+    found = [[], []]
+    if kind == "gymnasium":
+        envs = gym.make_vec(ENV, num_envs=2, **settings)
+        envs.reset(seed=[0, 1])
+    elif kind in ("dummy", "subproc"):
+        envs = sb3_fair.make_vec(ENV, 2, seed=0, vec_env=kind, **settings)
+        envs.reset()
+    else:
+        subproc = {"vec_env_cls": SubprocVecEnv, "vec_env_kwargs": {"start_method": "spawn"}}
+        envs = make_vec_env(ENV, 2, seed=0, env_kwargs=settings, **(subproc if kind == "spawned" else {}))
+        envs.reset()
+    for both in actions:
+        if kind == "gymnasium":
+            _, rewards, _, dones, infos = envs.step(both)
+            told = [
+                infos.get("fairness", {}).get("SP") if not done else infos["final_info"]["fairness"]["SP"]
+                for done in dones
+            ]
+            values = [value[copy] for copy, value in enumerate(told)]
+        else:
+            _, rewards, dones, infos = envs.step(both)
+            values = [info["fairness"]["SP"] for info in infos]
+        for copy in range(2):
+            found[copy].append((rewards[copy], values[copy], dones[copy]))
+    envs.close()
+    np.testing.assert_allclose(np.array(found[0] + found[1], dtype=float), np.array(expected, dtype=float))
+
+
+def test_commands_take_an_environment_of_ones_own(bank, command):
+    code, out, _ = command("envs", "--env-module", "my_bank")
+    assert code == 0 and "My bank" in out and ENV in out
+    code, out, err = command("train", "--algo", "ppo", "--env", ENV, *QUICK, "--no-progress")
+    assert code == 0, err
+    assert "lend" in out and "EO" in out
+    code, out, err = command("evaluate", "--run", bank / "logs/ppo/test-Loans-v0_1", "--n-eval-episodes", 2)
+    assert code == 0 and "lend" in out, err
+
+
+def test_a_spec_makes_a_fairness_mdp_of_any_id(bank, command):
+    (bank / "my_spec.py").write_text(
+        "from sb3_fair.fairness import FairnessSpec\n"
+        "def side(obs, info):\n    return 'left' if obs[2] < 0 else 'right'\n"
+        "spec = FairnessSpec(group=side)\n"
+    )
+    given = ["--algo", "ppo", "--env", "CartPole-v1", *QUICK]
+    code, _, err = command("train", *given, "--no-progress")
+    assert code == 2 and "fairness must be given for 'CartPole-v1'" in err
+    code, out, err = command("train", *given, "--fairness", "my_spec:spec", "--no-progress")
+    assert code == 0 and "SP" in out, err
+    code, _, err = command("evaluate", "--run", bank / "logs/ppo/CartPole-v1_1", "--n-eval-episodes", 1)
+    assert code == 0, err
+
+
+@pytest.mark.slow
+def test_processes_of_seeds_and_studies_find_the_module(bank):
+    for given in (["train", "--seeds", 2, "--jobs", 2], ["tune", "--n-trials", 2, "--n-jobs", 2, "--only", "gamma"]):
+        command = [sys.executable, "-m", "sb3_fair.zoo", *given, "--algo", "ppo", "--env", ENV, *QUICK]
+        path = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        ended = subprocess.run(
+            [*map(str, command)], cwd=bank, capture_output=True, text=True, env={**os.environ, **path}
+        )
+        assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("env", "fairness", "message"),
+    [
+        (ENV, "my_bank:three", "fairness must be a FairnessSpec for test/Loans-v0, got 3"),
+        (ENV, "my_bank:nothing", "fairness must be 'module:name' with a name that the module has"),
+        (ENV, "nowhere:spec", "fairness must name a module that can be imported"),
+        (ENV, "my_bank:absent", "fairness must have groups that occur, got 'z'"),
+        (ENV, "my_bank:blind", "no decision had feedback"),
+        (ENV, "my_bank:beyond", "features must be within"),
+        ("my_bank:test/Endless-v0", None, "max_episode_steps must be given for test/Endless-v0"),
+        ("my_bank:test/Loan-v0", None, "env must be an ID that its module registers"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
+    given = [] if fairness is None else ["--fairness", fairness]
+    code, _, err = command("train", "--algo", "ppo", "--env", env, *given, *QUICK)
+    assert code == 2 and message in err and len(err.strip().splitlines()) == 1, err
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"id": "CartPole-v1"}, ValueError, "id must be new"),
+        ({"id": "sb3_fair/Lending-v0"}, ValueError, "id must be new, .* registered already by sb3_fair"),
+        ({"id": 3}, TypeError, "id must be a text"),
+        ({"entry_point": "CartPol-v1"}, ValueError, "entry_point must be 'module:name' or an ID"),
+        ({"entry_point": 3}, TypeError, "entry_point must be a class"),
+        ({"fairness": 3}, TypeError, "fairness must be a FairnessSpec"),
+        ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a positive integer or None, got 0"),
+        ({"rules": {"lend": 1}}, TypeError, "rules must be a dict of functions by name"),
+    ],
+)
+def test_wrong_arguments_of_register_are_named(given, error, message):
+    with pytest.raises(error, match=message):
+        sb3_fair.register(**{"id": "test/New-v0", "entry_point": "CartPole-v1", **given})
+    assert "test/New-v0" not in gym.registry

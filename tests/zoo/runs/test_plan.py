@@ -1,0 +1,133 @@
+"""Do defaults and wishes add up to a run that can be repeated?"""
+
+import pytest
+
+import sb3_fair
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS
+from sb3_fair.zoo.runs.plan import Plan, default_settings, make_plan
+from sb3_fair.zoo.runs.train import build_model, training_env
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_settings_of_every_algorithm_build_it(algo):
+    needs_a_scheme = "scheme" in ALGORITHMS[algo].needs
+    needs_an_individual = "individual" in ALGORITHMS[algo].needs
+    scenario = "VaccineDelivery" if needs_a_scheme else "Lending" if needs_an_individual else "EpidemicControl"
+    plan = make_plan(algo, f"sb3_fair/{scenario}-v0")
+    build_model(plan, training_env(plan), "cpu")
+
+
+@pytest.mark.parametrize("algo", ["pcn", "ppo"])
+def test_a_plan_is_rebuilt_from_what_it_wrote_down(algo):
+    plan = make_plan(algo, SMALL, seed=3, objectives=("R", "EO"), audit=("SP",), hyperparams={"gamma": 0.5})
+    assert Plan.from_config(plan.config) == plan
+
+
+def test_former_names_of_algorithms_mean_the_new_ones():
+    plan = make_plan("ppo_lagrangian", "sb3_fair/Lending-v0")
+    assert make_plan("cpo", "sb3_fair/Lending-v0") == plan == Plan.from_config({**plan.config, "algo": "cpo"})
+    assert plan.algo == "ppo_lagrangian"
+    assert plan.algorithm.cls is sb3_fair.ConstrainedPPO is sb3_fair.f_ppo.CPOAgent
+
+
+def test_wishes_take_the_place_of_defaults():
+    plan = make_plan("pcn", SMALL, hyperparams={"gamma": 0.5, "n_eval_episodes": 7}, env_kwargs={"window": 9}, n_envs=2)
+    assert (plan.hyperparams["gamma"], plan.n_eval_episodes, plan.env_kwargs["window"], plan.n_envs) == (0.5, 7, 9, 2)
+    assert plan.env_kwargs["emit"] == "difference"
+
+
+def test_settings_of_objectives_that_are_not_optimised_are_left_out():
+    plan = make_plan("pcn", SMALL, objectives=("SP", "IF"))
+    assert plan.hyperparams["held"] is None
+    assert plan.hyperparams["scaling_floor"].keys() == {"SP", "IF"}
+
+
+def test_without_weights_performance_alone_counts():
+    assert make_plan("ppo", SMALL).weights == (1, 0, 0)
+    assert make_plan("ppo", SMALL, objectives=("SP", "R")).weights == (0, 1)
+    assert make_plan("pcn", SMALL).weights is None
+
+
+def test_an_unknown_key_in_a_yaml_file_is_an_error(monkeypatch):
+    monkeypatch.setattr("yaml.safe_load", lambda text: {"default": {"gama": 1}})
+    with pytest.raises(InputError, match="'gama': did you mean 'gamma'"):
+        default_settings(ALGORITHMS["pcn"], SMALL)
+
+
+def test_ids_are_accepted_bare_and_prefixed():
+    assert make_plan("pcn", SMALL) == make_plan("pcn", "sb3_fair:" + SMALL)
+
+
+def test_a_preset_has_settings_of_its_own():
+    plan = make_plan("fair_qcm", "sb3_fair/Doughnut-v0", preset="paper")
+    assert plan.hyperparams["storage"] == "rows" and plan.hyperparams["batch_size"] == 2048
+    with pytest.raises(InputError, match="preset must be one of paper"):
+        make_plan("fair_qcm", "sb3_fair/Doughnut-v0", preset="papers")
+    with pytest.raises(InputError, match="preset must be left out"):
+        make_plan("ppo", "sb3_fair/Doughnut-v0", preset="paper")
+
+
+@pytest.mark.parametrize("env", ["sb3_fair/Doughnut-v0", "sb3_fair/LoanAllocation-Code-v0"])
+def test_presets_build(env):
+    plan = make_plan("fair_qcm", env, preset="paper")
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.storage == "rows" and model.learn(300).num_timesteps == 300
+
+
+def test_a_learning_rate_may_fall_linearly():
+    plan = make_plan("dqn", "sb3_fair/JobHiring-Small-v0", hyperparams={"learning_rate": "lin_0.01"})
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.lr_schedule(1.0) == 0.01 and model.lr_schedule(0.5) == pytest.approx(0.005)
+
+
+def test_weights_belong_to_objectives_by_name():
+    assert make_plan("ppo", SMALL, objectives=("SP", "R", "IF")).weights == (0, 1, 0)
+    assert make_plan("ppo", SMALL, objectives=("EO", "R")).weights == (0, 1)
+    with pytest.raises(InputError, match="weights must be given for objectives without R, got SP:IF alone"):
+        make_plan("ppo", SMALL, objectives=("SP", "IF"))
+    with pytest.raises(InputError, match="weights must be left out for pcn"):
+        make_plan("pcn", SMALL, weights=(1, 0, 0))
+    with pytest.raises(InputError, match="scalarise must be left out"):
+        make_plan("ppo", SMALL, env_kwargs={"scalarise": [0, 0, 1]})
+    with pytest.raises(InputError, match="objectives must be a list of names"):
+        make_plan("ppo", SMALL, env_kwargs={"objectives": None})
+
+
+@pytest.mark.parametrize(
+    ("entry", "found"),
+    [
+        ("{gamma: 0.9}", {"n_envs": 8, "hyperparams": {"gamma": 0.9}}),
+        ("{env_kwargs: {objectives: [R]}}", {"weights": (1.0,)}),
+        ("{env_kwargs: null}", "env_kwargs must be settings by name, got None"),
+        ("{weights: 1}", "weights must be one number per objective R:SP:IF, got 1"),
+        ("\xff", "conf-file must be a YAML file"),
+    ],
+)
+def test_a_file_of_settings_may_say_little_but_nothing_wrong(entry, found, tmp_path):
+    file = tmp_path / "settings.yml"
+    file.write_bytes(
+        f"{SMALL.removeprefix('sb3_fair/')}: {entry}\nsb3_fair/JobHiring-Small-v0: {entry}".encode("latin1")
+    )
+    if isinstance(found, str):
+        with pytest.raises(InputError, match=found):
+            make_plan("ppo", SMALL, conf_file=file)
+    else:
+        plan = make_plan("ppo", SMALL, conf_file=file)
+        assert {name: getattr(plan, name) for name in found} == found
+
+
+def test_training_may_follow_every_episode():
+    plan = make_plan("dqn", SMALL, hyperparams={"train_freq": [1, "episode"], "buffer_size": 100}, n_envs=1)
+    model = build_model(plan, training_env(plan), "cpu")
+    assert model.train_freq.unit.value == "episode" and model.train_freq.frequency == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "words"), [({"gamma": "x"}, "'gamma' must be in"), ({"clip_obs": 0}, "'clip_obs' must")]
+)
+def test_arguments_of_normalize_are_of_their_kind(given, words):
+    with pytest.raises(InputError, match=f"argument of normalize {words}"):
+        make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"normalize": given})

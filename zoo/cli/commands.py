@@ -1,0 +1,499 @@
+"""The command line `sb3-fair`."""
+
+import os
+import shlex
+import sys
+from dataclasses import replace
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from sb3_fair.common.extras import MissingExtra
+from sb3_fair.zoo import names
+from sb3_fair.zoo.cli.benchmark_commands import benchmark
+from sb3_fair.zoo.cli.options import (
+    Cluster,
+    ConfFile,
+    Copies,
+    Device,
+    Emit,
+    EnvParam,
+    Fairness,
+    LogDir,
+    Objectives,
+    OwnCode,
+    Progress,
+    Scheduler,
+    Seed,
+    Steps,
+    Threads,
+    Trust,
+    Window,
+    hold_threads,
+    numbers,
+    settings,
+)
+from sb3_fair.zoo.names import InputError, WorkError
+from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
+
+
+class Commands(TyperGroup):
+    """Commands that find the end of a file too soon say so; click would take it for Ctrl-D."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except EOFError as error:
+            raise InputError(f"a file must not end before all was read: {error or 'it is damaged'}") from error
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="sb3-fair",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(benchmark)
+
+ABORTED = 130
+RunPath = Annotated[Path, typer.Option("--run", help="Folder of a run.")]
+Pretrained = Annotated[
+    str | None, typer.Option(help="Instead of --run: pcn, f_ppo, fair_ppo or fair_qcm, a policy that ships.")
+]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from sb3_fair.common.run_folder import versions
+
+        typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+) -> None:
+    """Fairness-aware reinforcement learning for Stable-Baselines3."""
+
+
+@app.command()
+def envs(
+    env_module: Annotated[str | None, typer.Option(help="List what this module registers instead.")] = None,
+) -> None:
+    """Lists the environments: spaces, groups and notions."""
+    from sb3_fair.zoo.cli.listing import environments
+
+    typer.echo(environments(env_module))
+
+
+@app.command()
+def train(
+    context: typer.Context,
+    algo: Annotated[
+        str | None,
+        typer.Option(
+            help="pcn, f_ppo, ppo_lagrangian, fair_ppo, fair_qcm, tabular_fair_qcm, recurrent_dqn, ppo, a2c, dqn, "
+            "trpo, qrdqn or ppo_lstm.",
+        ),
+    ] = None,
+    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
+    fairness: Fairness = None,
+    seed: Seed = 0,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Train with so many seeds: --seed, the next one, and so on.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Processes for --seeds; by default one per core.")] = None,
+    cluster: Cluster = None,
+    scheduler: Scheduler = None,
+    objectives: Objectives = None,
+    weights: Annotated[
+        str | None, typer.Option(help="For algorithms that learn from one number, as in 1:0.5:0.")
+    ] = None,
+    audit: Annotated[
+        str | None, typer.Option(help="Notions to measure in the final evaluation, as in SP:EO:CSC.")
+    ] = None,
+    window: Window = None,
+    emit: Emit = None,
+    preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
+    conf_file: ConfFile = None,
+    own_code: OwnCode = False,
+    n_timesteps: Steps = None,
+    n_envs: Copies = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-P", help="key:value for the algorithm; value in YAML. Repeatable.")
+    ] = None,
+    env_param: EnvParam = None,
+    track: Annotated[
+        bool, typer.Option("--track", help="Follow in Weights & Biases; without an account, offline.")
+    ] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
+    checkpoint_minutes: Annotated[
+        float, typer.Option(help="Between two checkpoints; 0: at every rollout, inf: never.")
+    ] = 5.0,
+    resume: Annotated[
+        Path | None, typer.Option(help="Folder of an interrupted run to go on with; the settings are the run's.")
+    ] = None,
+    trust: Trust = False,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+    progress: Progress = True,
+) -> None:
+    """Trains an algorithm, evaluates what it learned and writes a report."""
+    if resume is not None:
+        _only(context, "resume", "progress", "trust")
+        from sb3_fair.zoo.runs.train import resume as go_on
+
+        _results(go_on(resume, progress=progress, trust=trust))
+        return
+    if trust:
+        raise InputError("--trust must be left out without --resume: nothing else is loaded")
+    if algo is None or env is None:
+        raise InputError(f"{'--algo' if algo is None else '--env'} must be given, unless --resume is")
+    from sb3_fair.zoo.runs.plan import make_plan
+    from sb3_fair.zoo.runs.train import train
+
+    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
+    plan = make_plan(
+        algo,
+        env,
+        fairness=fairness,
+        seed=seed,
+        objectives=None if objectives is None else names.objectives(objectives),
+        audit=None if audit is None else names.notions(audit),
+        weights=None if weights is None else numbers("weights", weights),
+        n_timesteps=n_timesteps,
+        n_envs=n_envs,
+        env_kwargs={**settings("--env-param", env_param), **chosen},
+        hyperparams=settings("--param", param),
+        preset=preset,
+        conf_file=conf_file,
+        own_code=own_code,
+    )
+    options: dict[str, Any] = {
+        "log_dir": log_dir,
+        "command": _command(),
+        "device": device,
+        "track": track,
+        "tensorboard": tensorboard,
+        "checkpoint_minutes": checkpoint_minutes,
+    }
+    hold_threads(num_threads)
+    if seeds is None and cluster is None and scheduler is None:
+        if jobs is not None:
+            raise InputError(f"jobs must be left out without --seeds, got {jobs}")
+        _results(train(plan, progress=progress, **options))
+        return
+    from sb3_fair.zoo.evaluation.tables import seed_table, show
+    from sb3_fair.zoo.runs.parallel import on_cluster
+    from sb3_fair.zoo.runs.seeds import train_all
+
+    if num_threads != 1:
+        raise InputError(f"num-threads must be 1 where several runs share the cores, got {num_threads}")
+    with on_cluster(cluster, scheduler):
+        plans = [replace(plan, seed=number) for number in range(seed, seed + (seeds or 1))]
+        runs = train_all(plans, n_jobs=-1 if jobs is None else jobs, **options)
+    if len(runs) > 1:
+        show(seed_table({plan.seed: run.front for plan, run in zip(plans, runs, strict=True)}))
+    for run in runs:
+        typer.echo(run.report)
+
+
+def _results(run: Any) -> None:
+    from sb3_fair.zoo.evaluation.tables import policy_table, show
+
+    show(policy_table(run.front, run.baselines, most=12))
+    typer.echo(f"\n{run.report}")
+
+
+@app.command()
+def tune(
+    algo: Annotated[str, typer.Option(help="As for train.")],
+    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")],
+    fairness: Fairness = None,
+    scores: Annotated[
+        str | None,
+        typer.Option(help="What trials are to be good at, as in R:SP; by default R, of PCN the hypervolume."),
+    ] = None,
+    budget: Annotated[
+        list[str] | None, typer.Option(help="Largest size of a figure, as in SP:0.05. Repeatable.")
+    ] = None,
+    n_trials: Annotated[int, typer.Option(help="Of the study in all, earlier ones included.")] = 50,
+    n_seeds: Annotated[int, typer.Option(help="Runs per trial; figures are their means.")] = 1,
+    study_name: Annotated[str | None, typer.Option(help="A study of this name is continued.")] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="Database URL or journal file; by default a journal file in the study's folder.")
+    ] = None,
+    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
+    sampler: Annotated[str, typer.Option(help="auto, tpe, nsgaii or random.")] = "auto",
+    pruner: Annotated[
+        str | None, typer.Option(help="median, halving or none; by default median where there is one score, no budget.")
+    ] = None,
+    n_evaluations: Annotated[int, typer.Option(help="Evaluations of a trial that may be pruned.")] = 5,
+    space: Annotated[
+        list[str] | None,
+        typer.Option("--space", "-S", help="setting:values to try, as in gamma:{range: [0.9, 1.0]}. Repeatable."),
+    ] = None,
+    only: Annotated[str | None, typer.Option(help="Try only these settings, as in learning_rate:gamma.")] = None,
+    param: Annotated[
+        list[str] | None, typer.Option("--param", "-P", help="key:value that is fixed, not tried. Repeatable.")
+    ] = None,
+    env_param: EnvParam = None,
+    objectives: Objectives = None,
+    weights: Annotated[str | None, typer.Option(help="Fixed weights of the objectives, as in 1:0.5:0.")] = None,
+    window: Window = None,
+    emit: Emit = None,
+    preset: Annotated[str | None, typer.Option(help="Start from other settings than the tuned ones.")] = None,
+    conf_file: ConfFile = None,
+    own_code: OwnCode = False,
+    n_timesteps: Steps = None,
+    n_envs: Copies = None,
+    deterministic: Annotated[
+        bool | None, typer.Option("--deterministic/--sampled", help="Actions in evaluations: most probable, or drawn.")
+    ] = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+) -> None:
+    """Searches hyperparameters that are good and fair; goes on where it was interrupted."""
+    from sb3_fair.zoo.tuning.tune import make_tuning, tune
+
+    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
+    tuning = make_tuning(
+        algo,
+        env,
+        fairness=fairness,
+        scores=None if scores is None else names.listed("scores", scores),
+        budgets=settings("--budget", budget, "SP:0.05"),
+        space=settings("--space", space),
+        only=None if only is None else names.listed("only", only),
+        n_seeds=n_seeds,
+        n_evaluations=n_evaluations,
+        deterministic=deterministic,
+        objectives=None if objectives is None else names.objectives(objectives),
+        weights=None if weights is None else numbers("weights", weights),
+        hyperparams=settings("--param", param),
+        env_kwargs={**settings("--env-param", env_param), **chosen},
+        preset=preset,
+        conf_file=conf_file,
+        own_code=own_code,
+        n_timesteps=n_timesteps,
+        n_envs=n_envs,
+        seed=seed,
+    )
+    hold_threads(num_threads)
+    with stoppable(f"stopped; the study goes on with the same command: {_command()}"):
+        tune(
+            tuning,
+            n_trials=n_trials,
+            study_name=study_name,
+            storage=storage,
+            sampler=sampler,
+            pruner=pruner,
+            n_jobs=n_jobs,
+            log_dir=log_dir,
+            device=device,
+            command=_command(),
+        )
+
+
+@app.command()
+def evaluate(
+    context: typer.Context,
+    run: Annotated[
+        Path | None, typer.Option(help="Folder of a run; or --pretrained, or --model, --algo and --env.")
+    ] = None,
+    pretrained: Pretrained = None,
+    policy: Annotated[int | None, typer.Option(help="Number of a policy in the run's report.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="A .zip that an algorithm saved; --trust if no run of yours did.")
+    ] = None,
+    algo: Annotated[str | None, typer.Option(help="The algorithm that saved --model, as for train.")] = None,
+    env: Annotated[str | None, typer.Option(help="Environment ID for --model: see `sb3-fair envs`.")] = None,
+    audit: Annotated[str | None, typer.Option(help="Notions to measure with --model; by default all.")] = None,
+    env_param: Annotated[
+        list[str] | None, typer.Option("--env-param", "-E", help="key:value for --env. Repeatable.")
+    ] = None,
+    n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
+    trust: Trust = False,
+    seed: Seed = 20_000,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+) -> None:
+    """Runs the policies of a run, or any saved model, on new episodes beside the rules of the environment."""
+    from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run
+    from sb3_fair.zoo.evaluation.tables import figure_table, policy_table, show
+    from sb3_fair.zoo.runs.model_file import evaluate_file
+    from sb3_fair.zoo.runs.plan import Plan
+
+    if model is None:
+        if run is None and pretrained is None:
+            raise InputError("--run must be given, or --pretrained, or --model with --algo and --env")
+        _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads", "trust")
+        folder = _run(run, pretrained, trust)
+        hold_threads(num_threads)
+        policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
+        rules = evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)
+        show(policy_table(policies, rules))
+        _groups([*policies, *rules])
+        return
+    if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
+        raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
+    hold_threads(num_threads)
+    found = evaluate_file(
+        model,
+        algo,
+        env,
+        env_kwargs=settings("--env-param", env_param),
+        audit=None if audit is None else names.notions(audit),
+        n_eval_episodes=n_eval_episodes,
+        seed=seed,
+        device=device,
+        trust=trust,
+    )
+    show(figure_table(*found))
+    _groups([policy for policies in found for policy in policies])
+
+
+def _groups(policies: Any) -> None:
+    """Who got the favourable decision, where groups are compared."""
+    from sb3_fair.zoo.evaluation.tables import group_table, show
+
+    table = group_table(policies)
+    if table is not None:
+        typer.echo()
+        show(table)
+
+
+@app.command()
+def enjoy(
+    run: Annotated[Path | None, typer.Option(help="Folder of a run; or --pretrained.")] = None,
+    pretrained: Pretrained = None,
+    policy: Annotated[int, typer.Option(help="Number of a policy in the report.")] = 0,
+    film: Annotated[
+        Path | None, typer.Option(help="GIF or MP4 to write; by default in the run's folder, or this one.")
+    ] = None,
+    n_episodes: Annotated[int, typer.Option(min=1, help="Episodes to film.")] = 1,
+    every: Annotated[
+        int | None, typer.Option(help="Steps from one picture to the next; by default for 100 pictures at most.")
+    ] = None,
+    fps: Annotated[float, typer.Option(help="Pictures per second.")] = 8.0,
+    trust: Trust = False,
+    seed: Seed = 30_000,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+) -> None:
+    """Films a policy at work and tells what its episodes brought."""
+    from sb3_fair.zoo.evaluation.enjoy import enjoy, episode_table
+    from sb3_fair.zoo.evaluation.tables import show
+
+    folder = _run(run, pretrained, trust)
+    hold_threads(num_threads)
+    name = f"policy_{policy}.gif"
+    film = film or (Path(name) if run is None else folder.inside(name))
+    played = enjoy(folder, film, policy=policy, n_episodes=n_episodes, seed=seed, every=every, fps=fps, device=device)
+    show(episode_table(played))
+    typer.echo(f"\n{film}")
+
+
+@app.command()
+def report(run: RunPath) -> None:
+    """Writes the report of a run again."""
+    from sb3_fair.report import from_run
+
+    typer.echo(from_run(_run(run).path))
+
+
+@app.command()
+def demo(
+    seed: Seed = 0,
+    n_timesteps: Steps = None,
+    device: Device = "auto",
+    num_threads: Threads = 1,
+    log_dir: LogDir = Path("logs"),
+    progress: Progress = True,
+) -> None:
+    """Learns the trade-offs of hiring in about two minutes and shows them."""
+    from sb3_fair.zoo.cli.demo import demo
+
+    hold_threads(num_threads)
+    demo(seed=seed, n_timesteps=n_timesteps, log_dir=log_dir, command=_command(), device=device, progress=progress)
+
+
+def main() -> None:
+    """The console script: wrong input, and files that cannot be read or written, are one line on stderr and exit code
+    2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # in ASCII locales, "?" instead of a traceback
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # modules of the user's own, after all that is installed
+    try:
+        code = app(standalone_mode=False)
+    except (
+        InputError,
+        MissingExtra,
+        OSError,
+    ) as error:  # the last as of a disk that is full, or a folder that is not there
+        sys.exit(_complain(str(error)))
+    except WorkError as error:
+        _complain(str(error))
+        sys.exit(1)
+    except Interrupted as stop:
+        _complain(stop.message)
+        sys.exit(stop.exit_code)
+    except (typer.Abort, KeyboardInterrupt):
+        code = ABORTED
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's own errors have it, whichever copy of click typer brings
+            raise
+        sys.exit(_complain(error.format_message()))
+    if code == ABORTED:  # what typer makes of Ctrl-C
+        _complain("stopped")
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> int:
+    if message:  # a command without arguments has shown its help
+        print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+def _only(context: typer.Context, name: str, *beside: str) -> None:
+    """Refuses options on the command line that have no meaning beside the one called ``name``."""
+    given = [key for key in context.params if getattr(context.get_parameter_source(key), "name", "") == "COMMANDLINE"]
+    idle = sorted(set(given) - {name, *beside})
+    if idle:
+        options = ", ".join("--" + key.replace("_", "-") for key in idle)
+        raise InputError(f"--{name} takes everything from the run: leave out {options}")
+
+
+def _command() -> str:
+    return shlex.join(["sb3-fair", *sys.argv[1:]])
+
+
+def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) -> Any:
+    """The run in a folder, or one that ships."""
+    from sb3_fair.common.run_folder import RunFolder
+    from sb3_fair.zoo.runs import pretrained as shipped
+
+    if (path is None) == (pretrained is None):
+        raise InputError("either --run or --pretrained must be given")
+    if pretrained is not None:
+        return shipped.pretrained(pretrained)
+    try:
+        run = RunFolder.open(str(path), trust=trust)
+    except FileNotFoundError as error:
+        raise InputError(str(error)) from error
+    if not run.finished:
+        raise InputError(f"run must be finished: go on with `sb3-fair train --resume {path}`")
+    return run

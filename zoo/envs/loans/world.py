@@ -1,0 +1,229 @@
+"""Loan allocation: four people in two groups.
+
+The loan scenario of Alamdari et al. ("Remembering to Be Fair").
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.fairness.validation import integer
+from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
+from sb3_fair.zoo.envs.doughnut.world import PAPER
+from sb3_fair.zoo.envs.groups import Group, Groups
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, choice, parameter, switch
+from sb3_fair.zoo.envs.tapes import Tapes
+from sb3_fair.zoo.envs.world import Array, Rule
+
+GROUPS = (0, 0, 1, 1)
+"""The group of each person: A, A, B, B."""
+TOP = 7
+"""The highest credit level; the lowest is 0."""
+
+
+@dataclass(frozen=True)
+class LoansConfig(Settings):
+    """The parameters of the scenario.
+
+    :param start_levels: credit level of each of the four people when an episode begins, 0 to 7
+    :param credit: ``"discrete"``: a level up after repayment, one down after default; ``"gaussian"``: the score moves
+        by N(0.05, 0.1) and N(-0.05, 0.1)
+    :param apply_probability: that a person applies in a step
+    :param episode_length: loans per episode
+    :param margin: repayments minus defaults that are asked for at the end, as a share of ``episode_length``
+    :param end: whether an episode is ``"terminated"`` or ``"truncated"`` after its last loan; None: terminated,
+        truncated with ``paper``
+    :param clock: whether the observation shows the time; None: True, False with ``paper``
+    :param paper: the published setting, which hides the time and goes on beyond the end
+    """
+
+    start_levels: Sequence[int] = parameter((3, 3, 7, 7), "level", PAPER + "; (4, 4, 7, 7) in the published code")
+    credit: str = choice("discrete", ("discrete", "gaussian"), PAPER)
+    apply_probability: float = parameter(0.9, "probability", PAPER, SHARE)
+    episode_length: int = parameter(40, "loans", PAPER, COUNT)
+    margin: float = parameter(0.1, "share of the episode", PAPER, between(-1, 1))
+    end: str | None = choice(None, ("truncated", "terminated"), "ours; truncated in the paper")
+    clock: bool | None = switch(None, "ours; no clock in the paper")
+    paper: bool = switch(False, PAPER)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.start_levels, Sequence | np.ndarray) or len(self.start_levels) != len(GROUPS):
+            raise ValueError(f"start_levels must be {len(GROUPS)} levels, got {self.start_levels!r}")
+        for level in self.start_levels:
+            if integer("each of start_levels", level, 0) > TOP:
+                raise ValueError(f"each of start_levels must be at most {TOP}, got {level!r}")
+
+    @property
+    def required(self) -> float:
+        """Repayments minus defaults below which the margin is missed."""
+        return self.margin * self.episode_length - 1e-9  # 0.1 * 30 is a little more than 3
+
+    @property
+    def shown_clock(self) -> bool:
+        """Whether the observation shows the time."""
+        return not self.paper if self.clock is None else self.clock
+
+    @property
+    def ending(self) -> str:
+        """How an episode ends."""
+        return ("truncated" if self.paper else "terminated") if self.end is None else self.end
+
+
+class _Day(NamedTuple):
+    """Who applies (..., 4), and what decides on repayment and change of score (...)."""
+
+    applied: NDArray[np.bool_]
+    luck: NDArray[np.float64]
+    swing: NDArray[np.float64]
+
+
+class _Days:
+    """From uniforms to who applies and what happens to the loan."""
+
+    def __init__(self, apply_probability: float, gaussian: bool) -> None:
+        self.apply_probability = apply_probability
+        self.gaussian = gaussian
+        self.columns = len(GROUPS) + 1 + gaussian
+
+    def __call__(self, uniforms: NDArray[np.float64]) -> _Day:
+        applied, luck = uniforms[..., : len(GROUPS)] < self.apply_probability, uniforms[..., len(GROUPS)]
+        # A uniform may be 0, where the normal quantile is infinite.
+        swing = ndtri(np.maximum(uniforms[..., -1], 2**-54)) if self.gaussian else np.zeros_like(luck)
+        return _Day(applied, luck, swing)
+
+
+def _best(world: "LoanAllocationWorld", able: NDArray[np.bool_]) -> Array:
+    """The best credit among those who are able (n, 4), the first of several."""
+    return np.eye(len(GROUPS))[np.where(able, world.levels, -1.0).argmax(axis=1)]
+
+
+def _oracle(world: "LoanAllocationWorld") -> Array:
+    """The group behind first, the best credit within it, applicants only."""
+    behind = world.lead[:, None] * np.where(np.array(GROUPS) == 0, 1, -1) <= 0
+    first = world.present & behind
+    return _best(world, np.where(first.any(axis=1, keepdims=True), first, world.present))
+
+
+def _best_credit(world: "LoanAllocationWorld") -> Array:
+    return _best(world, world.present)
+
+
+class LoanAllocationWorld(AllocationWorld):
+    """Each step one loan goes to one of four people, the action; 0 and 1 are group A, 2 and 3 group B.
+
+    Who gets it repays with probability (level + 2) / 10, which lifts the credit level, or defaults, which lowers it;
+    ``net`` is repayments minus defaults. Who does not apply is refused: nothing changes. Reward, in this order: in the
+    last step with ``net`` below the margin -10 T; refused -T; else -abs(L_A - L_B), the loans of the groups so far.
+    The loans are not in the observation: a policy needs a memory of their difference.
+
+    Observation: who applies (4), credit level / 7 or score (4), net / T, and the share of the episode that has passed,
+    if there is a clock. Figures (``info["fairness"]``), all so far in the episode: ``difference``, abs(L_A - L_B);
+    ``refused``; ``margin_met``, whether net is enough for the end (1 or 0); ``parity``, the sum of -abs(L_A - L_B)
+    over all steps, penalties or not. Individuals are the applicants; the feature is their score before the step,
+    feedback whether they repaid (1) or not (0), known of whoever got the loan.
+
+    :param n_worlds: number of copies
+    :param group: what group notions compare: ``"group"`` is all there is
+    :param detail: whether records have ``detail``: ``counts`` (loans of A and B), ``levels`` and ``net`` after the step
+    :param config: fields of :class:`LoansConfig`
+    """
+
+    default_memory = "difference"
+    picture = "sb3_fair.zoo.envs.allocation_picture:loans"
+    source = "Alamdari et al., Remembering to Be Fair"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "oracle": _oracle,
+        "random-applicants": random_present,
+        "random-all": random_all,
+        "best-credit": _best_credit,
+    }
+
+    def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
+        self.config = settings = self.configured(n_worlds, detail, LoansConfig, config)
+        self.gaussian = settings.credit == "gaussian"
+        days = _Days(settings.apply_probability, self.gaussian)
+        groups = Groups(group, {"group": ("A", "B")})
+        least = [0.2 if self.gaussian else 0.0] * len(GROUPS)
+        most = [0.9 if self.gaussian else 1.0] * len(GROUPS)
+        super().__init__(
+            n_worlds,
+            Tapes(n_worlds, days.columns, days),
+            steps=settings.episode_length,
+            scheme=Scheme(status="counts", welfare="relaxed_parity", temporal="sum", when="every"),
+            stakeholders=GROUPS,
+            groups=groups,
+            codes=groups.codes(group=np.array(GROUPS)),
+            merit_name="score",
+            low=[0.0] * len(GROUPS) + least + [-1.0],
+            high=[1.0] * len(GROUPS) + most + [1.0],
+            clock=settings.shown_clock,
+            end=settings.ending,
+        )
+        self.max_return = -float((self.max_steps + 1) // 2)  # every other step is off by one
+        self.levels = np.zeros((n_worlds, len(GROUPS)))
+        """Credit of each person; a score is (level + 2) / 10, also where it is no whole level."""
+        self.net = np.zeros(n_worlds)
+        """Repayments minus defaults."""
+        self.parity = np.zeros(n_worlds)
+        """Sum of -abs(L_A - L_B) over the steps so far."""
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        applied: NDArray[np.bool_] = self.tapes.now.applied
+        return applied
+
+    @property
+    def lead(self) -> NDArray[np.float64]:
+        """L_A - L_B (n,)."""
+        return self.counts[:, 0] - self.counts[:, 1]
+
+    def merit(self) -> NDArray[np.float64]:
+        return (self.levels + 2) / 10
+
+    def restart(self, which: Array) -> Array:
+        self.levels[which] = self.config.start_levels
+        self.net[which] = 0
+        self.parity[which] = 0
+        return super().restart(which)
+
+    def give(self, given: NDArray[np.bool_], granted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        now = self.tapes.now
+        repaid = now.luck[:, None] < self.merit()
+        direction = np.where(repaid, 1.0, -1.0)
+        change = 0.5 * direction + now.swing[:, None] if self.gaussian else direction
+        self.levels = np.where(given, np.clip(self.levels + change, 0, TOP), self.levels)
+        self.net += (direction * given).sum(axis=1)
+        self.parity -= np.abs(self.lead)
+        return np.where(given, repaid, np.nan)
+
+    def terms(self, granted: NDArray[np.bool_], last: NDArray[np.bool_]) -> tuple[Array, Array]:
+        missed = last & (self.net < self.config.required)
+        base = np.where(granted, 0.0, -1.0 * self.max_steps)
+        return np.where(missed, -10.0 * self.max_steps, base), granted & ~missed
+
+    def figures(self) -> dict[str, NDArray[np.float64]]:
+        return {
+            "difference": np.abs(self.lead),
+            "refused": self.refused,
+            "margin_met": (self.net >= self.config.required).astype(np.float64),
+            "parity": self.parity.copy(),
+        }
+
+    def observed(self) -> list[Array]:
+        credit = self.merit() if self.gaussian else self.levels / TOP
+        return [*super().observed(), credit, self.net[:, None] / self.max_steps]
+
+    def particulars(self) -> dict[str, Any]:
+        return super().particulars() | {"levels": self.levels.copy(), "net": self.net.copy()}
+
+    def noted(self) -> NDArray[np.float64]:
+        """Scores."""
+        return self.merit()
+
+    scores_so_far = AllocationWorld.so_far

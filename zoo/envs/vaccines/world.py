@@ -1,0 +1,175 @@
+"""Vaccine delivery: which country gets the next shipment.
+
+The introductory example of Alamdari et al. ("Remembering to Be Fair"), made an environment: what is best depends on
+when fairness is assessed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all
+from sb3_fair.zoo.envs.groups import Group, Groups
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, parameter
+from sb3_fair.zoo.envs.tapes import Tapes
+from sb3_fair.zoo.envs.world import Array, Rule, Step
+
+OURS = "made up; in the paper's example four shipments go to two countries"
+
+
+@dataclass(frozen=True)
+class VaccinesConfig(Settings):
+    """The parameters of the scenario.
+
+    :param countries: how many there are, at least two
+    :param arrives: probability that a shipment arrives
+    :param switch_cost: of sending a shipment to another country than the last one
+    :param episode_length: shipments per episode
+    """
+
+    countries: int = parameter(2, "countries", "the paper's example", COUNT)
+    arrives: float = parameter(0.9, "probability", OURS, SHARE)
+    switch_cost: float = parameter(0.5, "welfare", OURS, between(0, 1e6))
+    episode_length: int = parameter(24, "shipments", OURS, COUNT)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.countries < 2:
+            raise ValueError(f"countries must be at least 2, got {self.countries!r}")
+
+    @property
+    def scheme(self) -> Scheme:
+        """The fairness scheme of the reward: minus the gap between most and fewest shipments, at any time."""
+        return Scheme(status="counts", welfare="relaxed_parity", when="every")
+
+
+class _Shipment(NamedTuple):
+    """Whether it arrives (..., 1)."""
+
+    arrives: NDArray[np.bool_]
+
+
+class _Journeys:
+    """From uniforms to whether shipments arrive."""
+
+    def __init__(self, arrives: float) -> None:
+        self.arrives = arrives
+
+    def __call__(self, uniforms: NDArray[np.float64]) -> _Shipment:
+        return _Shipment(uniforms < self.arrives)
+
+
+def _oracle(world: "VaccineDeliveryWorld") -> Array:
+    """The best there is for the scenario's own scheme."""
+    from sb3_fair.zoo.envs.vaccines.exact import solved  # which needs the parameters above
+
+    return solved(world.config).decide(world.time, world.last, world.counts)
+
+
+def _take_turns(world: "VaccineDeliveryWorld") -> Array:
+    """One shipment to each country in turn."""
+    return np.eye(world.config.countries)[world.time % world.config.countries]
+
+
+def _blocks(world: "VaccineDeliveryWorld") -> Array:
+    """First everything to one country, then to the next: as cheap as it gets."""
+    return np.eye(world.config.countries)[world.time * world.config.countries // world.max_steps]
+
+
+class VaccineDeliveryWorld(AllocationWorld):
+    """Each step one shipment of vaccine goes to one of several countries, the action, and usually arrives.
+
+    Another country than the last time costs something. Reward: minus that, minus the gap between the countries with
+    most and with fewest shipments so far; with another fairness scheme (``scheme=`` of the registered ID) its
+    welfare in place of the gap, when it is assessed. Costs ask for long blocks, fairness forbids them, but only as
+    far as somebody looks: assessed at any time, it is best to switch after every second shipment; after every sixth,
+    to send six in a row from the middle of one period to the middle of the next; at the end, to switch but once
+    (see :mod:`~sb3_fair.zoo.envs.vaccines.exact`). The numbers of shipments are not in the observation: a policy
+    needs a memory of them.
+
+    Observation: where the last shipment was sent (countries,), zeros at first, and the share of the episode that has
+    passed. An episode is terminated. Figures (``info["fairness"]``), all so far in the episode: ``gap``, most minus
+    fewest shipments; ``switches``; ``arrived``, how many shipments did. Individuals are all countries if the shipment
+    arrives, none otherwise, each a group of its own; the feature is how many shipments it had before the step, as a
+    share of the episode's.
+
+    :param n_worlds: number of copies
+    :param group: what group notions compare: ``"country"`` is all there is
+    :param detail: whether records have ``detail``: ``counts``, the shipments that have reached each country
+    :param config: fields of :class:`VaccinesConfig`
+    """
+
+    picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
+    source = "after Alamdari et al., Remembering to Be Fair"
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "oracle": _oracle,
+        "take-turns": _take_turns,
+        "blocks": _blocks,
+        "random-all": random_all,
+    }
+
+    def __init__(self, n_worlds: int, *, group: Group = "country", detail: bool = False, **config: Any) -> None:
+        self.config = settings = self.configured(n_worlds, detail, VaccinesConfig, config)
+        countries = settings.countries
+        groups = Groups(group, {"country": [f"country {index}" for index in range(countries)]})
+        super().__init__(
+            n_worlds,
+            Tapes(n_worlds, 1, _Journeys(settings.arrives)),
+            steps=settings.episode_length,
+            scheme=settings.scheme,
+            stakeholders=tuple(range(countries)),
+            groups=groups,
+            codes=groups.codes(country=np.arange(countries)),
+            merit_name="shipments",
+            low=[0.0] * countries,
+            high=[1.0] * countries,
+            clock=True,
+            end="terminated",
+        )
+        self.default_memory = "difference" if countries == 2 else "full"
+        self.max_return = 0.0
+        self.last = np.full(n_worlds, -1)
+        """Where the last shipment was sent, -1: nowhere yet."""
+        self._switched = np.zeros(n_worlds, dtype=bool)
+        self._switches = np.zeros(n_worlds)
+
+    @property
+    def present(self) -> NDArray[np.bool_]:
+        """All or none: whether the coming shipment arrives, which nobody sees before."""
+        return np.broadcast_to(self.tapes.now.arrives, (self.n_worlds, self.config.countries))
+
+    def merit(self) -> NDArray[np.float64]:
+        return self.counts / self.max_steps
+
+    def restart(self, which: Array) -> Array:
+        self.last[which] = -1
+        self._switches[which] = 0
+        return super().restart(which)
+
+    def step(self, actions: Array) -> Step:
+        self._switched = (self.last >= 0) & (actions != self.last)
+        self._switches += self._switched
+        self.last = np.array(actions)
+        return super().step(actions)
+
+    def terms(self, granted: NDArray[np.bool_], last: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Fairness counts also when a shipment is lost."""
+        return -self.config.switch_cost * self._switched, np.ones_like(granted)
+
+    def figures(self) -> dict[str, NDArray[np.float64]]:
+        return {
+            "gap": self.counts.max(axis=1) - self.counts.min(axis=1),
+            "switches": self._switches.copy(),
+            "arrived": self.counts.sum(axis=1),
+        }
+
+    def observed(self) -> list[Array]:
+        return [self.last[:, None] == self._places]
+
+    def noted(self) -> NDArray[np.float64]:
+        """Where the last shipment was sent, and what every country has got."""
+        return np.column_stack((self.last, self.counts))

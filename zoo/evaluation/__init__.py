@@ -1,0 +1,1 @@
+"""Policies evaluated, shown and filmed."""

@@ -1,0 +1,201 @@
+"""Evaluates a plan's model and the rules of its environment on fresh episodes."""
+
+import io
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.connection import connected
+from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.people import VecPeople
+from sb3_fair.common.rollout import shares
+from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
+from sb3_fair.fairness import find_notion
+from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.layers import copies
+from sb3_fair.zoo.registry.rules import RuleAgent
+from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.policy_file import load_policy
+from sb3_fair.zoo.runs.weights import check_weights
+
+COPIES = 25
+SEED = 10_000
+"""Added to the seed of a run for its final evaluation."""
+SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
+"""Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
+
+
+def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
+    """Environments with fairness histories of their own, which measure all audited notions and their chance levels.
+
+    :raises InputError: if their episodes never end
+    """
+    venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
+    if attribute(venv, "endless", False):
+        raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
+    return VecPeople(venv) if games_of(venv) is None else VecGroupReturns(venv)
+
+
+def audited(plan: Plan) -> list[str]:
+    """What is measured besides the objectives."""
+    return [name for name in measurable(plan.audit, plan.env, plan.env_kwargs) if name not in plan.objectives]
+
+
+def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
+    """The notions that an environment can have: all compare discrete actions, some also features of people. The history
+    of an agent among others holds nobody to compare it with."""
+    venv = make_vec(env, monitor=False, **env_kwargs)
+    if not isinstance(venv.action_space, spaces.Discrete) or games_of(venv) is not None:
+        return []
+    spec = attribute(venv, "fairness_spec")
+    featured = spec.features is not None or spec.feature_names is not None
+    return [name for name in notions if featured or not find_notion(name).needs_features]
+
+
+def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> list[EvaluatedPolicy]:
+    """The evaluated trade-off of an algorithm that learns one, else the one policy of the model.
+
+    :param deterministic: whether that one takes its most probable actions, or samples; None: it samples where it plays
+        several agents of a game, who would all do the same
+    """
+    check_weights(model)
+    seed = plan.seed + SEED
+    if plan.algorithm.vector:
+        return list(model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed))
+    venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
+    deterministic = games_of(venv) is None if deterministic is None else deterministic
+    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, deterministic)]
+
+
+def evaluate_rules(
+    plan: Plan,
+    n_eval_episodes: int | None = None,
+    seed: int | None = None,
+    around: Callable[[VecEnv], VecEnv] | None = None,
+) -> list[EvaluatedPolicy]:
+    """The environment's rules of thumb on the evaluation episodes, all rules in one pass.
+
+    :param around: a wrapper that measures more
+    """
+    plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
+    rules = tuple(attribute(evaluation_env(plan, 1), "rules"))
+    if not rules:
+        return []
+    seed = plan.seed + SEED if seed is None else seed
+    episodes = n_eval_episodes or plan.n_eval_episodes
+    size = min(COPIES, episodes)
+    venv = evaluation_env(plan, size * len(rules))
+    venv = venv if around is None else around(venv)
+    quotas = np.tile(shares(episodes, size), len(rules))
+    seeds = list(range(seed, seed + size)) * len(rules)
+    played: list[list[Outcome]] = [[] for _ in rules]
+    for outcome in outcomes(RuleAgent(rules, venv, seed), venv, quotas, seeds=seeds):
+        played[outcome.copy // size].append(outcome)
+    k = len(played[0][0].vector)
+    names = objective_names(venv, k)
+    return [
+        policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True)
+        for rule, episodes_of_rule in zip(rules, played, strict=True)
+    ]
+
+
+def evaluate_run(
+    run: RunFolder, policy: int | None = None, *, n_eval_episodes: int = 20, seed: int = 2 * SEED, device: str = "auto"
+) -> list[EvaluatedPolicy]:
+    """The policies of a run, or one of them, on episodes of their own.
+
+    :param policy: number of the policy in the run's front; None: all
+    :raises InputError: if there is no such policy
+    """
+    plan = Plan.of_run(run)
+    model = load_run(plan, run, device)
+    venv = evaluation_env(plan)
+    front = run.front
+    if policy is not None and not 0 <= policy < len(front):
+        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
+    chosen: Sequence[EvaluatedPolicy] = front if policy is None else [front[policy]]
+    return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+
+
+def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
+    """The trained model of a run, to predict, from ``policy.npz``; runs of earlier versions only have a pickle.
+
+    :param plan: of the run
+    :raises InputError: if the plan cannot be built
+    :raises DamagedError: if a file is not what the run wrote
+    :raises WorkError: if weights are not finite
+    :raises PermissionError: if there is only a pickle, and neither the user's runs wrote it nor ``run.trust`` is set
+    """
+    model = load_policy(plan, run, device)
+    if model is None:
+        return load_model(plan, run.model, device, trust=run.trust)
+    check_weights(model)
+    return model
+
+
+def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None, *, trust: bool = False) -> Any:
+    """A model that SB3 has saved, to predict, with the scale of its observations in ``vecnormalize.pkl`` beside it.
+
+    :param path: of the model, a ``.zip``, which can run code when it is loaded
+    :param venv: what the scale is for; None: the plan's environment, which must be of this package
+    :param trust: whether it may run code although none of this user's runs wrote it
+    :raises InputError: if the model was trained with a scale, and there is none
+    :raises DamagedError: if a file is not what a run wrote
+    :raises PermissionError: if it is not to be trusted
+    :raises WorkError: if weights are not finite
+    """
+    run = RunFolder(path.parent, trust=trust)
+    content, scale = run.read_program(path.name), run.read_program(NORMALISER)
+    if content is None:
+        raise InputError(f"model must be a file, got {str(path)!r}")
+    if scale is None and (plan.normalize is not None or (run.is_run and run.config.get("normalize") is not None)):
+        raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
+    try:
+        model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
+    except Exception as error:
+        raise DamagedError(path, f"it is no model of {plan.algo} ({type(error).__name__}: {error})") from error
+    check_weights(model)
+    if scale is not None:
+        try:
+            normaliser = pickle.loads(scale)
+            normaliser.set_venv(copies(plan, 1) if venv is None else venv)
+        except Exception as error:
+            raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
+        model._vec_normalize_env = normaliser
+    return model
+
+
+def evaluate_again(
+    plan: Plan, model: Any, learned: EvaluatedPolicy, venv: VecEnv, n_eval_episodes: int, seed: int
+) -> EvaluatedPolicy:
+    """A policy of a run's front, on the copies of ``venv``."""
+    if not plan.algorithm.vector:
+        return evaluate_model(plan, model, venv, n_eval_episodes, seed, learned.deterministic)
+    model.set_command(learned)
+    again = evaluate_vector(
+        model, connected(model, venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
+    )
+    return replace(again, command=learned.command, aim=learned.aim)
+
+
+def evaluate_model(
+    plan: Plan, model: Any, venv: VecEnv, n_eval_episodes: int, seed: int, deterministic: bool = True
+) -> EvaluatedPolicy:
+    """A model that has learned one policy, on the copies of ``venv``.
+
+    :param deterministic: whether it takes its most probable actions, or samples
+    """
+    check_weights(model)
+    return evaluate_vector(
+        model, connected(model, venv), n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed
+    )

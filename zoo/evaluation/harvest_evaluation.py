@@ -1,0 +1,228 @@
+"""Evaluates models that play all agents of the Allelopathic Harvest."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.common.connection import connected
+from sb3_fair.common.extras import extra
+from sb3_fair.common.rollout import episodes, seeded
+from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
+from sb3_fair.fairness.disparity.return_figures import return_figures
+from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers import VecStanding
+from sb3_fair.wrappers.infos import stack
+from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Array: TypeAlias = NDArray[Any]
+Columns: TypeAlias = dict[str, Array]
+
+ACTIONS = ("stay", "up", "down", "left", "right", "ripen_eat", "recolour", "obstruct")
+GROUPS = ("U", "S")
+"""Agents without the sensitive attribute, and with it."""
+FACTORS = {1: "G1", 2: "G2"}
+"""Who prefers red, and who prefers blue."""
+
+
+def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
+    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments.
+
+    :raises ImportError: if pandas is not installed, which the extra ``[pandas]`` brings
+    """
+    with extra("pandas", "evaluate_harvest"):
+        from pandas import DataFrame
+    return DataFrame(harvest_figures(*arguments, **settings))
+
+
+def harvest_figures(
+    model: Any,
+    n_episodes: int,
+    horizon: int,
+    seeds: int | Sequence[int],
+    counterfactual: str | None = None,
+    deterministic: bool = False,
+    *,
+    n_worlds: int = 100,
+    standing: bool | None = None,
+    **config: Any,
+) -> Columns:
+    """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; arrays (episodes,) by name.
+
+    Each episode has its own layout, which follows from its seed alone. What the model samples follows from the first
+    seed; the model itself stays as it was. With ``counterfactual`` an episode is a pair of twin worlds, and its
+    figures are of the agents of both, each by the attribute that it has in its world.
+
+    ==========================================  =======================================================================
+    name                                        what
+    ==========================================  =======================================================================
+    ``seed``                                    of the world
+    ``U``, ``S``, ``n_U``, ``n_S``              sum of the returns of the agents without and with the attribute; number
+    ``mean_U``, ``mean_S``                      mean return
+    ``U_G1``, ``n_U_G1``, ..                    the same among those who prefer red (G1), blue (G2)
+    ``dp``, ``dp_norm``, ``dp_pc``, ..          demographic disparity; shares of the sum, per capita, both
+    ``csp_G1``, ``csp_G1_norm``, ..             conditional disparity
+    ``pairs``, ``pairs_sum``                    pairwise disparity
+    ``value``                                   gap of the values that the model's critic expects at the start, or NaN
+    ``gini``, ``jain``, ``nash``, ..            of all agents; also ``nash_norm``
+    ``chosen_U_stay``, ``executed_U_stay``, ..  share of the group's actions, as chosen and as carried out
+    ``void_U``, ``void_S``                      share of turns in which no action was carried out
+    ``obstructed_U``, ``obstructed_S``          share of agents who are obstructed, mean over steps
+    ``F``, ``K``, ``cf``, ``cf_norm``, ..       twins: sum of the returns in the factual and counterfactual world; gap
+    ``twins``                                   twins: mean distance between the returns of an agent and of its twin
+    ==========================================  =======================================================================
+
+    :param model: anything with SB3's ``predict``, or ``"random"``: all actions equally likely
+    :param n_episodes: number of episodes, or of pairs
+    :param horizon: steps of each
+    :param seeds: of the worlds, one per episode; a number: this one and the next ones
+    :param counterfactual: None, ``"none_vs_all"`` or ``"swap"``
+    :param deterministic: passed to ``predict``
+    :param n_worlds: how many worlds, or pairs, are played at once; with sampled actions, figures depend on it
+    :param standing: whether agents see how far their group is ahead, as
+        :class:`~sb3_fair.wrappers.VecStanding` tells them; None: if the model's observations have one entry more
+    :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
+    :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
+    """
+    for name, value in (("n_episodes", n_episodes), ("horizon", horizon), ("n_worlds", n_worlds)):
+        integer(name, value, 1)
+    numbers = list(range(seeds, seeds + n_episodes)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    if len(numbers) != n_episodes:
+        raise ValueError(f"seeds must be one number or one per episode ({n_episodes}), got {len(numbers)}")
+    settings = {**config, "horizon": horizon}
+    copies = 1 if counterfactual is None else 2
+    agent = RandomAgent(numbers[0]) if isinstance(model, str) and model == "random" else model
+    parts = []
+    with seeded(numbers[0], agent):
+        for first in range(0, n_episodes, n_worlds):
+            some = numbers[first : first + n_worlds]
+            venv: Any = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
+            if _sees_standing(agent, venv) if standing is None else standing:
+                venv = VecStanding(venv)
+            played = Episodes(venv, len(some))
+            played.play(agent, horizon, deterministic, np.repeat(some, copies).tolist())
+            parts.append({"seed": np.array(some), **played.columns(twins=counterfactual is not None)})
+            venv.close()
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+class RandomAgent:
+    """Chooses all actions equally often."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = np.random.default_rng(seed)
+
+    def predict(
+        self, observation: Array, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Array, None]:
+        """Actions (slots,)."""
+        return self.rng.integers(len(ACTIONS), size=len(observation)), None
+
+
+class Episodes:
+    """What happens in episodes that are played at once, (episodes, agents); of a pair, the agents of both worlds.
+
+    :param venv: at its beginning, each world plays one episode
+    :param n: number of episodes
+    """
+
+    def __init__(self, venv: HarvestVecEnv | VecStanding, n: int) -> None:
+        self.venv = venv
+        self.shape = (n, venv.num_envs // n)
+        self.chosen = np.zeros((n, 2, len(ACTIONS)), dtype=np.int64)
+        self.executed = np.zeros_like(self.chosen)
+        self.obstructed = np.zeros(self.shape)
+        self.returns = np.zeros(self.shape)
+        self.values = np.full(self.shape, np.nan)
+        self.steps = 0
+
+    def play(self, agent: Any, horizon: int, deterministic: bool, seeds: Sequence[int]) -> None:
+        """One episode in each world."""
+        venv = connected(agent, self.venv)
+        each = np.ones(venv.num_envs, dtype=np.int64)
+        for step in episodes(agent, venv, each, seeds, deterministic, n_steps=horizon):
+            if self.steps == 0:
+                self.groups, self.factors = self._rows(self.venv.slot_group), self._rows(self.venv.slot_lf)
+                self.values = self._rows(_values(agent, step.observations))
+            self._note(step.actions, step.rewards, stack(step.infos, "detail"))
+
+    def _note(self, actions: Array, rewards: Array, detail: Mapping[str, Array]) -> None:
+        self.steps += 1
+        self.returns += self._rows(rewards)
+        self.obstructed += self._rows(detail["obstructed"])
+        self.chosen += action_counts(self._rows(actions), self.groups, len(ACTIONS))
+        self.executed += action_counts(self._rows(detail["executed_action"]), self.groups, len(ACTIONS))
+
+    def _rows(self, slots: Array) -> Array:
+        return np.reshape(slots, self.shape)
+
+    def columns(self, twins: bool) -> Columns:
+        """All that an evaluation tells, (episodes,) each."""
+        return {
+            **self._sums(),
+            **return_figures(self.returns, self.groups, self.factors, twins=twins),
+            **({"F": _half(self.returns, 0), "K": _half(self.returns, 1)} if twins else {}),
+            "value": value_disparity(self.values, self.groups),
+            **self._actions(),
+        }
+
+    def _sums(self) -> Columns:
+        found: Columns = {}
+        for label, group in enumerate(GROUPS):
+            for name, members in (
+                ("", self.groups == label),
+                *(
+                    (f"_{factor}", (self.groups == label) & (self.factors == value))
+                    for value, factor in FACTORS.items()
+                ),
+            ):
+                found[f"{group}{name}"] = np.where(members, self.returns, 0).sum(axis=1)
+                found[f"n_{group}{name}"] = members.sum(axis=1)
+            found[f"mean_{group}"] = _share(found[group], found[f"n_{group}"])
+        return found
+
+    def _actions(self) -> Columns:
+        found: Columns = {}
+        for kind, counts in (("chosen", self.chosen), ("executed", self.executed)):
+            shares = action_frequencies(counts)
+            for label, group in enumerate(GROUPS):
+                found |= {f"{kind}_{group}_{action}": shares[:, label, a] for a, action in enumerate(ACTIONS)}
+        for label, group in enumerate(GROUPS):
+            members = self.groups == label
+            turns = members.sum(axis=1) * self.steps
+            found[f"void_{group}"] = 1 - _share(self.executed[:, label].sum(axis=1), turns)
+            found[f"obstructed_{group}"] = _share(np.where(members, self.obstructed, 0).sum(axis=1), turns)
+        return found
+
+
+def _half(returns: Array, which: int) -> Array:
+    """Sum of the returns in the factual (0) or the counterfactual world (1)."""
+    total: Array = np.split(returns, 2, axis=1)[which].sum(axis=1)
+    return total
+
+
+def _share(part: Array, whole: Array) -> Array:
+    """NaN of nobody."""
+    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+
+
+def _sees_standing(agent: Any, venv: HarvestVecEnv) -> bool:
+    """Whether the model was trained on observations with one entry more."""
+    shape: Any = getattr(getattr(agent, "observation_space", None), "shape", None)
+    return shape is not None and tuple(shape) == (venv.observation_space.shape[0] + 1,)  # type: ignore[index]
+
+
+def _values(agent: Any, observations: Any) -> Array:
+    """What the model's critic expects, (slots,), NaN without one."""
+    import torch as th
+
+    policy: Any = getattr(agent, "policy", None)
+    if not hasattr(policy, "predict_values"):
+        return np.full(len(observations), np.nan)
+    with th.no_grad():
+        values: Array = policy.predict_values(policy.obs_to_tensor(observations)[0]).cpu().numpy()
+    return values

@@ -1,0 +1,1 @@
+"""Environments by ID: registered, built, with their rules, reference points and the algorithms that fit."""

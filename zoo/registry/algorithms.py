@@ -1,0 +1,113 @@
+"""Algorithms that can be trained from the command line, and their arguments."""
+
+from dataclasses import dataclass
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+from sb3_fair.zoo.names import choose
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """A row of the table :data:`ALGORITHMS`.
+
+    :param path: ``"module:Class"``, imported when it is used
+    :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
+    :param policy: policy by default; None: it takes none
+    :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
+    :param about: what it is, in a few words
+    :param needs: of an environment, rows of :data:`~sb3_fair.zoo.registry.pairs.NEEDS`
+    """
+
+    name: str
+    path: str
+    about: str
+    vector: bool = False
+    policy: str | None = "MlpPolicy"
+    tells_chances: bool = False
+    needs: tuple[str, ...] = ()
+
+    @property
+    def cls(self) -> Any:
+        """The algorithm's class."""
+        module, name = self.path.split(":")
+        return getattr(import_module(module), name)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments that a user may set, with their defaults."""
+        given = {"self", "policy", "env", "seed", "device", "verbose", "_init_setup_model", "eval_env"}
+        parameters = signature(self.cls.__init__).parameters
+        return {name: parameter.default for name, parameter in parameters.items() if name not in given}
+
+
+ALGORITHMS = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            "pcn",
+            "sb3_fair.pcn:PCN",
+            "Pareto Conditioned Networks: the whole trade-off at once",
+            vector=True,
+            tells_chances=True,
+            needs=("decisions", "groups", "episodes"),
+        ),
+        Algorithm(
+            "f_ppo",
+            "sb3_fair.f_ppo:FPPO",
+            "F-PPO: fair decisions now, groups that converge in the long run",
+            needs=("disparity",),
+        ),
+        Algorithm(
+            "ppo_lagrangian",
+            "sb3_fair.f_ppo:PPOLagrangian",
+            "PPO-Lagrangian: PPO under a limit on short-term disparity",
+            needs=("disparity",),
+        ),
+        Algorithm(
+            "fair_ppo",
+            "sb3_fair.fair_ppo:FairPPO",
+            "fair-PPO: groups of agents with equal returns",
+            needs=("individual",),
+        ),
+        Algorithm(
+            "fair_qcm",
+            "sb3_fair.fair_qcm:FairQCM",
+            "Deep Q-learning with counterfactual memories: fairness of the whole past",
+            policy="MultiInputPolicy",
+            tells_chances=True,
+            needs=("discrete", "scheme"),
+        ),
+        Algorithm(
+            "tabular_fair_qcm",
+            "sb3_fair.fair_qcm:TabularFairQCM",
+            "FairQCM with a table, for small worlds",
+            policy=None,
+            tells_chances=True,
+            needs=("discrete", "scheme"),
+        ),
+        Algorithm(
+            "recurrent_dqn",
+            "sb3_fair.fair_qcm:RecurrentDQN",
+            "Deep Q-learning with a GRU for a memory",
+            tells_chances=True,
+            needs=("discrete",),
+        ),
+        Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
+        Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
+        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network", needs=("discrete",)),
+        Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN", needs=("discrete",)),
+        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy"),
+    )
+}
+
+
+FORMERLY = {"cpo": "ppo_lagrangian"}
+"""Former names, which older runs and scripts have."""
+
+
+def find_algorithm(name: str) -> Algorithm:
+    """The row of an algorithm; an unknown name is an error that names the nearest."""
+    return ALGORITHMS[choose("algorithm", FORMERLY.get(name, name), ALGORITHMS)]

@@ -1,0 +1,293 @@
+"""The env stack of an ID: a World or copies of a Gymnasium env, in the wrappers that make it a fairness MDP."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+import gymnasium as gym
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
+
+from sb3_fair.common.monitor import LightMonitor
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.histories.history import History
+from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.faces import Face, VecFace
+from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
+from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
+from sb3_fair.wrappers.layer import VecLayer, attribute, max_steps_of
+from sb3_fair.wrappers.memories import MemoryLike
+from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
+from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
+from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
+from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
+from sb3_fair.zoo.envs.settings import require_one_of
+from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.registration import ROWS, Row, find, load_module
+
+KINDS = {"dummy": DummyVecEnv, "subproc": SubprocVecEnv}
+Layer = tuple[tuple[type[Face], type[VecFace]], dict[str, Any]]
+
+
+@checked
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured and what the reward is made of; keyword arguments of every registered ID.
+
+    :param objectives: ``"R"`` and notions that make up ``info["vector_reward"]``; None: performance reward only
+    :param audit: further notions that are measured but not rewarded
+    :param window: number of most recent decisions that the notions look at; or
+    :param history: any history recipe, or a dict notion -> history
+    :param distance: distance between individuals for IF, LIP and CSC
+    :param emit: ``"level"``, ``"difference"`` or ``"terminal"``: see ``VectorReward``
+    :param undefined: stands for undefined notions in the vector
+    :param scalarise: weights or a function that make the scalar reward of the vector: see ``Scalarise``
+    :param vector: the reward is the vector itself (MO-Gymnasium's convention)
+    :param probabilities: ``"policy"`` or ``"executed"``: see ``FairMDP``
+    :param reset_on_episode: whether every episode begins with an empty history
+    :param spec: replaces the environment's own fairness spec: a spec, ``"module:name"`` of one, or a function that
+        makes one of the environment's settings
+    :param scheme: replaces the scenario's own reward: see ``FairnessScheme``
+    :param memory: what observations remember of the past: see ``MemoryAugmentation``; None: nothing is added
+    :param encoder: how networks are shown the memory
+    :param flatten: whether observations with a memory are vectors
+    """
+
+    objectives: Sequence[str] | None = None
+    audit: Sequence[str] = ()
+    window: int | None = None
+    history: History | dict[str, History] | None = None
+    distance: Any = None
+    emit: Emit = "level"
+    undefined: float = 0.0
+    scalarise: Weights | None = None
+    vector: bool = False
+    probabilities: Probabilities = "policy"
+    reset_on_episode: bool = True
+    spec: FairnessSpec | str | Callable[..., FairnessSpec] | None = None
+    scheme: SchemeLike | None = None
+    memory: MemoryLike | None = None
+    encoder: str = "log"
+    flatten: bool = False
+
+    def __post_init__(self) -> None:
+        if self.window is not None and self.history is not None:
+            raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
+        if self.objectives is None and (self.scalarise is not None or self.vector):
+            raise ValueError("scalarise and vector need objectives, e.g. objectives=('R', 'SP')")
+        if self.memory is None and (self.encoder, self.flatten) != ("log", False):
+            raise ValueError("encoder and flatten need a memory, e.g. memory='full'")
+        if self.scalarise is not None and self.vector:
+            raise ValueError("scalarise and vector exclude each other: the reward is one number or the vector")
+
+    def applied_to(self, spec: FairnessSpec) -> FairnessSpec:
+        """The environment's spec with the notions, the history and the distance that were asked for."""
+        changes: dict[str, Any] = {}
+        if self.objectives is not None or self.audit:
+            names = dict.fromkeys((*(self.objectives or ()), *self.audit))
+            changes["notions"] = tuple(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
+        if self.window is not None:
+            changes["history"] = SlidingWindow(self.window)
+        if self.history is not None:
+            changes["history"] = self.history
+        if self.distance is not None:
+            changes["distance"] = self.distance
+        return replace(spec, **changes) if changes else spec
+
+
+def _found(what: str, path: str) -> Any:
+    """What ``"module:name"`` names.
+
+    :param what: the argument that has it
+    """
+    module, _, name = path.rpartition(":")
+    found = load_module(what, module, path)
+    if not hasattr(found, name):
+        raise InputError(f"{what} must be 'module:name' with a name that the module has, got {path!r}")
+    return getattr(found, name)
+
+
+def _entry(row: Row) -> Any:
+    """The World or VecEnv class of a row, or a function that makes a Gymnasium env of ``render_mode`` and settings."""
+    entry = row.entry_point
+    if not isinstance(entry, str):
+        return entry
+    module, _, name = entry.rpartition(":")
+    if name not in gym.registry and module:
+        return _found("entry_point", entry)
+    return partial(gym.make, gym.spec(name), disable_env_checker=True)
+
+
+def fairness_of(row: Row, given: Any, config: Mapping[str, Any], own: FairnessSpec | None) -> FairnessSpec:
+    """The fairness spec of an environment.
+
+    :param given: what replaces that of the row, None: nothing does
+    :param config: the environment's settings, for specs that depend on them
+    :param own: what the environment has itself
+    :raises InputError: if there is none, or something else in its place
+    """
+    found = given if given is not None else row.fairness
+    if isinstance(found, str):
+        if ":" not in found:
+            raise InputError(f"fairness must be 'module:name' of a FairnessSpec, got {found!r}")
+        found = _found("fairness", found)
+    if callable(found) and not isinstance(found, type):
+        found = found(**config)
+    found = own if found is None else found
+    if not isinstance(found, FairnessSpec):
+        what = "nothing" if found is None else repr(found)
+        raise InputError(f"fairness must be a FairnessSpec for {row.id}, got {what}")
+    return found
+
+
+def _parts(env_id: str, settings: Mapping[str, Any]) -> tuple[Row, Any, Measurement, dict[str, Any]]:
+    """The row of an ID, what makes the environment, what is measured, and the environment's own settings."""
+    row = find(env_id)
+    entry = _entry(row)
+    settings = {**row.defaults, **settings}
+    if row.max_episode_steps is not None and not (_is_world(entry) or _is_batch(entry)):
+        settings.setdefault("max_episode_steps", row.max_episode_steps)
+    fields = Measurement.__dataclass_fields__.keys() - set(getattr(entry, "own_settings", ()))
+    ours = {key: value for key, value in settings.items() if key in fields}
+    config = {key: value for key, value in settings.items() if key not in ours}
+    return row, entry, Measurement(**ours), config
+
+
+def _is_world(entry: Any) -> bool:
+    return isinstance(entry, type) and issubclass(entry, World)
+
+
+def _is_batch(entry: Any) -> bool:
+    """Whether it is a VecEnv itself, as of games whose agents have a slot each."""
+    return isinstance(entry, type) and issubclass(entry, VecEnv)
+
+
+def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> gym.Env:
+    """One environment, with the limit of steps that its fairness wrappers are to know of."""
+    given = {**config} if render_mode is None else {**config, "render_mode": render_mode}
+    limit = None if getattr(entry, "func", None) is gym.make else given.pop("max_episode_steps", None)
+    env = entry(**given)
+    if not isinstance(env, gym.Env):
+        raise TypeError(f"entry_point must make a Gymnasium environment, got {env!r}")
+    return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+class Copies(VecLayer):
+    """Copies of a Gymnasium environment, with what a World would tell of itself.
+
+    :param row: what is registered of it
+    """
+
+    published: ClassVar[tuple[str, ...]] = ("rules", "source", "max_steps")
+
+    def __init__(self, venv: VecEnv, row: Row) -> None:
+        super().__init__(venv)
+        self.rules = row.rules
+        self.source = row.title or attribute(venv, "source", "")
+        self.max_steps = max_steps_of(venv)
+
+
+def _layers(measurement: Measurement, spec: FairnessSpec) -> Iterator[Layer]:
+    """The wrappers that make a fairness MDP, innermost first: their two faces, and their arguments."""
+    asked = measurement
+    if asked.scheme is not None:
+        yield (FairnessScheme, VecFairnessScheme), {"scheme": asked.scheme}
+    measured = {"probabilities": asked.probabilities, "reset_on_episode": asked.reset_on_episode}
+    yield (FairMDP, VecFairMDP), {"spec": asked.applied_to(spec), **measured}
+    if asked.objectives is not None:
+        rewards = {"objectives": asked.objectives, "emit": asked.emit, "undefined": asked.undefined}
+        yield (VectorReward, VecVectorReward), {**rewards, "vector": asked.vector}
+    if asked.scalarise is not None:
+        yield (Scalarise, VecScalarise), {"weights": asked.scalarise}
+    if asked.memory is not None:
+        memory = {"memory": asked.memory, "encoder": asked.encoder, "flatten": asked.flatten}
+        yield (MemoryAugmentation, VecMemoryAugmentation), memory
+
+
+def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.Env:
+    """One copy of a registered ID as a Gymnasium fairness MDP; the entry point of all of them.
+
+    :param settings: fields of :class:`Measurement`, and the environment's own parameters
+    """
+    row, entry, measurement, config = _parts(env_id, settings)
+    if _is_batch(entry):
+        raise InputError(f"env must be of one agent for gym.make: {row.id} has one slot per agent in sb3_fair.make_vec")
+    env: gym.Env = WorldEnv(entry, render_mode, **config) if _is_world(entry) else _single(entry, render_mode, config)
+    spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
+    for (face, _), arguments in _layers(measurement, spec):
+        env = face(env, **arguments)
+    return env
+
+
+def make_single(env_id: str, **settings: Any) -> gym.Env:
+    """What ``gym.make`` makes of a registered ID, and of any other one with ``spec`` among the settings."""
+    row = find(env_id)
+    known = (
+        gym.spec(row.id)
+        if row.id in ROWS
+        else gym.envs.registration.EnvSpec(row.id, "sb3_fair.zoo.registry.build:make", kwargs={"env_id": env_id})
+    )
+    return gym.make(known, disable_env_checker=True, **settings)
+
+
+def make_batch(
+    env_id: str,
+    n_envs: int,
+    render_mode: str | None = None,
+    vec_env: Literal["dummy", "subproc"] = "dummy",
+    **settings: Any,
+) -> VecEnv:
+    """``n_envs`` copies as an SB3 VecEnv, those of a World on one World, with the wrappers' VecEnv twins."""
+    row, entry, measurement, config = _parts(env_id, settings)
+    venv: VecEnv
+    if _is_world(entry):
+        venv = WorldVecEnv(entry, n_envs, render_mode, **config)
+        if row.rules:
+            venv.world.rules = {**venv.world.rules, **row.rules}  # type: ignore[misc]
+    elif _is_batch(entry):
+        venv = entry(n_envs, render_mode=render_mode, **config)
+    else:
+        integer("n_envs", n_envs, 1)
+        require_one_of("vec_env", vec_env, tuple(KINDS))
+        venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs), row)
+    spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
+    for (_, face), arguments in _layers(measurement, spec):
+        venv = face(venv, **arguments)
+    return venv
+
+
+def make_gymnasium_vec(num_envs: int = 1, **settings: Any) -> gym.vector.VectorEnv:
+    """``num_envs`` copies as a Gymnasium VectorEnv; behind ``gym.make_vec``."""
+    return GymnasiumVector(make_batch(n_envs=num_envs, **settings))
+
+
+@checked
+def make_vec(
+    env_id: str,
+    n_envs: int = 1,
+    seed: int | None = None,
+    *,
+    monitor: bool = True,
+    vec_env: Literal["dummy", "subproc"] = "dummy",
+    **settings: Any,
+) -> VecEnv:
+    """``n_envs`` copies of a registered ID as an SB3 VecEnv, those of a World on one World: much faster than SB3's
+    ``make_vec_env``.
+
+    Copy i seeded with ``seed`` follows exactly the path of a single env seeded with ``seed + i``.
+
+    :param env_id: a registered ID, bare or with its module (``"sb3_fair:sb3_fair/JobHiring-v0"``); with ``spec`` among
+        the settings, any ID that Gymnasium knows
+    :param monitor: whether to add a VecMonitor, outermost
+    :param vec_env: where copies that are no World take their steps: one after the other, or each in its own process
+    :param settings: keyword arguments of the ID, as for ``gym.make``
+    :raises ValueError: if there is no such ID, or it has no fairness spec
+    """
+    venv = make_batch(env_id, n_envs, vec_env=vec_env, **settings)
+    if monitor:
+        venv = LightMonitor(venv)
+    if seed is not None:
+        venv.seed(seed)
+    return venv

@@ -1,0 +1,129 @@
+"""Layers of a plan: monitor, normalisation, wrappers by name."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import gymnasium as gym
+from gymnasium import spaces
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecNormalize
+
+from sb3_fair.common.monitor import LightMonitor
+from sb3_fair.wrappers.choices import VecChoices
+from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.registry.build import make_single, make_vec
+from sb3_fair.zoo.runs.plan import Plan
+
+Wrap = Callable[[Any], Any]
+WRAPPERS = (
+    "gymnasium.wrappers",
+    "sb3_fair.wrappers",
+    "stable_baselines3.common.atari_wrappers",
+    "stable_baselines3.common.vec_env",
+)
+"""Modules whose wrappers anybody's settings may name, except for these, which write files:"""
+WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
+
+
+def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
+    """``n_envs`` copies of the plan's environment in the wrappers of the plan.
+
+    :param settings: keyword arguments of the ID besides those of the plan, and in their place
+    :raises InputError: if a wrapper does not exist or is none
+    """
+    settings = {**plan.env_kwargs, **settings}
+    if plan.env_wrapper is None:
+        venv = make_vec(plan.env, n_envs=n_envs, monitor=False, **settings)
+    else:  # Gymnasium's wrappers take single environments
+        venv = DummyVecEnv([lambda: single(plan, **settings) for _ in range(n_envs)])
+    venv = vectorised(plan, venv)
+    if monitor:
+        venv = LightMonitor(venv)
+    if seed is not None:
+        venv.seed(seed)
+    return venv
+
+
+def single(plan: Plan, **settings: Any) -> gym.Env:
+    """One environment in the plan's ``env_wrapper``.
+
+    :param settings: keyword arguments of the ID, and of ``gym.make``
+    """
+    env = make_single(plan.env, **settings)
+    for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
+        env = wrap(env)
+    return env
+
+
+def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv`` in the plan's ``vec_env_wrapper``."""
+    for wrap in _wraps("vec_env_wrapper", plan.vec_env_wrapper, VecEnvWrapper):
+        venv = wrap(venv)
+    return venv
+
+
+def check_wrappers(plan: Plan) -> None:
+    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`.
+
+    :raises InputError: if the plan names one
+    """
+    for key in ("env_wrapper", "vec_env_wrapper"):
+        for name, _ in _named(key, getattr(plan, key)):
+            module, _, wrapper = name.rpartition(".")
+            if module not in WRAPPERS or wrapper in WRITERS:
+                raise InputError(
+                    f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
+                    f"--trust, for a run) lets it run any code, got {name!r}"
+                )
+
+
+def _wraps(key: str, setting: Any, base: type) -> Iterator[Wrap]:
+    for name, arguments in _named(key, setting):
+        yield _wrap(_found(key, name, base), arguments)
+
+
+def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Wrappers by dotted name, innermost first: a name, ``{name: arguments}``, or a list of these."""
+    for entry in [] if setting is None else setting if isinstance(setting, list | tuple) else [setting]:
+        for name, arguments in (entry if isinstance(entry, Mapping) else {entry: {}}).items():
+            if not isinstance(arguments, Mapping | None):
+                raise InputError(f"{key} must have arguments by name, got {arguments!r} for {name}")
+            yield str(name), dict(arguments or {})
+
+
+def _wrap(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> Wrap:
+    return lambda env: wrapper(env, **arguments)
+
+
+def _found(key: str, name: str, base: type) -> Callable[..., Any]:
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
+    if not (isinstance(found, type) and issubclass(found, base)):
+        raise InputError(f"{key} must name a {base.__name__}, got {name!r}")
+    return found
+
+
+def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training.
+
+    :raises InputError: if the algorithm has scales of its own, or VecNormalize no such argument
+    """
+    if plan.normalize is None:
+        return venv
+    if plan.algorithm.vector:
+        raise InputError(f"normalize must be left out for {plan.algo}, which has scales of its own (standardise)")
+    allowed = [name for name in signature(VecNormalize.__init__).parameters if name not in ("self", "venv", "training")]
+    for name in plan.normalize:
+        choose("argument of normalize", name, allowed)
+    gamma = plan.hyperparams.get("gamma", plan.algorithm.settings.get("gamma", 0.99))
+    return VecNormalize(venv, **{"gamma": gamma, **plan.normalize})
+
+
+def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:
+    """``venv``, told the probabilities of discrete actions by the algorithm itself or by a VecChoices."""
+    has_none = isinstance(venv.action_space, spaces.Box) or plan.algorithm.tells_chances
+    return venv if has_none else VecChoices(venv)

@@ -1,0 +1,291 @@
+"""The registry: one row per environment ID, the shipped ones and those that users add with ``sb3_fair.register``.
+
+The shipped IDs exist after ``import sb3_fair``. ``"module:ID"`` imports the module that registers the ID first, also
+in the workers of a ``SubprocVecEnv``; for the shipped ones the module is ``sb3_fair``.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+from sb3_fair.zoo.names import InputError, choose
+
+if TYPE_CHECKING:
+    from sb3_fair.fairness import FairnessSpec
+
+SHIPPED = "sb3_fair"
+"""The module of the IDs that come with the package."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of an ID: the arguments of :func:`register`.
+
+    :param module: whose import registers the ID; None: no module that another process could import
+    """
+
+    id: str
+    entry_point: Any
+    fairness: Any = None
+    max_episode_steps: int | None = None
+    rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    reference_point: Mapping[str, float] | None = None
+    title: str | None = None
+    words: Mapping[str, Any] = field(default_factory=dict)
+    hyperparams: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    module: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The ID with its module, as processes find it that have not imported the module."""
+        return self.id if self.module is None else f"{self.module}:{self.id}"
+
+    @property
+    def is_shipped(self) -> bool:
+        return self.module == SHIPPED
+
+
+ROWS: dict[str, Row] = {}
+"""All registered IDs, in the order of their registration."""
+
+
+def register(
+    id: str,
+    entry_point: Any,
+    fairness: "FairnessSpec | str | Callable[..., FairnessSpec] | None" = None,
+    *,
+    max_episode_steps: int | None = None,
+    rules: Mapping[str, Callable[..., Any]] | None = None,
+    reference_point: Mapping[str, float] | None = None,
+    title: str | None = None,
+    words: Mapping[str, Any] | None = None,
+    hyperparams: Mapping[str, Any] | None = None,
+    **defaults: Any,
+) -> None:
+    """Registers an environment as a fairness MDP, under an ID that takes every keyword of the shipped IDs.
+
+    ``gym.make``, ``gym.make_vec``, ``sb3_fair.make_vec`` and SB3's ``make_vec_env`` make it; so do the commands, with
+    ``--env module:ID``.
+
+    :param id: such as ``"Loans-v0"`` or ``"bank/Loans-v0"``
+    :param entry_point: a class or function that makes a Gymnasium environment, a World class,
+        ``"module:name"`` of either, or the ID of an environment that is registered with Gymnasium
+    :param fairness: a :class:`~sb3_fair.fairness.FairnessSpec`, ``"module:name"`` of one, or a function that makes one
+        of the environment's settings; None: the environment has a ``fairness_spec`` itself, as Worlds do
+    :param max_episode_steps: steps after which an episode is truncated, inside the fairness wrappers; Worlds end their
+        episodes themselves
+    :param rules: baselines by name: functions of an observation that return an action; of a World, functions of the
+        world that return probabilities of actions (n, n_actions)
+    :param reference_point: number by objective, against which the hypervolume of trade-offs is measured
+    :param title: where the environment comes from, in a few words
+    :param words: how reports call things: ``"R"``, the reward, and ``"favourable"``, the favourable decision
+    :param hyperparams: settings by algorithm: a dict as an entry of the files in ``zoo/hyperparams``, or the path of a
+        YAML file with such entries, as ``sb3-fair tune`` writes it
+    :param defaults: keyword arguments of the ID
+    :raises TypeError: if an argument is of the wrong kind
+    :raises ValueError: if the ID is no name or is registered already, or an argument has a value that is not allowed
+    """
+    caller = sys._getframe(1).f_globals
+    before = ROWS.get(id) if isinstance(id, str) else None
+    if before is not None and _same_file(before.module, caller):  # a script that workers or the command line import
+        return
+    add(
+        Row(
+            id=_new_id(id),
+            entry_point=_entry_point(entry_point),
+            fairness=_fairness(fairness),
+            max_episode_steps=_steps(max_episode_steps),
+            rules=_by_name("rules", rules, callable, "functions"),
+            reference_point=None
+            if reference_point is None
+            else _by_name("reference_point", reference_point, lambda value: isinstance(value, int | float), "numbers"),
+            title=_text("title", title),
+            words=_by_name("words", words, lambda value: isinstance(value, str | Mapping), "texts"),
+            hyperparams=_by_name("hyperparams", hyperparams, lambda _: True, "settings"),
+            defaults=defaults,
+            module=None if caller["__name__"] in ("__main__", "__mp_main__") else caller["__name__"],
+        )
+    )
+
+
+def add(row: Row) -> None:
+    """Puts a row into the table and registers its ID with Gymnasium."""
+    ROWS[row.id] = row
+    gym.register(
+        row.id,
+        entry_point="sb3_fair.zoo.registry.build:make",
+        vector_entry_point="sb3_fair.zoo.registry.build:make_gymnasium_vec",
+        kwargs={"env_id": row.id},
+    )
+
+
+def bare(env_id: str) -> str:
+    """The ID without a module in front."""
+    return env_id.rpartition(":")[2]
+
+
+def find(env_id: str) -> Row:
+    """The row of an ID; its module is imported first if need be.
+
+    An ID that only Gymnasium knows gets a row of its own, without a fairness spec.
+
+    :param env_id: bare (``"Loans-v0"``) or with its module (``"my_envs:Loans-v0"``)
+    :raises InputError: if there is no such ID, or its module cannot be imported
+    """
+    if not isinstance(env_id, str):
+        raise InputError(f"env must be an ID, got {env_id!r}")
+    module, _, name = env_id.rpartition(":")
+    if name not in ROWS and module and module != SHIPPED:
+        imported = load_module("env", module, env_id)
+        if name not in ROWS and name not in gym.registry:
+            there = [row.id for row in ROWS.values() if row.module == module]
+            told = f"registers {', '.join(there)}" if there else "registers none"
+            raise InputError(
+                f"env must be an ID that its module registers, got {env_id!r}: {module} "
+                f"({getattr(imported, '__file__', None)}) {told}"
+            )
+    if name in ROWS:
+        return ROWS[name]
+    if name in gym.registry and module != SHIPPED:
+        return Row(name, env_id, module=module or None)
+    choose("environment", name, ROWS)
+    raise InputError(f"env must be an ID without that module, got {env_id!r}")  # sb3_fair:CartPole-v1 is none of ours
+
+
+def load_module(what: str, module: str, given: str) -> Any:
+    """A module, imported.
+
+    :param what: the argument that names it as ``given``
+    :raises InputError: if that fails, for whatever reason
+    """
+    try:
+        return import_module(module)
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{what} must name a module that can be imported, got {given!r}: {why}") from error
+
+
+def _same_file(module: str | None, caller: Mapping[str, Any]) -> bool:
+    """Whether a module other than the caller was loaded from the caller's file."""
+    names = ("__main__", "__mp_main__") if module is None else (module,)
+    files = {getattr(sys.modules.get(name), "__file__", None) for name in names if name != caller["__name__"]}
+    return caller.get("__file__") is not None and caller["__file__"] in files
+
+
+def _new_id(id: Any) -> str:
+    if not isinstance(id, str):
+        raise TypeError(f"id must be a text such as 'Loans-v0', got {id!r}")
+    if id in ROWS or id in gym.registry:
+        where = f" by {ROWS[id].module}" if id in ROWS and ROWS[id].module else ""
+        raise ValueError(f"id must be new, got {id!r}, which is registered already{where}")
+    try:
+        gym.envs.registration.parse_env_id(id)
+    except gym.error.Error as error:
+        raise ValueError(f"id must be a name with a version, such as 'Loans-v0', got {id!r}") from error
+    return id
+
+
+def _entry_point(given: Any) -> Any:
+    if isinstance(given, str):
+        if ":" not in given and given not in gym.registry:
+            raise ValueError(f"entry_point must be 'module:name' or an ID that Gymnasium knows, got {given!r}")
+    elif not callable(given):
+        raise TypeError(f"entry_point must be a class, a function, 'module:name' or an ID, got {given!r}")
+    return given
+
+
+def _fairness(given: Any) -> Any:
+    if given is None or callable(given) or (isinstance(given, str) and ":" in given):
+        return given
+    from sb3_fair.fairness import FairnessSpec
+
+    if not isinstance(given, FairnessSpec):
+        raise TypeError(f"fairness must be a FairnessSpec, 'module:name' or a function that makes one, got {given!r}")
+    return given
+
+
+def _steps(given: Any) -> int | None:
+    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
+        raise ValueError(f"max_episode_steps must be a positive integer or None, got {given!r}")
+    return given
+
+
+def _text(name: str, given: Any) -> str | None:
+    if not isinstance(given, str | None):
+        raise TypeError(f"{name} must be a text or None, got {given!r}")
+    return given
+
+
+def _by_name(name: str, given: Any, fits: Callable[[Any], bool], what: str) -> dict[str, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) and fits(given[key]) for key in given):
+        raise TypeError(f"{name} must be a dict of {what} by name, got {given!r}")
+    return dict(given)
+
+
+HIRING = "hiring:HiringWorld"
+DOUGHNUT = "doughnut:DoughnutWorld"
+LOANS = "loans:LoanAllocationWorld"
+LENDING = "lending:LendingWorld"
+ATTENTION = "attention:AttentionWorld"
+EPIDEMIC = "epidemic:EpidemicWorld"
+FRAUD = "fraud:FraudWorld"
+POPULATIONS = {"": "belgian", "-Gender": "gender", "-NationalityGender": "nationality-gender", "-Marital": "marital"}
+BIASES = {"": 0, "-BiasMen": 1, "-BiasBelgianMen": 2}
+
+
+def _shipped() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Name, World and settings of every scenario that comes with the package."""
+    for (people, population), (preference, bias) in product(POPULATIONS.items(), BIASES.items()):
+        yield f"JobHiring{people}{preference}", HIRING, {"population": population, "bias": bias}
+    yield "JobHiring-Small", HIRING, {"team_size": 20, "episode_length": 100}
+    yield "FraudDetection", FRAUD, {}
+    yield "FraudDetection-BiasEU", FRAUD, {"bias": 1}
+    yield "FraudDetection-BiasEUM0", FRAUD, {"bias": 2}
+    yield "FraudDetection-Static", FRAUD, {"customer_dynamics": False, "fraud_proportion": 0.5}
+    yield "FraudDetection-MultiMAuS", FRAUD, {"preset": "multimaus"}
+    yield "Doughnut", DOUGHNUT, {}
+    yield "Doughnut-Small", DOUGHNUT, {"n_people": 3, "episode_length": 12}
+    yield "Doughnut-Clock", DOUGHNUT, {"clock": True, "end": "terminated"}
+    yield "LoanAllocation", LOANS, {}
+    yield "LoanAllocation-Code", LOANS, {"start_levels": (4, 4, 7, 7)}
+    yield "LoanAllocation-Gaussian", LOANS, {"credit": "gaussian"}
+    yield "HomeVisits", "visits:HomeVisitsWorld", {}
+    yield "VaccineDelivery", "vaccines:VaccineDeliveryWorld", {}
+    yield "Lending", LENDING, {}
+    yield "Lending-Long", LENDING, {"episode_length": 10_000}
+    yield "Lending-Oracle", LENDING, {"oracle_outcomes": True}
+    yield "Lending-Basic", LENDING, {"observation": "basic"}
+    yield "AttentionAllocation", ATTENTION, {}
+    yield "AttentionAllocation-Units", ATTENTION, {"action_mode": "units"}
+    yield "AttentionAllocation-Discrete", ATTENTION, {"action_mode": "allocation"}
+    yield "AttentionAllocation-Equal", ATTENTION, {"increase_rate": 0.1}
+    yield "EpidemicControl", EPIDEMIC, {}
+    yield "EpidemicControl-Hub", EPIDEMIC, {"initial_infected": (0,), "burn_in": 1}
+    yield "AllelopathicHarvest", "harvest.ego:EgoHarvestWorld", {}
+    yield "AllelopathicHarvest-All", "harvest.slots:HarvestVecEnv", {}
+    yield "AllelopathicHarvest-AllTwins", "harvest.slots:HarvestTwinsVecEnv", {}
+
+
+WORLDS = {
+    row.id: row
+    for row in (
+        Row(f"sb3_fair/{name}-v0", f"sb3_fair.zoo.envs.{world}", defaults=settings, module=SHIPPED)
+        for name, world, settings in _shipped()
+    )
+}
+"""The shipped scenarios."""
+
+
+def register_all() -> None:
+    """Registers the shipped scenarios; what is registered already stays as it is."""
+    for env_id, row in WORLDS.items():
+        if env_id not in gym.registry:
+            add(row)

@@ -1,0 +1,1 @@
+"""Training runs: their plans, files, seeds and processes."""

@@ -1,0 +1,160 @@
+"""Evaluates a model from a file."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from stable_baselines3.common.utils import check_for_correct_spaces
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+
+from sb3_fair.common.connection import connected
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.means import VecMeans
+from sb3_fair.fairness import NOTIONS
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
+from sb3_fair.zoo import names
+from sb3_fair.zoo.evaluation.evaluate import (
+    COPIES,
+    SEED,
+    evaluate_model,
+    evaluate_rules,
+    evaluation_env,
+    load_model,
+    policies_of,
+)
+from sb3_fair.zoo.names import PREFIX, InputError, input_errors
+from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.registry.registration import ROWS, bare
+from sb3_fair.zoo.runs.plan import Plan
+
+DISPARITIES = ("d_s", "d_l")
+"""Short- and long-term disparity: after the last step, and on average over all steps."""
+MISSING = (ImportError, gym.error.Error)
+"""Raised where an environment, its module or a package that it needs is not there."""
+
+
+def evaluate_file(
+    path: str | Path,
+    algo: str,
+    env: str,
+    *,
+    env_kwargs: Mapping[str, Any] | None = None,
+    audit: Sequence[str] | None = None,
+    n_eval_episodes: int = 20,
+    seed: int = 10_000,
+    device: str = "auto",
+    trust: bool = True,
+) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy]]:
+    """A model on fresh episodes, and the rules of the environment on the same ones.
+
+    ``vecnormalize.pkl`` beside the model is taken for the scale of its observations. An environment that is not of this
+    package has no rules; what it publishes is measured: objectives, notions if it is a fairness MDP, disparities.
+
+    :param path: a ``.zip`` that SB3, sb3-contrib or one of our algorithms saved, which can run code when it is loaded
+    :param algo: the algorithm that saved it
+    :param env: ID of any environment that Gymnasium can make, also ``"module:ID"``
+    :param env_kwargs: its keyword arguments, such as the memory that the model knows
+    :param audit: notions to measure; None: all that the environment can have, if it is of this package
+    :param seed: of the first copy of the environment
+    :param trust: whether the file may run code, as with SB3's ``load``, also if it is not of a run of this user's; the
+        command line asks for it
+    :return: the policies of the model, several if it has learned a trade-off, and the rules
+    :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
+        actions are not those of the environment
+    :raises PermissionError: if the file is not to be trusted
+    """
+    path = Path(path)
+    if not zipfile.is_zipfile(path):
+        raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}")
+    algorithm = find_algorithm(algo)
+    settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
+    plan = Plan(
+        algo=algo,
+        env=_known(env),
+        seed=seed - SEED,
+        n_timesteps=0,
+        n_envs=1,
+        policy=algorithm.policy,
+        n_eval_episodes=n_eval_episodes,
+        audit=tuple(NOTIONS if audit is None else audit),
+        env_kwargs=settings,
+    )
+    ours, size = bare(plan.env) in ROWS, min(COPIES, n_eval_episodes)
+    if audit is not None and not ours:
+        raise InputError(f"audit must be left out: {env} measures what its own specification says")
+    foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
+    try:
+        model = load_model(plan, path, device, foreign, trust=trust)
+    except PermissionError:
+        raise
+    except Exception as error:  # whatever it was that the file does not have
+        raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}: {error}") from error
+    with input_errors():
+        if algorithm.vector and ours:
+            settings["objectives"] = list(model.objective_names)
+            if model.emit is not None:
+                settings.setdefault("emit", model.emit)
+            return policies_of(plan, model), evaluate_rules(plan)
+        rewards = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
+        venv = evaluation_env(plan, size) if foreign is None else _rewarded(foreign, *rewards)
+        if algorithm.vector:
+            return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
+        check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
+    averaged = partial(VecMeans, names=_disparities(venv))
+    policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
+    return [policy], evaluate_rules(plan, around=averaged) if ours else []
+
+
+def _known(env: str) -> str:
+    """The ID as Gymnasium can make it, ours in the prefixed form.
+
+    :raises InputError: if it cannot
+    """
+    if env.removeprefix(PREFIX).startswith("sb3_fair/"):
+        return names.environment(env)
+    module, separator, name = env.rpartition(":")
+    if name in ROWS:
+        return names.environment(env)
+    try:
+        if separator:
+            import_module(module)
+        gym.spec(name)
+    except (*MISSING, ValueError, TypeError) as error:  # the last two: no name of a module
+        raise _unmakeable(env, error) from error
+    return names.environment(env) if name in ROWS else env
+
+
+def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
+    """Copies of somebody else's environment.
+
+    :raises InputError: if Gymnasium cannot make it
+    """
+    try:
+        with input_errors():
+            return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
+    except MISSING as error:
+        raise _unmakeable(env, error) from error
+
+
+def _unmakeable(env: str, error: Exception) -> InputError:
+    """Why Gymnasium cannot make an ID, in one line."""
+    why = " ".join(str(error).split())
+    return InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}")
+
+
+def _rewarded(venv: VecEnv, objectives: Sequence[str], emit: Emit) -> VecEnv:
+    """``venv`` with these objectives if it has none of its own."""
+    return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives, emit=emit)
+
+
+def _disparities(venv: VecEnv) -> list[str]:
+    """The disparities that every step publishes."""
+    venv.reset()
+    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    return [name for name in DISPARITIES if name in infos[0].get("fairness", {})]

@@ -1,0 +1,343 @@
+"""The plan of a training run: algorithm, environment and all settings, from defaults and what is asked for."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_fair.common.run_folder import RunFolder, plain
+from sb3_fair.fairness.validation import integer
+from sb3_fair.zoo import names
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
+from sb3_fair.zoo.registry.pairs import check_pair, fitting
+from sb3_fair.zoo.registry.registration import SHIPPED, bare, find
+from sb3_fair.zoo.runs.kinds import of_its_kind
+
+AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
+"""Notions that every final evaluation measures, besides the objectives."""
+
+# Settings of a run that stand among those of the algorithm, each with a value of its kind.
+OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+# Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
+AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
+PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
+MARK = "marked"
+"""Under this key, an entry says how its settings were found."""
+DEFAULT = "default"
+"""The entry of environments that have none of their own; a preset of all environments."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A training run, complete: what ``config.yml`` holds.
+
+    :param env: ID with the module that registers it, if that can be imported
+    :param weights: of the objectives in the reward of an algorithm that learns from one number; None for others
+    :param audit: notions measured in the final evaluation
+    :param env_kwargs: keyword arguments of the ID, with ``objectives``
+    :param hyperparams: arguments of the algorithm
+    :param normalize: arguments of SB3's VecNormalize around the copies of the environment; None: there is none
+    :param env_wrapper: Gymnasium wrappers around every copy, innermost first: a dotted name, a dict of such a name and
+        arguments, or a list of these; the copies are single environments then, and much slower
+    :param vec_env_wrapper: the same for SB3's wrappers around all copies at once
+    """
+
+    algo: str
+    env: str
+    seed: int
+    n_timesteps: int
+    n_envs: int
+    policy: str | None
+    n_eval_episodes: int = 10
+    weights: tuple[float, ...] | None = None
+    audit: tuple[str, ...] = AUDIT
+    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    hyperparams: dict[str, Any] = field(default_factory=dict)
+    normalize: dict[str, Any] | None = None
+    env_wrapper: Any = None
+    vec_env_wrapper: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "algo", FORMERLY.get(self.algo, self.algo))
+
+    @property
+    def algorithm(self) -> Algorithm:
+        return find_algorithm(self.algo)
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        return tuple(self.env_kwargs["objectives"])
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """Numbers, strings, lists and dicts, from which :meth:`from_config` rebuilds the plan."""
+        config: dict[str, Any] = plain(asdict(self))
+        return {key: value for key, value in config.items() if key not in AROUND or value is not None}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Plan":
+        entries = dict(config)
+        for key in ("weights", "audit"):
+            if entries.get(key) is not None:
+                entries[key] = tuple(entries[key])
+        return cls(**entries)
+
+    @classmethod
+    def of_run(cls, run: RunFolder) -> "Plan":
+        """What a run trained.
+
+        :raises InputError: if its ``config.yml`` says something else than a run writes, or names code of somebody
+            else's
+        """
+        from sb3_fair.zoo.registry.layers import check_wrappers
+
+        try:
+            plan = cls.from_config(config := run.config)
+            _check_settings(_by_name("env_kwargs", plan.env_kwargs))
+            if not (run.trust or run.is_ours):
+                _check_modules(plan)
+            known = names.environment(plan.env, fairness="spec" in plan.env_kwargs)
+            if plan.env != known:
+                raise ValueError(f"env must have its prefix, as in {known}, got {plan.env!r}")
+            _objectives(plan.env_kwargs.get("objectives"))
+            for name in config["audit"]:
+                names.notions(name)
+            for name in ("n_envs", "n_eval_episodes", "seed"):
+                integer(name, getattr(plan, name), name != "seed")
+            for name, value in _by_name("hyperparams", plan.hyperparams).items():
+                of_its_kind(plan.algorithm.cls, name, value)
+            _normalisation(plan.normalize)
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            raise InputError(f"{run.path / 'config.yml'} must hold the settings of a run: {error}") from error
+        if not (run.trust or run.is_ours):
+            check_wrappers(plan)
+        return plan
+
+
+def make_plan(
+    algo: str,
+    env: str,
+    *,
+    fairness: str | None = None,
+    seed: int = 0,
+    objectives: Sequence[str] | None = None,
+    audit: Sequence[str] | None = None,
+    weights: Sequence[float] | None = None,
+    n_timesteps: int | None = None,
+    n_envs: int | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    hyperparams: Mapping[str, Any] | None = None,
+    preset: str | None = None,
+    conf_file: str | Path | None = None,
+    own_code: bool = True,
+) -> Plan:
+    """The defaults of the algorithm for this environment, with everything that is given in their place.
+
+    :param fairness: ``"module:name"`` of a fairness spec for the environment, or in place of its own
+    :param preset: other defaults than the usual ones, e.g. ``"paper"``
+    :param conf_file: a YAML file with defaults instead of those of the zoo, as ``sb3-fair tune`` writes them
+    :param own_code: whether wrappers and a ``spec`` in ``env_kwargs`` may be of any module, whose code runs
+    :raises InputError: if a name is unknown, weights and objectives do not match, or the algorithm makes no sense in
+        the environment
+    """
+    algorithm = find_algorithm(algo)
+    env = names.environment(env, fairness is not None or "spec" in (env_kwargs or {}))
+    defaults = default_settings(algorithm, env, preset, conf_file)
+    usual = _by_name("env_kwargs", defaults.pop("env_kwargs", {}))
+    settings = {**usual, **(env_kwargs or {})}
+    _check_settings(settings)
+    if "spec" in settings and not own_code:
+        raise InputError(
+            f"spec must be left out of the environment's settings: give --fairness, got {settings['spec']!r}"
+        )
+    if fairness is not None:
+        settings["spec"] = fairness
+    if objectives is None and "objectives" not in (env_kwargs or {}) and not _has_entry(algorithm, env, conf_file):
+        settings["objectives"] = fitting(settings["objectives"], env, settings)
+    if objectives is not None:
+        settings["objectives"] = list(objectives)
+    chosen = _objectives(settings.get("objectives"))
+    wishes = dict(hyperparams or {})
+    for name in wishes:
+        names.choose("hyperparameter", name, {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)})
+    if not any(
+        {**defaults, **wishes}.get(key) for key in ("env_wrapper", "vec_env_wrapper")
+    ):  # which change what it is
+        check_pair(algorithm, env, settings, {**defaults, **wishes})
+    ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
+    ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
+    ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
+    with names.input_errors():
+        for name, kind in OURS.items():
+            if isinstance(kind, int) and name in ours:
+                integer(name, ours[name], 1)
+    if "normalize" in ours:
+        ours["normalize"] = _normalisation(ours["normalize"])
+    if weights is not None and algorithm.vector:
+        raise InputError(f"weights must be left out for {algo}, which learns all trade-offs, got {list(weights)}")
+    default_weights = _default_weights(usual.get("objectives"), ours.pop("weights", None))
+    given = {**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes}
+    plan = Plan(
+        algo=algo,
+        env=env,
+        seed=seed,
+        weights=None if algorithm.vector else _weights(weights, default_weights, chosen),
+        audit=tuple(AUDIT if audit is None else audit),
+        env_kwargs=settings,
+        hyperparams={key: of_its_kind(algorithm.cls, key, value) for key, value in given.items()},
+        **{"policy": algorithm.policy, **ours},
+    )
+    if not own_code:
+        from sb3_fair.zoo.registry.layers import check_wrappers
+
+        check_wrappers(plan)
+    return plan
+
+
+def default_settings(
+    algorithm: Algorithm, env: str, preset: str | None = None, conf_file: str | Path | None = None
+) -> dict[str, Any]:
+    """The entry of the environment in the algorithm's YAML file, or what was registered with it, or the file's
+    ``default``.
+
+    :param preset: of the entry ``"<env>: <preset>"``, or ``"default"`` for the file's ``default``
+    :param conf_file: another file than that of the zoo
+    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
+        argument of the algorithm
+    """
+    table = _table_of(algorithm.name, env, conf_file)
+    name = bare(env)
+    if preset == DEFAULT:
+        name = DEFAULT
+    elif preset is not None:
+        presets = [key.split(": ")[1] for key in table if key.startswith(f"{name}: ")]
+        if preset not in presets:
+            known = f"one of {', '.join(presets)}" if presets else "left out"
+            raise InputError(f"preset must be {known} for {algorithm.name} on {name}, got {preset!r}")
+        name = f"{name}: {preset}"
+    entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
+    if entry is None:
+        raise InputError(f"conf-file must have an entry for {name}, got {', '.join(table)}")
+    for key in entry:
+        names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
+    if conf_file is not None or algorithm.name in find(env).hyperparams:  # which may say as little as it likes
+        shipped = dict(_table(algorithm.name)[DEFAULT])
+        if "env_kwargs" in entry:  # and with it other objectives
+            shipped.pop("weights", None)
+        entry = {**{key: value for key, value in shipped.items() if key in PLAN_KEYS}, **entry}
+    return {key: value for key, value in entry.items() if key != MARK}
+
+
+def mark(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
+    """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
+    their tuning, ``by`` which figure, of ``sampled`` actions if so, and where they were noted its values ``before`` and
+    ``after``; None: they are inherited."""
+    table = _table(algorithm.name)
+    found = table.get(bare(env), table[DEFAULT]).get(MARK, "inherited")
+    return None if found == "inherited" else dict(found["tuned"])
+
+
+def _table(algorithm: str) -> dict[str, Any]:
+    """Environment ID -> settings, as shipped."""
+    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm}.yml").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = yaml.safe_load(text)
+    return shipped
+
+
+def _table_of(algorithm: str, env: str, conf_file: str | Path | None) -> dict[str, Any]:
+    """Environment ID -> settings: of a file, or registered with the environment, or as shipped."""
+    registered = find(env).hyperparams
+    if conf_file is None and algorithm not in registered:
+        return _table(algorithm)
+    given = registered[algorithm] if conf_file is None else conf_file
+    if isinstance(given, Mapping):
+        return {bare(env): dict(given)}
+    try:
+        table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InputError(f"conf-file must be a YAML file, got {str(given)!r}: {error}") from error
+    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
+        raise InputError(f"conf-file must have settings by environment ID, got {str(given)!r}")
+    return table
+
+
+def _has_entry(algorithm: Algorithm, env: str, conf_file: str | Path | None) -> bool:
+    """Whether an environment has settings of its own, or is shipped."""
+    return find(env).is_shipped or "env_kwargs" in _table_of(algorithm.name, env, conf_file).get(bare(env), {})
+
+
+def _check_modules(plan: Plan) -> None:
+    """Refuses an ID or a fairness spec whose module would be imported.
+
+    :raises InputError: if the plan names one
+    """
+    module = plan.env.rpartition(":")[0]
+    unknown = [plan.env] if module not in ("", SHIPPED, *sys.modules) else []
+    for name in (*unknown, *(str(plan.env_kwargs[key]) for key in ("spec",) if key in plan.env_kwargs)):
+        raise InputError(
+            f"env and spec must name no modules, whose code would run, unless --trust is given, got {name!r}"
+        )
+
+
+def _check_settings(env_kwargs: Mapping[str, Any]) -> None:
+    if "scalarise" in env_kwargs:
+        raise InputError("scalarise must be left out of the environment's settings: the reward is made with weights")
+    if "env_id" in env_kwargs:
+        raise InputError("env_id must be left out of the environment's settings: the ID says which it is")
+
+
+def _by_name(name: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        raise InputError(f"{name} must be settings by name, got {given!r}")
+    return given
+
+
+def _objectives(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"objectives must be a list of names, such as [R, SP], got {given!r}")
+    return tuple(given)
+
+
+def _default_weights(objectives: Any, given: Any) -> dict[str, float]:
+    """Those of an entry by the names of its objectives."""
+    if given is None:
+        return {}
+    names_ = _objectives(objectives)
+    if not isinstance(given, list | tuple) or len(given) != len(names_):
+        raise InputError(f"weights must be one number per objective {':'.join(names_)}, got {given!r}")
+    return dict(zip(names_, given, strict=True))
+
+
+def _normalisation(given: Any) -> dict[str, Any] | None:
+    if given is None or isinstance(given, bool):
+        return {} if given else None
+    if not isinstance(given, dict):
+        raise InputError(f"normalize must be true, false or arguments of VecNormalize by name, got {given!r}")
+    return {key: of_its_kind(VecNormalize, key, value, "argument of normalize") for key, value in given.items()}
+
+
+def _about(objectives: tuple[str, ...], value: Any) -> Any:
+    """Settings per objective without those of objectives that are not there."""
+    if not isinstance(value, dict) or not value.keys() & {"R", *AUDIT}:
+        return value
+    return {name: number for name, number in value.items() if name in objectives} or None
+
+
+def _weights(
+    given: Sequence[float] | None, default: Mapping[str, float], objectives: tuple[str, ...]
+) -> tuple[float, ...]:
+    """One weight per objective; by default those by name, where they are all known, else performance alone counts."""
+    if given is None:
+        known = default if set(objectives) <= default.keys() else {"R": 1.0}
+        given = [known.get(name, 0.0) for name in objectives]
+        if not any(given):
+            raise InputError(f"weights must be given for objectives without R, got {':'.join(objectives)} alone")
+    if len(given) != len(objectives):
+        raise InputError(f"weights must be one number per objective {':'.join(objectives)}, got {list(given)}")
+    return tuple(float(weight) for weight in given)

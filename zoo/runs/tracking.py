@@ -1,0 +1,200 @@
+"""TrackingCallback: Weights & Biases."""
+
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from inspect import signature
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.logger import KVWriter
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.run_folder import plain, versions
+from sb3_fair.fairness.validation import one_of
+from sb3_fair.report.content import Measure, measures
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo.runs.episode_log import EpisodeCallback
+
+PROJECT = "sb3-fair"
+
+
+class TrackingCallback(EpisodeCallback):
+    """Follows a training in Weights & Biases: settings, versions and every number that the model logs, with the vector
+    returns and fairness figures of :class:`EpisodeCallback` among them.
+
+    ::
+
+        tracking = TrackingCallback("my-project")
+        model = PCN("MlpPolicy", env).learn(100_000, callback=tracking)
+        front = model.coverage_set()
+        tracking.log_front(front)                                # a table
+        tracking.log_report(write_report("report", front))       # an artifact
+        tracking.finish()
+
+    Without an account the run is written to ``wandb/offline-run-*``, which ``wandb sync`` uploads later. W&B's own
+    variables (``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY``, ...) hold. A run that ``wandb.init`` began before
+    is used and left open. wandb is imported when the training begins.
+
+    :param project: project in W&B; None: ``WANDB_PROJECT``, else ``"sb3-fair"``
+    :param config: what to show besides the arguments of the algorithm
+    :param mode: ``"online"`` or ``"offline"``; None: ``WANDB_MODE``, else online if there is an account
+    :param window: number of most recent episodes that count
+    :param verbose: 0 nothing, 1 information
+    :param settings: further arguments of ``wandb.init``, e.g. ``name``, ``tags``, ``dir``
+    :raises ValueError: if ``mode`` or ``window`` is not allowed
+    """
+
+    def __init__(
+        self,
+        project: str | None = None,
+        *,
+        config: Mapping[str, Any] | None = None,
+        mode: Literal["online", "offline"] | None = None,
+        window: int = 100,
+        verbose: int = 0,
+        **settings: Any,
+    ) -> None:
+        super().__init__(window, verbose)
+        if mode is not None:
+            one_of("mode", mode, ("online", "offline"), "None")
+        self.project = project
+        self.config = dict(config or {})
+        self.mode = mode
+        self.settings = settings
+        self._run: Any = None
+        self._ours = False
+
+    @property
+    def run(self) -> Any:
+        """The W&B run, a ``wandb.Run``.
+
+        :raises ValueError: if no training has begun
+        """
+        if self._run is None:
+            raise ValueError("there is no W&B run yet: pass the callback to model.learn first")
+        return self._run
+
+    def _on_training_start(self) -> None:
+        super()._on_training_start()
+        if self._run is None:
+            self._begin()
+        outputs = self.logger.output_formats
+        if not any(isinstance(output, WandbOutput) for output in outputs):
+            outputs.append(WandbOutput(self._run))
+
+    def _begin(self) -> None:
+        import wandb  # slow to import
+
+        self._ours = wandb.run is None
+        if self._ours:
+            project = self.project or os.environ.get("WANDB_PROJECT", PROJECT)
+            self._run = wandb.init(project=project, mode=self._mode(), **self.settings)
+        else:
+            self._run = wandb.run
+        known = {**settings_of(self.model), "versions": code_version(), **self.config}
+        self._run.config.update(plain(known), allow_val_change=True)
+
+    def _mode(self) -> Literal["online", "offline"] | None:
+        if self.mode is not None or "WANDB_MODE" in os.environ:
+            return self.mode
+        return "online" if _has_account() else "offline"
+
+    def log_front(self, front: Front, baselines: Sequence[EvaluatedPolicy] = (), name: str = "front") -> None:
+        """Logs evaluated policies as a table: per objective and notion the mean and its 95 % confidence interval.
+
+        :param baselines: rules to list below them
+        :param name: of the table
+        """
+        import wandb
+
+        shown = measures(front)
+        columns: list[str | int] = ["policy", "kind", "actions", "steps"]
+        for measure in shown:
+            label = f"final {measure.name}" if measure.final and measure.optimised else measure.name
+            columns += [label, f"{label} low", f"{label} high"]
+        table = wandb.Table(columns=columns)
+        for kind, policies in (("learned", front), ("rule", baselines)):
+            for policy in policies:
+                actions = "most probable" if policy.deterministic else "sampled"
+                table.add_data(policy.name, kind, actions, policy.length, *_cells(shown, policy))
+        self.run.log({name: table})
+
+    def log_report(self, path: str | Path) -> None:
+        """Uploads a report, or any file, as an artifact of type ``report``."""
+        import wandb
+
+        artifact = wandb.Artifact(f"report-{self.run.id}", type="report")
+        artifact.add_file(str(path))
+        self.run.log_artifact(artifact)
+
+    def finish(self) -> None:
+        """Ends the W&B run, if it was begun here; else it is left to who began it."""
+        if self._ours and self._run is not None:
+            self._run.finish()
+
+
+class WandbOutput(KVWriter):
+    """An output of SB3's logger that hands every number to a W&B run, with the number of steps as its step.
+
+    :param run: a ``wandb.Run``
+    """
+
+    def __init__(self, run: Any) -> None:
+        self.run = run
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        numbers = {
+            key: float(value)
+            for key, value in key_values.items()
+            if isinstance(value, Real | np.number) and "wandb" not in (key_excluded.get(key) or ())
+        }
+        self.run.log(numbers, step=step)
+
+    def close(self) -> None:
+        """The run outlives the logger: see :meth:`TrackingCallback.finish`."""
+
+
+def settings_of(model: BaseAlgorithm) -> dict[str, Any]:
+    """Algorithm, policy, environment, and the arguments of the algorithm that the model keeps under their names."""
+    policy = getattr(model, "policy", None)
+    spec = attribute(model.get_env(), "spec") if model.get_env() is not None else None  # type: ignore[arg-type]
+    about = {"algo": type(model).__name__, "env": getattr(spec, "id", None), "n_envs": model.n_envs}
+    apart = {"self", "env", "eval_env", "policy", "verbose", "tensorboard_log", "_init_setup_model"}
+    names = [name for name in signature(type(model).__init__).parameters if name not in apart]
+    kept = {name: getattr(model, name) for name in names if hasattr(model, name)}
+    return about | {"policy": type(policy).__name__} | kept
+
+
+def code_version() -> dict[str, str]:
+    """Python and packages, and the commit of this one where it runs from a checkout (``-dirty``: with changes)."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return versions()
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):  # no git, or a slow disk
+        return versions()
+    return versions() | ({"commit": told.stdout.strip()} if told.returncode == 0 else {})
+
+
+def _cells(shown: Sequence[Measure], policy: EvaluatedPolicy) -> list[float | None]:
+    cells: list[float | None] = []
+    for measure in shown:
+        mean, half = measure.mean(policy), measure.half_width(policy)
+        cells += [None if np.isnan(cell) else cell for cell in (mean, mean - half, mean + half)]
+    return cells
+
+
+def _has_account() -> bool:
+    """Whether wandb knows an account on this machine; it asks nobody."""
+    import wandb
+
+    try:
+        return bool(wandb.login(prompt=False, verify=False))
+    except TypeError:  # an older wandb, whose login may ask
+        return bool(wandb.api.api_key)
