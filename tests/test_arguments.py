@@ -179,6 +179,7 @@ ALGORITHMS = {
     "RecurrentDQN": {"policy": "MlpPolicy", "env": town, "buffer_size": 10, "device": "cpu"},
     "TabularFairQCM": {"env": remembering_town},
     "make_vec": {"env_id": "sb3_fair/JobHiring-Small-v0"},
+    "evaluate": {"policy": "hire-all", "env": "sb3_fair/JobHiring-Small-v0", "n_episodes": 1},
 }
 # What is public, and takes no arguments that could be wrong.
 LEFT_OUT = {
@@ -274,6 +275,7 @@ RIGHT = {
     ),
     "max_grad_norm": ("inf 0.5 10**12 1e12", "is a limit; infinity is none"),
     "tensorboard_log": ("text empty-text", "is a folder"),
+    "evaluate.name": ("text empty-text", "is a title"),
     "env env_id device cost policy": (
         "text empty-text",
         "Gymnasium, torch, SB3 or the env knows which there are",
@@ -292,7 +294,7 @@ RIGHT = {
     "FairnessSpec.measures": (" ".join(WRONG), "is a scenario's own, which the algorithms that ask for it check"),
     "nominal sensitive notions attributes feature_names group_names": ("empty-list", "there need be none"),
     "attributes feature_names group_names FairnessSpec.group": ("list-of-text empty-dict", "are names"),
-    "FairnessSpec.group": ("function class", "is a callable"),
+    "FairnessSpec.group evaluate.policy": ("function class", "is a callable"),
     "feedback average.values value_disparity.values": ("None list-of-nan", "is unknown for some or all"),
     "favourable": ("set", "has no order"),
     "group features feedback": ("text empty-text", "is the name of a key in info"),

@@ -13,13 +13,14 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.people import VecPeople
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.rules import RuleAgent
 
 
+@checked
 def evaluate(
     policy: Any,
     env: str | gym.Env | VecEnv,
@@ -45,14 +46,14 @@ def evaluate(
     :param n_envs: number of parallel environments for an ID, at most one per episode
     :param env_kwargs: keyword arguments of the ID, such as ``objectives`` and ``audit``
     :return: the policy and a table with one row per episode, see :meth:`EvaluatedPolicy.table`
-    :raises ValueError: if ``n_episodes`` is not positive, or episodes never end
+    :raises ValueError: if an argument is not allowed, or episodes never end
+    :raises TypeError: if ``policy`` is none of these
 
     Example:
         >>> found = evaluate("hire-all", "sb3_fair/JobHiring-Small-v0", 10, audit=("SP",))
         >>> found.table()["length"].shape
         (10,)
     """
-    integer("n_episodes", n_episodes, 1)
     venv = _parallel(env, min(n_envs, n_episodes), env_kwargs)
     if attribute(venv, "endless", False):
         raise ValueError("env must have an end for its episodes, got one without: set its episode_length")
@@ -75,7 +76,11 @@ def _parallel(env: str | gym.Env | VecEnv, n_envs: int, env_kwargs: Mapping[str,
 def _agent(policy: Any, venv: VecEnv, seed: int) -> Any:
     if isinstance(policy, str):
         return RuleAgent(policy, venv, seed)
-    return policy if hasattr(policy, "predict") else FunctionPolicy(policy, venv.num_envs)
+    if hasattr(policy, "predict"):
+        return policy
+    if not callable(policy):
+        raise TypeError(f"policy must be a model with predict, the name of a rule, or a function, got {policy!r}")
+    return FunctionPolicy(policy, venv.num_envs)
 
 
 class FunctionPolicy:
