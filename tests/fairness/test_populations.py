@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sb3_fair.fairness.disparity.gap import blocks
+from sb3_fair.fairness.disparity import blocks
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])

@@ -65,7 +65,7 @@ def test_profiles_merchants_and_amounts_are_shares():
     assert profiles()[0, 5] == pytest.approx(0.128265, rel=1e-4) and profiles()[1, 73] == pytest.approx(
         0.190026, rel=1e-4
     )
-    for row in table("fraud_amounts"):
+    for row in table("fraud/amounts"):
         place = 7 * CLASSES.index(row["class"]) + int(row["merchant"])
         bins = amounts().low[place] + amounts().bin_width[place] * (np.arange(20) + 0.5)
         spread = float(row["high"]) - float(row["low"])

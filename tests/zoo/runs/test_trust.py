@@ -241,5 +241,5 @@ def test_another_user_cannot_resume_but_the_owner_can(made, tmp_path, monkeypatc
     shutil.copytree(made[1], tmp_path / "run")
     with pytest.raises(PermissionError, match=r"no manifest\.json of yours"):
         resume(tmp_path / "run")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(made[1].parents[3]))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(made[1].parents[2]))
     assert resume(tmp_path / "run").finished
