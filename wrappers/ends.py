@@ -37,7 +37,7 @@ class Ends:
         if self.missed == MISSED:
             warn(
                 f"{MISSED} episodes in a row were left before they ended, the last after {self.steps} steps, and "
-                f"{unpaid} was not paid: wrappers that end episodes have to stand inside {wrapper.class_name()}",
+                f"{unpaid} was not paid: wrappers that end episodes have to stand inside {wrapper.class_name()}"
             )
         self.steps = 0
         self.limit = min(_limits_outside(wrapper), default=None)

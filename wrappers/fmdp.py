@@ -245,7 +245,7 @@ class FairnessRecorder:
                 warn(
                     f"{', '.join(self.names)}: no action probabilities came with the actions, so the executed actions "
                     "stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
-                    "probabilities='executed' says that this is meant",
+                    "probabilities='executed' says that this is meant"
                 )
             self.kinds.add("executed")
             return {"roots": self.decisions.roots(actions)}

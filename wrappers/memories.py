@@ -498,12 +498,7 @@ def make_memory(
 
 
 def _named(
-    name: str,
-    stakeholders: Sequence[int],
-    maximum: int | None,
-    encoder: str,
-    window: int | None,
-    first_action: int,
+    name: str, stakeholders: Sequence[int], maximum: int | None, encoder: str, window: int | None, first_action: int
 ) -> Memory:
     found = re.fullmatch(r"(counter|rounds)\((\d+)\)", name)
     if name not in COUNTING and name != "clock" and not found:

@@ -133,7 +133,7 @@ class Rewarding(Core):
         """Once: an objective that is never there is no objective."""
         warn(
             f"{', '.join(sorted(self._never))} was undefined in every step of {PATIENCE} episodes, and counted as "
-            f"{self._undefined:g}: do the labels in groups occur, and is there feedback where a notion needs it?",
+            f"{self._undefined:g}: do the labels in groups occur, and is there feedback where a notion needs it?"
         )
         self._never.clear()
 

@@ -236,10 +236,7 @@ class AttentionWorld(World):
         super().__init__(n_worlds, Tapes(n_worlds, locations))
 
     def massage(self) -> Record:
-        return {
-            "units": self._units.staying,
-            "steps": np.minimum(self.time, self.config.window) + 1,
-        }
+        return {"units": self._units.staying, "steps": np.minimum(self.time, self.config.window) + 1}
 
     def restart(self, which: Array) -> Array:
         self.tapes.redraw(which, self.restart_streams(which))

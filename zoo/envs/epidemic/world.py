@@ -333,11 +333,7 @@ class EpidemicWorld(World):
 
     def massage(self) -> Record:
         staying = self._counted.staying
-        return {
-            "vaccines": staying[:, 0],
-            "new_infections": staying[:, 1],
-            "susceptible": self.susceptible.copy(),
-        }
+        return {"vaccines": staying[:, 0], "new_infections": staying[:, 1], "susceptible": self.susceptible.copy()}
 
     def _states(self, which: Any = slice(None)) -> NDArray[np.float64]:
         """How many of each community are susceptible, infected and recovered (k, communities, 3)."""

@@ -7,15 +7,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.fraud.calendar import DAY, Calendar
 from sb3_fair.zoo.envs.fraud.settings import HOURS_PER_YEAR, FraudConfig
-from sb3_fair.zoo.envs.fraud.tables import (
-    CURRENCIES,
-    HOURS,
-    MONTHDAYS,
-    MONTHS,
-    WEEKDAYS,
-    countries,
-    profiles,
-)
+from sb3_fair.zoo.envs.fraud.tables import CURRENCIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS, countries, profiles
 
 GENUINE, FRAUD = 0, 1
 NO_CARD = -1

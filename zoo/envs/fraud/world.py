@@ -86,13 +86,7 @@ class FraudWorld(World):
     rules: ClassVar[Mapping[str, Rule]] = RULES
 
     def __init__(
-        self,
-        n_worlds: int,
-        *,
-        group: Group = "continent",
-        detail: bool = False,
-        preset: str = "paper",
-        **config: Any,
+        self, n_worlds: int, *, group: Group = "continent", detail: bool = False, preset: str = "paper", **config: Any
     ) -> None:
         require_one_of("preset", preset, tuple(PRESETS))
         self.config = settings = self.configured(n_worlds, detail, FraudConfig, {**PRESETS[preset], **config})

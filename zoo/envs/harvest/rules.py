@@ -98,11 +98,7 @@ def rules(movement: str, scan: str) -> Rules:
 
 
 def _packed(
-    after: Cells,
-    reward: Any = 0,
-    valid: Any = True,
-    towards: Any = NOWHERE,
-    victim: Any = NOWHERE,
+    after: Cells, reward: Any = 0, valid: Any = True, towards: Any = NOWHERE, victim: Any = NOWHERE
 ) -> NDArray[np.uint32]:
     """An outcome as one number; ``after`` is (4, keys)."""
     packed = np.bitwise_or.reduce(after << SHIFTS.astype(np.uint32), axis=0)

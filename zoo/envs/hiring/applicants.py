@@ -46,10 +46,7 @@ class HiringConfig(Settings):
     )
     leaving: bool = _paper(True, "whether employees leave", "Appendix A", SWITCH)
     steps_per_year: float = parameter(
-        1000,
-        "applicants a year",
-        "chosen here: the figures on leaving are yearly",
-        between(1, 1e9),
+        1000, "applicants a year", "chosen here: the figures on leaving are yearly", between(1, 1e9)
     )
     population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A", tuple(VARIANTS))
     bias: int = _paper(0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", "section 4.1", (0, 1, 2))

@@ -18,14 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import number, one_of
-from sb3_fair.zoo.envs.exact import (
-    Preference,
-    expected_best,
-    expected_first,
-    expected_preferred,
-    preference,
-    ranked,
-)
+from sb3_fair.zoo.envs.exact import Preference, expected_best, expected_first, expected_preferred, preference, ranked
 from sb3_fair.zoo.envs.loans.world import GROUPS, TOP, LoanAllocationWorld, LoansConfig
 from sb3_fair.zoo.envs.settings import configure
 
