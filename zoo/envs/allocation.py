@@ -12,7 +12,7 @@ from sb3_fair.wrappers.events import FairEvent, served_by
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Groups
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Step, World
+from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
 
 def random_all(world: "AllocationWorld") -> Array:
@@ -25,6 +25,9 @@ def random_present(world: "AllocationWorld") -> Array:
     """A rule: any of those who are there, or of all if nobody is."""
     able = world.present | ~world.present.any(axis=1, keepdims=True)
     return able / able.sum(axis=1, keepdims=True)
+
+
+RANDOM: dict[str, Rule] = {"random-all": random_all, "random-present": random_present}
 
 
 class Presence(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
+from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, Arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import COUNT, Settings, parameter, require_number
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -77,11 +77,7 @@ class HomeVisitsWorld(AllocationWorld):
     picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
     masked_by_scheme = True
-    rules: ClassVar[Mapping[str, Rule]] = {
-        "oracle": _oracle,
-        "random-all": random_all,
-        "random-present": random_present,
-    }
+    rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM
 
     def __init__(self, n_worlds: int, *, group: Group = "client", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, VisitsConfig, config)

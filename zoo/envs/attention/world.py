@@ -119,21 +119,6 @@ def _certain(world: "AttentionWorld", allocation: NDArray[np.int64]) -> Array:
     return rows
 
 
-def _cover(world: "AttentionWorld") -> Array:
-    """(2, 1, 1, 1, 1) always."""
-    return _certain(world, _spread(world, np.zeros(world.n_worlds, dtype=np.int64)))
-
-
-def _rotate(world: "AttentionWorld") -> Array:
-    """One unit each, and the sixth goes round."""
-    return _certain(world, _spread(world, world.time * (world.config.n_units % world.config.n_locations)))
-
-
-def _greedy(world: "AttentionWorld") -> Array:
-    """Unit after unit to the location with the highest true rate, less the units that it has already."""
-    return _certain(world, one_by_one(world.rates, world.config.n_units, 1.0))
-
-
 def _random(world: "AttentionWorld") -> Array:
     """Every unit to any location."""
     units, locations = world.config.n_units, world.config.n_locations
@@ -185,7 +170,15 @@ class AttentionWorld(World):
     own_settings = ("window",)
     picture = "sb3_fair.zoo.envs.attention.picture:picture"
     source = "arXiv 2401.06318"
-    rules: ClassVar[Mapping[str, Rule]] = {"cover": _cover, "rotate": _rotate, "greedy": _greedy, "random": _random}
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "cover": lambda world: _certain(world, _spread(world, np.zeros(world.n_worlds, dtype=np.int64))),
+        "rotate": lambda world: _certain(
+            world, _spread(world, world.time * (world.config.n_units % world.config.n_locations))
+        ),
+        # Unit after unit to the location with the highest true rate, less the units that it has already.
+        "greedy": lambda world: _certain(world, one_by_one(world.rates, world.config.n_units, 1.0)),
+        "random": _random,
+    }
     """Of the action mode ``"allocation"``; with other actions there are none."""
 
     def __init__(self, n_worlds: int, *, detail: bool = False, **config: Any) -> None:

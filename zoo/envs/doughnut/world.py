@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
-from sb3_fair.zoo.envs.allocation import AllocationWorld, Arrivals, random_all, random_present
+from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, Arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import COUNT, Settings, choice, parameter, require_number, switch
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -105,11 +105,7 @@ class DoughnutWorld(AllocationWorld):
     default_memory = "full"
     picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
-    rules: ClassVar[Mapping[str, Rule]] = {
-        "oracle": _oracle,
-        "random-all": random_all,
-        "random-present": random_present,
-    }
+    rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM
 
     def __init__(self, n_worlds: int, *, group: Group = "person", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, DoughnutConfig, config)

@@ -125,10 +125,6 @@ def _surely(world: "EpidemicWorld", actions: Array) -> Array:
     return (actions[:, None] == np.arange(world.nodes + 1)).astype(np.float64)
 
 
-def _nobody(world: "EpidemicWorld") -> Array:
-    return _surely(world, np.full(world.n_worlds, world.nodes))
-
-
 def _random(world: "EpidemicWorld") -> Array:
     """Any susceptible node, or nobody."""
     able = np.concatenate((world.susceptible, ~world.susceptible.any(axis=1, keepdims=True)), axis=1)
@@ -139,14 +135,6 @@ def _most(world: "EpidemicWorld", merit: Array) -> Array:
     """The susceptible node with most merit (n, nodes), the first of several, or nobody."""
     best = np.where(world.susceptible, merit, -1.0).argmax(axis=1)
     return _surely(world, np.where(world.susceptible.any(axis=1), best, world.nodes))
-
-
-def _infected_neighbours(world: "EpidemicWorld") -> Array:
-    return _most(world, world.infected_neighbours(world.infected))
-
-
-def _highest_degree(world: "EpidemicWorld") -> Array:
-    return _most(world, world.degrees)
 
 
 class EpidemicWorld(World):
@@ -182,9 +170,9 @@ class EpidemicWorld(World):
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,
-        "nobody": _nobody,
-        "infected-neighbours": _infected_neighbours,
-        "highest-degree": _highest_degree,
+        "nobody": lambda world: _surely(world, np.full(world.n_worlds, world.nodes)),
+        "infected-neighbours": lambda world: _most(world, world.infected_neighbours(world.infected)),
+        "highest-degree": lambda world: _most(world, world.degrees),
     }
 
     def __init__(self, n_worlds: int, *, detail: bool = False, **config: Any) -> None:

@@ -16,7 +16,6 @@ from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud.calendar import calendar
 from sb3_fair.zoo.envs.fraud.customers import Customers
-from sb3_fair.zoo.envs.fraud.rules import RULES
 from sb3_fair.zoo.envs.fraud.settings import PRESETS, FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import EU, MERCHANTS, NORTH_AMERICA, amounts, countries
 from sb3_fair.zoo.envs.fraud.transactions import (
@@ -34,7 +33,7 @@ from sb3_fair.zoo.envs.fraud.transactions import (
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Rule, Step, World
+from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
 IGNORE, AUTHENTICATE = 0, 1
 BIAS = 0.1
@@ -83,7 +82,14 @@ class FraudWorld(World):
 
     picture = "sb3_fair.zoo.envs.fraud.picture:picture"
     source = "Cimpean et al., FAReL; MultiMAuS"
-    rules: ClassVar[Mapping[str, Rule]] = RULES
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "ignore": lambda world: of_two(world, 0),
+        "authenticate": lambda world: of_two(world, 1),
+        "random": lambda world: of_two(world, 0.5),
+        "oracle": lambda world: of_two(world, world.transactions.fraud),  # which the bank cannot know
+        "authenticate-eu": lambda world: of_two(world, world.transactions.continent == EU),
+        "authenticate-na": lambda world: of_two(world, world.transactions.continent == NORTH_AMERICA),
+    }
 
     def __init__(
         self, n_worlds: int, *, group: Group = "continent", detail: bool = False, preset: str = "paper", **config: Any

@@ -59,14 +59,6 @@ class _Game(HarvestWorld):
         return sensitive
 
 
-def _stay(world: "EgoHarvestWorld") -> Array:
-    return np.tile(np.eye(N_ACTIONS)[STAY], (world.n_worlds, 1))
-
-
-def _random(world: "EgoHarvestWorld") -> Array:
-    return np.full((world.n_worlds, N_ACTIONS), 1 / N_ACTIONS)
-
-
 def _busy(world: "EgoHarvestWorld") -> Array:
     """Ripens, eats, recolours or obstructs where that is possible, else moves or stays, at random."""
     masks = world.action_masks()
@@ -101,7 +93,11 @@ class EgoHarvestWorld(World):
 
     one_individual: ClassVar[bool] = True
     source = HarvestWorld.source
-    rules: ClassVar[Mapping[str, Rule]] = {"stay": _stay, "random": _random, "busy": _busy}
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "stay": lambda world: np.tile(np.eye(N_ACTIONS)[STAY], (world.n_worlds, 1)),
+        "random": lambda world: np.full((world.n_worlds, N_ACTIONS), 1 / N_ACTIONS),
+        "busy": _busy,
+    }
 
     def __init__(
         self,

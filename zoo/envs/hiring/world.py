@@ -37,34 +37,6 @@ _ONE, _MINUS_ONE = np.array(1.0), np.array(-1.0)
 _SIGN = np.array([-1.0, 1.0])
 
 
-def _hire_all(world: "HiringWorld") -> Array:
-    return of_two(world, 1)
-
-
-def _reject_all(world: "HiringWorld") -> Array:
-    return of_two(world, 0)
-
-
-def _random(world: "HiringWorld") -> Array:
-    return of_two(world, 0.5)
-
-
-def _hire_at_random(world: "HiringWorld") -> Array:
-    """Hires so few that an episode without leaving fills a fifth of the team."""
-    return of_two(world, min(1.0, world.config.team_size / (5 * world.config.episode_length)))
-
-
-def _threshold_oracle(world: "HiringWorld") -> Array:
-    """Hires whoever is good enough."""
-    return of_two(world, world.goodness() >= world.config.hiring_threshold)
-
-
-def _patient_oracle(world: "HiringWorld") -> Array:
-    """Hires whoever is good enough, but never fills the team, so that the episode goes on."""
-    patient = world.team_sizes < world.config.team_size - 1
-    return of_two(world, patient & (world.goodness() >= world.config.hiring_threshold))
-
-
 class HiringWorld(World):
     """A company sees one applicant per step and rejects (0) or hires (1).
 
@@ -88,12 +60,19 @@ class HiringWorld(World):
     picture = "sb3_fair.zoo.envs.hiring.picture:picture"
     source = "Cimpean et al., FAReL; STATBEL"
     rules: ClassVar[Mapping[str, Rule]] = {
-        "hire-all": _hire_all,
-        "reject-all": _reject_all,
-        "random": _random,
-        "hire-at-random": _hire_at_random,
-        "threshold-oracle": _threshold_oracle,
-        "patient-oracle": _patient_oracle,
+        "hire-all": lambda world: of_two(world, 1),
+        "reject-all": lambda world: of_two(world, 0),
+        "random": lambda world: of_two(world, 0.5),
+        # So few that an episode without leaving fills a fifth of the team.
+        "hire-at-random": lambda world: of_two(
+            world, min(1.0, world.config.team_size / (5 * world.config.episode_length))
+        ),
+        "threshold-oracle": lambda world: of_two(world, world.goodness() >= world.config.hiring_threshold),
+        # Never fills the team, so that the episode goes on.
+        "patient-oracle": lambda world: of_two(
+            world,
+            (world.team_sizes < world.config.team_size - 1) & (world.goodness() >= world.config.hiring_threshold),
+        ),
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "gender", detail: bool = False, **config: Any) -> None:

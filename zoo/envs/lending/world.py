@@ -61,28 +61,11 @@ class Applicants(NamedTuple):
     estimate: NDArray[np.float64]
 
 
-def _never(world: "LendingWorld") -> Array:
-    return of_two(world, 0)
-
-
-def _always(world: "LendingWorld") -> Array:
-    return of_two(world, 1)
-
-
-def _random(world: "LendingWorld") -> Array:
-    return of_two(world, 0.5)
-
-
 def _max_profit(world: "LendingWorld") -> Array:
     """Grants where the expected profit of the loan alone is positive."""
     now = world.applicants
     repays = world.repay_table[now.group, now.score]
     return of_two(world, repays * world.config.interest_rate > 1 - repays)
-
-
-def _score_3(world: "LendingWorld") -> Array:
-    """Grants from the score 3 on, which loses at first and gains later."""
-    return of_two(world, world.applicants.score + 1 >= 3)
 
 
 class LendingWorld(World):
@@ -123,11 +106,11 @@ class LendingWorld(World):
     picture = "sb3_fair.zoo.envs.lending.picture:picture"
     source = "arXiv 2401.06318"
     rules: ClassVar[Mapping[str, Rule]] = {
-        "never": _never,
-        "always": _always,
-        "random": _random,
+        "never": lambda world: of_two(world, 0),
+        "always": lambda world: of_two(world, 1),
+        "random": lambda world: of_two(world, 0.5),
         "max-profit": _max_profit,
-        "score-3": _score_3,
+        "score-3": lambda world: of_two(world, world.applicants.score + 1 >= 3),  # loses at first and gains later
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:

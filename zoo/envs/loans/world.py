@@ -110,10 +110,6 @@ def _oracle(world: "LoanAllocationWorld") -> Array:
     return _best(world, np.where(first.any(axis=1, keepdims=True), first, world.present))
 
 
-def _best_credit(world: "LoanAllocationWorld") -> Array:
-    return _best(world, world.present)
-
-
 class LoanAllocationWorld(AllocationWorld):
     """Each step one loan goes to one of four people, the action; 0 and 1 are group A, 2 and 3 group B.
 
@@ -141,7 +137,7 @@ class LoanAllocationWorld(AllocationWorld):
         "oracle": _oracle,
         "random-applicants": random_present,
         "random-all": random_all,
-        "best-credit": _best_credit,
+        "best-credit": lambda world: _best(world, world.present),
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:

@@ -70,16 +70,6 @@ def _oracle(world: "VaccineDeliveryWorld") -> Array:
     return solved(world.config).decide(world.time, world.last, world.counts)
 
 
-def _take_turns(world: "VaccineDeliveryWorld") -> Array:
-    """One shipment to each country in turn."""
-    return np.eye(world.config.countries)[world.time % world.config.countries]
-
-
-def _blocks(world: "VaccineDeliveryWorld") -> Array:
-    """First everything to one country, then to the next: as cheap as it gets."""
-    return np.eye(world.config.countries)[world.time * world.config.countries // world.max_steps]
-
-
 class VaccineDeliveryWorld(AllocationWorld):
     """Each step one shipment of vaccine goes to one of several countries, the action, and usually arrives.
 
@@ -107,8 +97,9 @@ class VaccineDeliveryWorld(AllocationWorld):
     source = "after Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
-        "take-turns": _take_turns,
-        "blocks": _blocks,
+        "take-turns": lambda world: np.eye(world.config.countries)[world.time % world.config.countries],
+        # First everything to one country, then to the next: as cheap as it gets.
+        "blocks": lambda world: np.eye(world.config.countries)[world.time * world.config.countries // world.max_steps],
         "random-all": random_all,
     }
 
