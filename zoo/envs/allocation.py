@@ -1,10 +1,10 @@
 """Base of the scenarios in which every step gives one thing to one of several people."""
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.schemes.scheme import Scheme
@@ -36,17 +36,9 @@ class Presence(NamedTuple):
     present: NDArray[np.bool_]
 
 
-class Arrivals:
-    """From uniforms to who is there.
-
-    :param chances: probability that each person is there in a step (people,)
-    """
-
-    def __init__(self, chances: ArrayLike) -> None:
-        self.chances = np.asarray(chances)
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> Presence:
-        return Presence(uniforms < self.chances)
+def arrivals(uniforms: NDArray[np.float64], chances: NDArray[np.float64]) -> Presence:
+    """From uniforms to who is there, each with the chance (people,) that is his or hers."""
+    return Presence(uniforms < chances)
 
 
 class AllocationWorld(World):
@@ -58,25 +50,22 @@ class AllocationWorld(World):
     the thing; how often that has happened to each is what fairness is about.
 
     A scenario writes :meth:`merit`, :meth:`give` and :meth:`figures`, :attr:`present` if its tapes are not of
-    :class:`Arrivals`, and extends the rest.
+    :func:`arrivals`, and extends the rest.
 
     :param n_worlds: number of copies
     :param tapes: the chances of the steps
-    :param steps: length of an episode
+    :param groups: which groups the people form, by one attribute; each is a stakeholder
     :param scheme: the fairness scheme of the reward, in which the status are the counts
-    :param stakeholders: whom each action serves (m,)
-    :param groups: which groups the people form, by one attribute
-    :param codes: the groups' codes (m, 1)
-    :param merit_name: what :meth:`merit` is
-    :param low: lowest observation, without the clock
-    :param high: highest observation
-    :param clock: whether the observation ends with the share of the episode that has passed
-    :param end: how an episode ends
+    :param steps: length of an episode
+    :param bounds: lowest and highest value of each observation, without the clock
+    :param stakeholders: whom each action serves (m,); None: each another one
     :raises ValueError: if ``groups`` are not those of one attribute
     """
 
     scheme: Scheme
     stakeholders: tuple[int, ...]
+    merit_name: ClassVar[str]
+    """What :meth:`merit` is."""
     masked_by_scheme = False
     """Whether the mask of events only says when ``scheme`` is assessed, so that it does not hold for another one."""
 
@@ -84,37 +73,31 @@ class AllocationWorld(World):
         self,
         n_worlds: int,
         tapes: Tapes[Any],
-        *,
-        steps: int,
-        scheme: Scheme,
-        stakeholders: tuple[int, ...],
         groups: Groups,
-        codes: NDArray[np.int64],
-        merit_name: str,
-        low: list[float],
-        high: list[float],
-        clock: bool,
-        end: str,
+        *,
+        scheme: Scheme,
+        steps: int,
+        bounds: list[tuple[float, float]],
+        stakeholders: tuple[int, ...] | None = None,
     ) -> None:
         if not groups.alone:
             raise ValueError(f"group must be the name of one attribute, got {groups.source!r}")
-        self.max_steps, self.clock, self.end = steps, clock, end
-        self.scheme, self.stakeholders = scheme, stakeholders
-        people = len(stakeholders)
+        self.max_steps, self.scheme = steps, scheme
+        self.stakeholders = tuple(range(len(groups.names))) if stakeholders is None else stakeholders
+        people = len(self.stakeholders)
         self.action_space = spaces.Discrete(people)
-        self.observation_space = spaces.Box(
-            np.array(low + [0.0] * clock, np.float32), np.array(high + [1.0] * clock, np.float32)
-        )
-        self.fairness_spec = FairnessSpec(notions=(), group_names=groups.names, feature_names=(merit_name,))
-        self.counts = np.zeros((n_worlds, max(stakeholders) + 1))
+        low, high = np.array(bounds + [(0, 1)] * self.clock, np.float32).T
+        self.observation_space = spaces.Box(low, high)
+        self.fairness_spec = FairnessSpec(notions=(), group_names=groups.names, feature_names=(self.merit_name,))
+        self.counts = np.zeros((n_worlds, len(groups.names)))
         """What each stakeholder has got in the present episode."""
         self.time = np.zeros(n_worlds, dtype=np.int64)
         """Steps since the episode began."""
         self._past: NDArray[np.float64] | None = None
         self._welfare = scheme.W
-        self._served = served_by(stakeholders).astype(bool)
+        self._served = served_by(self.stakeholders).astype(bool)
         self._places, self._rows = np.arange(people), np.arange(n_worlds)
-        self._group = np.broadcast_to(codes[:, 0], (n_worlds, people))
+        self._group = np.broadcast_to(np.array(self.stakeholders), (n_worlds, people))
         super().__init__(n_worlds, tapes)
 
     @property

@@ -77,6 +77,14 @@ def require_not_negative(name: str, value: Any) -> None:
         raise ValueError(f"{name} must not be negative, got {value!r}")
 
 
+def require_each(name: str, values: Any, allowed: Any, meant: str, length: int) -> None:
+    """:raises ValueError: unless ``values`` are so many, and each is ``allowed``; ``meant`` says it in words"""
+    if np.ndim(values) != 1 or len(values) != length:
+        raise ValueError(f"{name} must be {meant}, got {values!r}")
+    for value in values:
+        allowed(f"each of {name}", value)
+
+
 def require_one_of(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
     """:raises ValueError: unless ``value`` is one of ``allowed``"""
     if not any(value is option or (type(value) is type(option) and value == option) for option in allowed):

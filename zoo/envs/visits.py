@@ -6,15 +6,16 @@ Nearly every day of a policy that does not know yet what it is asked for ends wi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, Arrivals
+from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, Settings, parameter, require_number
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, parameter, require_each
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -38,11 +39,9 @@ class VisitsConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        several = isinstance(self.at_home, Sequence | np.ndarray) and not isinstance(self.at_home, str)
-        if not several or len(self.at_home) < 2:
-            raise ValueError(f"at_home must be a probability for each of at least two clients, got {self.at_home!r}")
-        for probability in self.at_home:
-            require_number("each at_home", probability, 0, 1)
+        clients = np.size(self.at_home)
+        meant = "a probability for each of at least two clients"
+        require_each("at_home", self.at_home, SHARE, meant, max(clients, 2))
 
     @property
     def scheme(self) -> Scheme:
@@ -77,25 +76,19 @@ class HomeVisitsWorld(AllocationWorld):
     picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
     masked_by_scheme = True
+    merit_name = "at home"
     rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM
 
     def __init__(self, n_worlds: int, *, group: Group = "client", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, VisitsConfig, config)
         clients = len(settings.at_home)
-        groups = Groups(group, {"client": [f"client {index}" for index in range(clients)]})
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, clients, Arrivals(settings.at_home)),
-            steps=settings.slots * settings.days,
+            Tapes(n_worlds, clients, partial(arrivals, chances=np.asarray(settings.at_home))),
+            Groups(group, {"client": [f"client {index}" for index in range(clients)]}),
             scheme=settings.scheme,
-            stakeholders=tuple(range(clients)),
-            groups=groups,
-            codes=groups.codes(client=np.arange(clients)),
-            merit_name="at home",
-            low=[0.0] * (clients + 1),
-            high=[1.0] * (clients + 1),
-            clock=False,
-            end="truncated",
+            steps=settings.slots * settings.days,
+            bounds=[(0, 1)] * (clients + 1),
         )
         self.default_memory = f"rounds({settings.slots})"
         self._at_home = np.tile(settings.at_home, (n_worlds, 1))

@@ -239,7 +239,7 @@ def test_both_checkers_are_content(config):
             ValueError,
             r"presence must be one probability or one for each of 5 people, got \(0",
         ),
-        ({"presence": [0.5] * 4 + [-1]}, ValueError, r"each presence must be a number in \[0, 1\], got -1"),
+        ({"presence": [0.5] * 4 + [-1]}, ValueError, r"each of presence must be a number in \[0, 1\], got -1"),
         ({"welfare": "nahs"}, ValueError, "welfare must be .*nash"),
         ({"welfare": "gini"}, ValueError, "neg_gini"),
         ({"offset": "1"}, ValueError, "offset must be a finite number, got '1'"),

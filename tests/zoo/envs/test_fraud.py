@@ -389,7 +389,7 @@ def test_presets_are_sets_of_defaults():
         ({"fraud_proportion": 1.5}, ValueError, r"fraud_proportion must be a number in \[0, 1\], got 1.5"),
         ({"init_satisfaction": 0}, ValueError, r"init_satisfaction must be a number in \[0.01, 1\], got 0"),
         ({"stay_prob": 0.9}, ValueError, "stay_prob must be two probabilities, genuine and fraud, got 0.9"),
-        ({"stay_prob": (0.9, 2)}, ValueError, r"each stay_prob must be a number in \[0, 1\], got 2"),
+        ({"stay_prob": (0.9, 2)}, ValueError, r"each of stay_prob must be a number in \[0, 1\], got 2"),
         ({"stay_after_fraud": -1}, ValueError, "stay_after_fraud must be a number in"),
         ({"noise_level": -0.1}, ValueError, r"noise_level must be a number in \[0, 1\], got -0.1"),
         ({"fraud_cards_in_genuine": None}, ValueError, "fraud_cards_in_genuine must be a number in"),

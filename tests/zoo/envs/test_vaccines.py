@@ -40,7 +40,7 @@ def started(n=1, **config):
 def play_trace(n=2, **config):
     world = started(n, episode_length=6, detail=True, **config)
     for country, arrived, *_ in TRACE:
-        world.tapes.now = world.tapes.now._replace(arrives=np.full((n, 1), arrived))
+        world.tapes.now = world.tapes.now._replace(present=np.full((n, 1), arrived))
         yield world.step(np.full(n, country))
 
 
@@ -163,7 +163,7 @@ def test_a_picture_shows_who_was_served_and_what_was_lost():
     env.reset(seed=0)
     pictures = [env.render()]
     for country, arrives in ((0, True), (0, False), (1, True), (1, True)):
-        env.world.tapes.now = env.world.tapes.now._replace(arrives=np.array([[arrives]]))
+        env.world.tapes.now = env.world.tapes.now._replace(present=np.array([[arrives]]))
         env.step(country)
         pictures.append(env.render())
     assert all(picture.shape == (360, 720, 3) and picture.dtype == np.uint8 for picture in pictures)

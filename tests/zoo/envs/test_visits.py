@@ -145,7 +145,7 @@ def test_both_checkers_are_content_and_the_scenario_pickles():
         ({"at_home": 0.5}, ValueError, "at_home must be a probability for each of at least two clients, got 0.5"),
         ({"at_home": (0.5,)}, ValueError, r"at_home must be .* at least two clients, got \(0.5,\)"),
         ({"at_home": "often"}, ValueError, "at_home must be a probability for each"),
-        ({"at_home": (0.5, 1.5)}, ValueError, r"each at_home must be a number in \[0, 1\], got 1.5"),
+        ({"at_home": (0.5, 1.5)}, ValueError, r"each of at_home must be a number in \[0, 1\], got 1.5"),
         ({"slots": 0}, ValueError, "slots must be a positive integer, got 0"),
         ({"days": 1.5}, ValueError, "days must be a positive integer, got 1.5"),
         ({"welfare": "rals"}, ValueError, "welfare must be .*rawls"),

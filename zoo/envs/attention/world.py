@@ -26,7 +26,7 @@ from sb3_fair.zoo.envs.attention.measures import (
     raw_disparity,
 )
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import COUNT, Settings, between, choice, parameter, require_not_negative
+from sb3_fair.zoo.envs.settings import COUNT, Settings, between, choice, parameter, require_each, require_not_negative
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -92,17 +92,11 @@ class AttentionConfig(Settings):
                 f"action_mode must be 'logits' or 'units' for more than {MOST_ALLOCATIONS} allocations, got "
                 f"'allocation' for {self.n_units} units at {self.n_locations} locations"
             )
-        self._per_location("initial_rates", self.initial_rates)
+        for name in ("initial_rates",) if np.isscalar(self.increase_rate) else ("initial_rates", "increase_rate"):
+            meant = f"{self.n_locations} numbers, one per location"
+            require_each(name, getattr(self, name), require_not_negative, meant, self.n_locations)
         if np.isscalar(self.increase_rate):
             require_not_negative("increase_rate", self.increase_rate)
-        else:
-            self._per_location("increase_rate", self.increase_rate)
-
-    def _per_location(self, name: str, values: Any) -> None:
-        if not isinstance(values, Sequence | np.ndarray) or len(values) != self.n_locations:
-            raise ValueError(f"{name} must be {self.n_locations} numbers, one per location, got {values!r}")
-        for value in values:
-            require_not_negative(f"each of {name}", value)
 
 
 def _spread(world: "AttentionWorld", first: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ The doughnut scenario of Alamdari et al. ("Remembering to Be Fair").
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
-from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, Arrivals
+from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, Settings, choice, parameter, require_number, switch
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, choice, parameter, require_each, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -52,15 +53,11 @@ class DoughnutConfig(Settings):
         super().__post_init__()
         if self.n_people < 2:
             raise ValueError(f"n_people must be at least 2, got {self.n_people!r}")
-        if isinstance(self.presence, Sequence | np.ndarray) and not isinstance(self.presence, str):
-            if len(self.presence) != self.n_people:
-                raise ValueError(
-                    f"presence must be one probability or one for each of {self.n_people} people, got {self.presence!r}"
-                )
-            for probability in self.presence:
-                require_number("each presence", probability, 0, 1)
+        if np.ndim(self.presence):
+            meant = f"one probability or one for each of {self.n_people} people"
+            require_each("presence", self.presence, SHARE, meant, self.n_people)
         else:
-            require_number("presence", self.presence, 0, 1)
+            SHARE("presence", self.presence)
         if self.offset is not None:
             number("offset", self.offset)
             if not isinstance(self.welfare, str):
@@ -103,6 +100,7 @@ class DoughnutWorld(AllocationWorld):
     """
 
     default_memory = "full"
+    merit_name = "doughnuts"
     picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM
@@ -110,20 +108,14 @@ class DoughnutWorld(AllocationWorld):
     def __init__(self, n_worlds: int, *, group: Group = "person", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, DoughnutConfig, config)
         people = settings.n_people
-        groups = Groups(group, {"person": [f"person {index}" for index in range(people)]})
+        self.clock, self.end = settings.clock, settings.end
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, people, Arrivals(settings.presences)),
-            steps=settings.episode_length,
+            Tapes(n_worlds, people, partial(arrivals, chances=settings.presences)),
+            Groups(group, {"person": [f"person {index}" for index in range(people)]}),
             scheme=settings.scheme,
-            stakeholders=tuple(range(people)),
-            groups=groups,
-            codes=groups.codes(person=np.arange(people)),
-            merit_name="doughnuts",
-            low=[0.0] * people,
-            high=[1.0] * people,
-            clock=settings.clock,
-            end=settings.end,
+            steps=settings.episode_length,
+            bounds=[(0, 1)] * people,
         )
         self.max_return = self._bound()
 

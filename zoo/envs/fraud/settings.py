@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, choice, parameter, require_number
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, choice, parameter, require_each
 
 MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
 HOURS_PER_YEAR = 366 * 24
@@ -93,10 +93,7 @@ class FraudConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.stay_prob, str) or not isinstance(self.stay_prob, Sequence) or len(self.stay_prob) != 2:
-            raise ValueError(f"stay_prob must be two probabilities, genuine and fraud, got {self.stay_prob!r}")
-        for probability in self.stay_prob:
-            require_number("each stay_prob", probability, 0, 1)
+        require_each("stay_prob", self.stay_prob, SHARE, "two probabilities, genuine and fraud", 2)
         self.start_time  # noqa: B018 (raises)
 
     @property

@@ -5,6 +5,7 @@ The loan scenario of Alamdari et al. ("Remembering to Be Fair").
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -12,11 +13,20 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
 from sb3_fair.zoo.envs.doughnut.world import PAPER
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, choice, parameter, switch
+from sb3_fair.zoo.envs.settings import (
+    COUNT,
+    COUNT_OR_0,
+    SHARE,
+    Settings,
+    between,
+    choice,
+    parameter,
+    require_each,
+    switch,
+)
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -53,11 +63,9 @@ class LoansConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.start_levels, Sequence | np.ndarray) or len(self.start_levels) != len(GROUPS):
-            raise ValueError(f"start_levels must be {len(GROUPS)} levels, got {self.start_levels!r}")
-        for level in self.start_levels:
-            if integer("each of start_levels", level, 0) > TOP:
-                raise ValueError(f"each of start_levels must be at most {TOP}, got {level!r}")
+        require_each("start_levels", self.start_levels, COUNT_OR_0, f"{len(GROUPS)} levels", len(GROUPS))
+        if max(self.start_levels) > TOP:
+            raise ValueError(f"each of start_levels must be at most {TOP}, got {max(self.start_levels)!r}")
 
     @property
     def required(self) -> float:
@@ -83,19 +91,11 @@ class _Day(NamedTuple):
     swing: NDArray[np.float64]
 
 
-class _Days:
-    """From uniforms to who applies and what happens to the loan."""
-
-    def __init__(self, apply_probability: float, gaussian: bool) -> None:
-        self.apply_probability = apply_probability
-        self.gaussian = gaussian
-        self.columns = len(GROUPS) + 1 + gaussian
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> _Day:
-        applied, luck = uniforms[..., : len(GROUPS)] < self.apply_probability, uniforms[..., len(GROUPS)]
-        # A uniform may be 0, where the normal quantile is infinite.
-        swing = ndtri(np.maximum(uniforms[..., -1], 2**-54)) if self.gaussian else np.zeros_like(luck)
-        return _Day(applied, luck, swing)
+def _day(uniforms: NDArray[np.float64], apply_probability: float, gaussian: bool) -> _Day:
+    applied, luck = uniforms[..., : len(GROUPS)] < apply_probability, uniforms[..., len(GROUPS)]
+    # A uniform may be 0, where the normal quantile is infinite.
+    swing = ndtri(np.maximum(uniforms[..., -1], 2**-54)) if gaussian else np.zeros_like(luck)
+    return _Day(applied, luck, swing)
 
 
 def _best(world: "LoanAllocationWorld", able: NDArray[np.bool_]) -> Array:
@@ -131,6 +131,7 @@ class LoanAllocationWorld(AllocationWorld):
     """
 
     default_memory = "difference"
+    merit_name = "score"
     picture = "sb3_fair.zoo.envs.allocation_picture:loans"
     source = "Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -143,23 +144,19 @@ class LoanAllocationWorld(AllocationWorld):
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, LoansConfig, config)
         self.gaussian = settings.credit == "gaussian"
-        days = _Days(settings.apply_probability, self.gaussian)
-        groups = Groups(group, {"group": ("A", "B")})
-        least = [0.2 if self.gaussian else 0.0] * len(GROUPS)
-        most = [0.9 if self.gaussian else 1.0] * len(GROUPS)
+        self.clock, self.end = settings.shown_clock, settings.ending
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, days.columns, days),
-            steps=settings.episode_length,
+            Tapes(
+                n_worlds,
+                len(GROUPS) + 1 + self.gaussian,
+                partial(_day, apply_probability=settings.apply_probability, gaussian=self.gaussian),
+            ),
+            Groups(group, {"group": ("A", "B")}),
             scheme=Scheme(status="counts", welfare="relaxed_parity", temporal="sum", when="every"),
+            steps=settings.episode_length,
+            bounds=[(0, 1)] * 4 + [(0.2, 0.9) if self.gaussian else (0, 1)] * 4 + [(-1, 1)],
             stakeholders=GROUPS,
-            groups=groups,
-            codes=groups.codes(group=np.array(GROUPS)),
-            merit_name="score",
-            low=[0.0] * len(GROUPS) + least + [-1.0],
-            high=[1.0] * len(GROUPS) + most + [1.0],
-            clock=settings.shown_clock,
-            end=settings.ending,
         )
         self.max_return = -float((self.max_steps + 1) // 2)  # every other step is off by one
         self.levels = np.zeros((n_worlds, len(GROUPS)))
@@ -221,5 +218,3 @@ class LoanAllocationWorld(AllocationWorld):
     def noted(self) -> NDArray[np.float64]:
         """Scores."""
         return self.merit()
-
-    scores_so_far = AllocationWorld.so_far

@@ -6,13 +6,14 @@ when fairness is assessed.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all
+from sb3_fair.zoo.envs.allocation import AllocationWorld, arrivals, random_all
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, parameter
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -47,22 +48,6 @@ class VaccinesConfig(Settings):
         return Scheme(status="counts", welfare="relaxed_parity", when="every")
 
 
-class _Shipment(NamedTuple):
-    """Whether it arrives (..., 1)."""
-
-    arrives: NDArray[np.bool_]
-
-
-class _Journeys:
-    """From uniforms to whether shipments arrive."""
-
-    def __init__(self, arrives: float) -> None:
-        self.arrives = arrives
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> _Shipment:
-        return _Shipment(uniforms < self.arrives)
-
-
 def _oracle(world: "VaccineDeliveryWorld") -> Array:
     """The best there is for the scenario's own scheme."""
     from sb3_fair.zoo.envs.vaccines.exact import solved  # which needs the parameters above
@@ -93,6 +78,8 @@ class VaccineDeliveryWorld(AllocationWorld):
     :param config: fields of :class:`VaccinesConfig`
     """
 
+    clock, end = True, "terminated"
+    merit_name = "shipments"
     picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
     source = "after Alamdari et al., Remembering to Be Fair"
     rules: ClassVar[Mapping[str, Rule]] = {
@@ -106,20 +93,13 @@ class VaccineDeliveryWorld(AllocationWorld):
     def __init__(self, n_worlds: int, *, group: Group = "country", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, VaccinesConfig, config)
         countries = settings.countries
-        groups = Groups(group, {"country": [f"country {index}" for index in range(countries)]})
         super().__init__(
             n_worlds,
-            Tapes(n_worlds, 1, _Journeys(settings.arrives)),
-            steps=settings.episode_length,
+            Tapes(n_worlds, 1, partial(arrivals, chances=np.array(settings.arrives))),
+            Groups(group, {"country": [f"country {index}" for index in range(countries)]}),
             scheme=settings.scheme,
-            stakeholders=tuple(range(countries)),
-            groups=groups,
-            codes=groups.codes(country=np.arange(countries)),
-            merit_name="shipments",
-            low=[0.0] * countries,
-            high=[1.0] * countries,
-            clock=True,
-            end="terminated",
+            steps=settings.episode_length,
+            bounds=[(0, 1)] * countries,
         )
         self.default_memory = "difference" if countries == 2 else "full"
         self.max_return = 0.0
@@ -131,7 +111,7 @@ class VaccineDeliveryWorld(AllocationWorld):
     @property
     def present(self) -> NDArray[np.bool_]:
         """All or none: whether the coming shipment arrives, which nobody sees before."""
-        return np.broadcast_to(self.tapes.now.arrives, (self.n_worlds, self.config.countries))
+        return np.broadcast_to(self.tapes.now.present, (self.n_worlds, self.config.countries))
 
     def merit(self) -> NDArray[np.float64]:
         return self.counts / self.max_steps
