@@ -1,9 +1,10 @@
 """Settings of a scenario: dataclass fields with unit, source and what is allowed, checked when they are made."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from types import NoneType
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeGuard, TypeVar, get_args
 
 import numpy as np
 
@@ -77,9 +78,14 @@ def require_not_negative(name: str, value: Any) -> None:
         raise ValueError(f"{name} must not be negative, got {value!r}")
 
 
+def several(value: Any) -> TypeGuard[Sequence[Any]]:
+    """Whether a setting is a sequence of values, rather than one."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+
+
 def require_each(name: str, values: Any, allowed: Any, meant: str, length: int) -> None:
     """:raises ValueError: unless ``values`` are so many, and each is ``allowed``; ``meant`` says it in words"""
-    if np.ndim(values) != 1 or len(values) != length:
+    if not several(values) or len(values) != length:
         raise ValueError(f"{name} must be {meant}, got {values!r}")
     for value in values:
         allowed(f"each of {name}", value)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, parameter, require_each
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, parameter, require_each, several
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -39,9 +39,8 @@ class VisitsConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        clients = np.size(self.at_home)
-        meant = "a probability for each of at least two clients"
-        require_each("at_home", self.at_home, SHARE, meant, max(clients, 2))
+        clients = len(self.at_home) if several(self.at_home) else 0
+        require_each("at_home", self.at_home, SHARE, "a probability for each of at least two clients", max(clients, 2))
 
     @property
     def scheme(self) -> Scheme:

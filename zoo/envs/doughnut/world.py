@@ -16,7 +16,7 @@ from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, choice, parameter, require_each, switch
+from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, choice, parameter, require_each, several, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -53,7 +53,7 @@ class DoughnutConfig(Settings):
         super().__post_init__()
         if self.n_people < 2:
             raise ValueError(f"n_people must be at least 2, got {self.n_people!r}")
-        if np.ndim(self.presence):
+        if several(self.presence):
             meant = f"one probability or one for each of {self.n_people} people"
             require_each("presence", self.presence, SHARE, meant, self.n_people)
         else:

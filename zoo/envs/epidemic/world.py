@@ -27,7 +27,7 @@ from sb3_fair.zoo.envs.epidemic.measures import (
     short_term,
 )
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, switch
+from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, several, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -76,7 +76,7 @@ class EpidemicConfig(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.initial_infected, Sequence | np.ndarray) and not isinstance(self.initial_infected, str):
+        if several(self.initial_infected):
             places = [integer("each of initial_infected", place, 0) for place in self.initial_infected]
             if not places or len(set(places)) < len(places):
                 raise ValueError(f"initial_infected must name different nodes, got {self.initial_infected!r}")
