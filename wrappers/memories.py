@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import did_you_mean, integer, one_of
-from sb3_fair.wrappers.encoders import ENCODERS, Encoder
+from sb3_fair.wrappers.encoders import ENCODERS
 from sb3_fair.wrappers.events import checked_stakeholders, increments, served_by
 
 Array: TypeAlias = NDArray[Any]
@@ -58,12 +58,14 @@ class Memory(Protocol):
 
 
 class _Known:
-    """What the memories of this module share."""
+    """What the memories of this module share: they begin with zeros."""
 
     ticking = False
     """Whether it changes with every step, granted or not."""
     round_length: int | None = None
     """Steps after which the status it holds begins anew; None: never."""
+    relative = False
+    """Whether it holds only how the entries of the status differ."""
 
     dim: int
     high: Array
@@ -73,16 +75,14 @@ class _Known:
         return np.zeros(self.dim, dtype=np.float32)
 
     def initial(self, batch: tuple[int, ...]) -> Array:
-        """Zeros."""
         return np.zeros((*batch, self.dim), dtype=np.float32)
-
-    def status(self, memory: Array) -> Array | None:
-        """None: the memory does not hold the status."""
-        return None
 
     def differences(self, memory: Array) -> Array | None:
         """The status up to a number added to all its entries, None if the memory does not hold that either."""
-        return self.status(memory)
+        return None
+
+    def status(self, memory: Array) -> Array | None:
+        return None if self.relative else self.differences(memory)
 
     def sample_counterfactuals(self, memory: Array, rng: np.random.Generator) -> Array:
         """The same memory: time passes for everybody alike."""
@@ -131,10 +131,6 @@ class FullMemory(_Known):
         """What actions (...) with their events (..., 3) add to the counts, (..., n)."""
         return increments(self.served, action, event[..., 0], self.first_action)
 
-    @cached_property
-    def _encode(self) -> Encoder:
-        return ENCODERS[self.encoder]
-
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
         """Whoever is served counts one more."""
         return self.canonical(memory + self.gains(action, event))
@@ -144,11 +140,9 @@ class FullMemory(_Known):
         return np.minimum(counts, self.high)
 
     def encode(self, memory: Array) -> NDArray[np.float32]:
-        """As the encoder shows counts."""
-        return self._encode(memory, self.maximum)
+        return ENCODERS[self.encoder](memory, self.maximum)
 
-    def status(self, memory: Array) -> Array | None:
-        """The counts themselves."""
+    def differences(self, memory: Array) -> Array | None:
         return memory
 
     def sample_counterfactuals(self, memory: Array, rng: np.random.Generator) -> Array:
@@ -160,45 +154,33 @@ class FullMemory(_Known):
         """All combinations of counts above the real ones (B, n) by 1 .. window: (B, window^n, n), and which are valid.
 
         These are the memories that the paper stores beside every real one.
+
+        :raises ValueError: if the paper defines none
         """
+        if self.relative or self.ticking:
+            raise ValueError(f"memory must be 'full' or 'difference' for stored rows, got {self.name!r}")
         steps = np.indices((self.window,) * self.dim, dtype=np.float32).reshape(self.dim, -1).T + 1
         candidates = memory[:, None] + steps
         return candidates, np.all(candidates <= self.high, axis=-1)
 
 
-class _Relative(FullMemory):
-    """Counts of which only the differences are kept."""
-
-    def status(self, memory: Array) -> Array | None:
-        """None: how often in all is forgotten."""
-        return None
-
-    def differences(self, memory: Array) -> Array | None:
-        """The memory itself."""
-        return memory
-
-    def rows(self, memory: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """:raises ValueError: always, since the paper defines no stored rows for it"""
-        raise ValueError(f"memory must be 'full' or 'difference' for stored rows, got {self.name!r}")
-
-
-class MinMemory(_Relative):
+class MinMemory(FullMemory):
     """How much more often than the least served each stakeholder was served."""
 
     name = "min"
+    relative = True
 
     def canonical(self, counts: Array) -> Array:
-        """The counts minus the smallest."""
         return np.minimum(counts - counts.min(axis=-1, keepdims=True), self.high)
 
 
-class ResetMemory(_Relative):
+class ResetMemory(FullMemory):
     """Counts that all begin anew when they are equal."""
 
     name = "reset"
+    relative = True
 
     def canonical(self, counts: Array) -> Array:
-        """The counts, zeros where all are equal."""
         equal = counts.max(axis=-1, keepdims=True) == counts.min(axis=-1, keepdims=True)
         return np.where(equal, np.float32(0), np.minimum(counts, self.high))
 
@@ -211,6 +193,7 @@ class DifferenceMemory(FullMemory):
 
     name = "difference"
     dim = 1
+    relative = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,21 +205,15 @@ class DifferenceMemory(FullMemory):
         return -self.high
 
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
-        """One more or one less."""
         gains = self.gains(action, event)
         return self.canonical(memory + gains[..., :1] - gains[..., 1:])
 
     def canonical(self, counts: Array) -> Array:
-        """Within -maximum .. maximum."""
         return np.clip(counts, self.low, self.high)
 
     def encode(self, memory: Array) -> NDArray[np.float32]:
         """The size as the encoder shows counts, with the sign of the difference."""
         return np.sign(memory) * super().encode(np.abs(memory))
-
-    def status(self, memory: Array) -> Array | None:
-        """None: how often in all is forgotten."""
-        return None
 
     def differences(self, memory: Array) -> Array | None:
         """(..., 2), the smaller one 0."""
@@ -276,7 +253,6 @@ class ClockMemory(_Known):
         return np.array([self.maximum], dtype=np.float32)
 
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
-        """One more step, granted or not."""
         return np.minimum(memory + 1, self.high)
 
     def encode(self, memory: Array) -> NDArray[np.float32]:
@@ -298,7 +274,6 @@ class CounterMemory(_Known):
 
     @property
     def name(self) -> str:
-        """With its period."""
         return f"counter({self.period})"
 
     @cached_property
@@ -306,7 +281,6 @@ class CounterMemory(_Known):
         return np.array([self.period - 1], dtype=np.float32)
 
     def update(self, memory: Array, action: ArrayLike, event: Array) -> Array:
-        """One more step modulo the period, granted or not."""
         return (memory + 1) % self.period
 
     def encode(self, memory: Array) -> NDArray[np.float32]:
@@ -331,12 +305,10 @@ class RoundsMemory(FullMemory):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """With the length of a round."""
         return f"rounds({self.period})"
 
     @property
     def round_length(self) -> int:  # type: ignore[override]
-        """Steps of a round."""
         return self.period
 
     @cached_property
@@ -358,10 +330,9 @@ class RoundsMemory(FullMemory):
     def encode(self, memory: Array) -> NDArray[np.float32]:
         """Counts and passed share of a round; what was is no longer shown when a round is over."""
         current = np.where(memory[..., -1:] >= self.period, np.float32(0), memory)
-        return np.concatenate((self._encode(current[..., :-1], self.maximum), current[..., -1:] / self.period), axis=-1)
+        return np.concatenate((super().encode(current[..., :-1]), current[..., -1:] / self.period), axis=-1)
 
-    def status(self, memory: Array) -> Array | None:
-        """The counts of this round."""
+    def differences(self, memory: Array) -> Array | None:
         return memory[..., :-1]
 
     def sample_counterfactuals(self, memory: Array, rng: np.random.Generator) -> Array:
@@ -369,8 +340,6 @@ class RoundsMemory(FullMemory):
         other = super().sample_counterfactuals(memory, rng)
         other[..., -1] = memory[..., -1]
         return np.minimum(other, memory[..., -1:])
-
-    rows = _Relative.rows
 
 
 @dataclass(frozen=True)
@@ -384,7 +353,6 @@ class ProductMemory(_Known):
 
     @property
     def name(self) -> str:
-        """The names of the parts."""
         return "+".join(part.name for part in self.parts)
 
     @cached_property
@@ -401,7 +369,6 @@ class ProductMemory(_Known):
 
     @property
     def ticking(self) -> bool:  # type: ignore[override]
-        """Whether one of the parts does."""
         return any(getattr(part, "ticking", False) for part in self.parts)
 
     @cached_property
@@ -414,15 +381,12 @@ class ProductMemory(_Known):
         return np.concatenate(list(pieces), axis=-1)
 
     def initial(self, batch: tuple[int, ...]) -> Array:
-        """All parts at their beginning."""
         return np.concatenate([part.initial(batch) for part in self.parts], axis=-1)
 
     def update(self, memory: Array, action: Array, event: Array) -> Array:
-        """Each part by itself."""
         return self._joined(lambda part, own: part.update(own, action, event), memory)
 
     def encode(self, memory: Array) -> NDArray[np.float32]:
-        """Each part by itself."""
         return self._joined(lambda part, own: part.encode(own), memory)
 
     def _first(self, name: str, memory: Array) -> Array | None:
@@ -434,15 +398,12 @@ class ProductMemory(_Known):
         return None
 
     def status(self, memory: Array) -> Array | None:
-        """Of the first part that holds it."""
         return self._first("status", memory)
 
     def differences(self, memory: Array) -> Array | None:
-        """Of the first part that holds them."""
         return self._first("differences", memory)
 
     def sample_counterfactuals(self, memory: Array, rng: np.random.Generator) -> Array:
-        """Each part by itself."""
         return self._joined(lambda part, own: part.sample_counterfactuals(own, rng), memory)
 
     def rows(self, memory: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -489,7 +450,7 @@ def make_memory(
         missing = [name for name in _PROTOCOL if not hasattr(parts, name)]
         raise TypeError(f"memory must be a name or have all a Memory has (missing: {missing}), got {memory!r}")
     made = [
-        _named(part, stakeholders, maximum, encoder, window, first_action)
+        _named(part, maximum, stakeholders=stakeholders, encoder=encoder, window=window, first_action=first_action)
         if isinstance(part, str)
         else make_memory(part, stakeholders, maximum, encoder=encoder, window=window, first_action=first_action)
         for part in parts
@@ -497,28 +458,26 @@ def make_memory(
     return made[0] if len(made) == 1 else ProductMemory(tuple(made))
 
 
-def _named(
-    name: str, stakeholders: Sequence[int], maximum: int | None, encoder: str, window: int | None, first_action: int
-) -> Memory:
+def _named(name: str, maximum: int | None, stakeholders: Sequence[int], window: int | None, **counting: Any) -> Memory:
     found = re.fullmatch(r"(counter|rounds)\((\d+)\)", name)
     if name not in COUNTING and name != "clock" and not found:
         raise ValueError(f"memory must be made of {_NAMES}, got {name!r}{did_you_mean(name, _NAMES)}")
-    if found and found[1] == "counter":
-        return CounterMemory(int(found[2]))
-    period = int(found[2]) if found else None
-    most = period if period else maximum
+    kind, period = (found[1], int(found[2])) if found else (name, None)
+    if kind == "counter":
+        return CounterMemory(period or 0)
+    most = period or maximum
     if most is None:
         raise ValueError(
             f"env must have a limit of steps for the memory {name!r}, as TimeLimit sets, or the memory an argument "
             f"high: MemoryAugmentation(env, {name!r}, high=100)"
         )
-    if name == "clock":
+    if kind == "clock":
         return ClockMemory(most)
-    more: dict[str, Any] = {"first_action": first_action} | ({} if window is None else {"window": window})
+    counting |= {} if window is None else {"window": window}
     people = checked_stakeholders(stakeholders)
-    if period:
-        return RoundsMemory(people, most, encoder, period=period, **more)
-    return COUNTING[name](people, most, encoder, **more)
+    if period is not None:
+        return RoundsMemory(people, most, period=period, **counting)
+    return COUNTING[kind](people, most, **counting)
 
 
 def augment(actions: ArrayLike, events: ArrayLike, memory: Memory) -> Array:
