@@ -26,292 +26,6 @@ TOLD = ("group", "features", "feedback")
 """What the tracker is told of people, besides actions."""
 
 
-class FairnessRecorder:
-    """The arithmetic that both wrappers share: individuals in, fairness figures out, for n copies of an environment.
-
-    :raises ValueError: if ``probabilities`` is unknown, or the spec's notions do not fit the action space
-    """
-
-    def __init__(
-        self, spec: FairnessSpec, action_space: spaces.Space, n: int, probabilities: Probabilities, forget: bool
-    ) -> None:
-        self.spec = spec
-        self.forget = forget
-        self.executed = probabilities == "executed"
-        self.kinds: set[str] = set()
-        """Which kinds of probabilities the notions have seen: of the policy, or executed actions."""
-        self.in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
-        self.n = n
-        self.life = 0  # how often all histories and ids have begun anew
-        self.clock = 0
-        self.due: dict[int, list[tuple[int, int, float]]] = {}  # step -> (copy, id, feedback), with feedback_delay
-        self.tracker: Tracker | None = None
-        self.names: tuple[str, ...] = ()
-        if spec.notions:
-            self.decisions = Decisions(spec, action_space)
-            self.tracker = self._fresh()
-            self.names = self.tracker.names
-
-    def _fresh(self) -> Tracker:
-        return self.spec.tracker(self.n, self.decisions.n_actions)
-
-    @property
-    def probabilities_used(self) -> str | None:
-        """``"policy"``, ``"executed"``, ``"mixed"``, or None where no notion has asked for any."""
-        return next(iter(self.kinds), None) if len(self.kinds) < 2 else "mixed"
-
-    def step(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any], rows: Any) -> None:
-        """Records the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos.
-
-        :param obs: the observation of each copy on which its action was chosen
-        :param actions: (n, ...)
-        :param rows: (n, ..., n_actions) probabilities of the policy, or None
-        """
-        figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
-        if self.tracker is not None:
-            published, people, here = self._individuals(infos, obs, actions)
-            withheld = people.get("feedback") if self.spec.feedback_delay is not None else None
-            if withheld is not None:
-                unknown = np.full(np.shape(withheld), np.nan)
-                published, people = {**published, "feedback": unknown}, {**people, "feedback": unknown}
-            ids = self._record(people, actions, rows, here)
-            publish(infos, "individual", {**published, "id": Ids.of(ids, self.life)})
-            if here is not None:
-                for copy in np.flatnonzero(~here).tolist():
-                    infos[copy]["individual"] = None
-            self._take_late(infos)
-            if self.spec.feedback_delay is not None:
-                self._deliver(infos, obs, ids, withheld)
-            figures = {**figures, **self.tracker.values()}
-        elif self.spec.tells_group(infos[0]) and "individual" not in infos[0]:  # others than notions compare groups too
-            for one, info in zip(obs, infos, strict=True):
-                info["individual"] = {"group": self.spec.group_of(one, info)}
-        publish(infos, "fairness", figures)
-
-    def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
-        """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
-        record = record_of(infos)
-        if record is not None and LATE not in record:
-            return
-        for copy, info in enumerate(infos):
-            for id, value in info.get(LATE) or ():
-                self.update_feedback(copy, id, value)
-
-    def _deliver(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], ids: NDArray[Any], withheld: Any) -> None:
-        """Puts off the feedback of this step, and tells what has become known by now."""
-        if withheld is not None:
-            feedback = np.broadcast_to(np.asarray(withheld, dtype=np.float64), ids.shape)
-            known = np.argwhere((feedback == feedback) & (np.asarray(ids) >= 0))
-            for copy in dict.fromkeys(known[:, 0].tolist()):
-                steps = self.spec.delay(obs[copy], infos[copy])
-                if steps is not None:
-                    late = self.due.setdefault(self.clock + steps, [])
-                    late += [(copy, int(ids[at]), float(feedback[at])) for at in map(tuple, known[known[:, 0] == copy])]
-        assert self.tracker is not None
-        for copy, id, value in self.due.pop(self.clock, ()):
-            self.tracker.update_feedback(copy, id, value)
-            infos[copy][LATE] = [*infos[copy].get(LATE, ()), (Id(id, self.life), value)]
-        self.clock += 1
-
-    def _individuals(
-        self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]
-    ) -> tuple[People, People, Mask | None]:
-        """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
-        copies there was somebody (None: in all)."""
-        assert self.tracker is not None
-        if self.in_info and "individual" in infos[0] and (record_of(infos) is not None or all(map(_tells, infos))):
-            published: People = stack_people(infos)
-            if self.spec.group is None:
-                people = published
-                if self.tracker.needs_features and "features" in published:
-                    people = {**published, "features": self.spec.select(published["features"])}
-                return published, people, self._here(people)
-            if self.spec.finds_group_in(published):
-                person = self.spec.individual(None, None, {"individual": published})
-                people = {**published, **person._asdict()}
-                return published, people, self._here(people)
-        seen = zip(obs, actions, infos, strict=True)
-        told_of = [_told(self.spec.individual(one, action, info)) for one, action, info in seen]
-        somebody = [
-            copy for copy, (info, person) in enumerate(zip(infos, told_of, strict=True)) if self._is(info, person)
-        ]
-        for copy in set(range(self.n)) - set(somebody) if somebody else ():
-            nobody = {"group": _nothing(told_of[somebody[0]]["group"])}
-            told_of[copy] = {**told_of[somebody[0]], **nobody}
-        described = [
-            {"action": action if np.ndim(action) else action.item(), **person, **individual_in(info)}
-            for action, person, info in zip(actions, told_of, infos, strict=True)
-        ]
-        if not somebody:
-            return {}, {}, np.zeros(self.n, dtype=bool)
-        if len(somebody) < self.n:
-            described = [one if copy in somebody else described[somebody[0]] for copy, one in enumerate(described)]
-        known: People = stacked(described)
-        here = np.isin(np.arange(self.n), somebody) if len(somebody) < self.n else None
-        return known, {**known, **stacked(told_of)}, here
-
-    def _is(self, info: dict[str, Any], person: People) -> bool:
-        """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
-        assert self.tracker is not None
-        group = person["group"]
-        labels = list(group.values()) if isinstance(group, Mapping) else [group]
-        if not self.tracker.needs_groups:
-            return not self.in_info or _tells(info)
-        return not all(label is None for label in labels)
-
-    def _here(self, people: People) -> Mask | None:
-        """In which copies there is somebody, (n,): those with a label; None: in all."""
-        assert self.tracker is not None
-        group = people.get("group") if self.tracker.needs_groups else None
-        if isinstance(group, np.ndarray) and group.dtype.kind not in "Of":
-            return None
-        label = np.asarray(next(iter(group.values())) if isinstance(group, Mapping) and group else group)
-        if label.ndim != 1 or label.dtype.kind not in "Of":
-            return None
-        here = np.array([each is not None and each == each for each in label.tolist()])
-        return None if here.all() else here
-
-    def _record(
-        self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None
-    ) -> NDArray[np.int64]:
-        """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
-
-        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``, and the executed
-            ``action`` if it is told
-        :param actions: (n, ...), executed if nothing else is told
-        :param probabilities: (n, ..., n_actions) of the policy, or None
-        :param here: (n,) in which copies there is somebody, None: in all
-        :return: ids, -1 where nobody is present
-        """
-        assert self.tracker is not None
-        own = np.asarray(people.get("action", actions))
-        if here is not None and not here.any():
-            return np.full(self.n, -1)
-        present = people.get("present", True)
-        self.decisions.require("action", own, present)
-        if self.decisions.has_chances and own.dtype.kind == "f" and (own == np.rint(own)).all():
-            own = own.astype(np.int64)  # as SB3 gives those of MultiBinary spaces
-        if people.get("feedback") is not None:
-            self.decisions.require("feedback", people["feedback"], present)
-        decided = self.spec.decided(own)
-        chances = people.get("probabilities")
-        if chances is None and np.ndim(probabilities) == decided.ndim + 1:
-            chances = probabilities
-        if decided.ndim < 2:
-            if chances is None and np.ndim(probabilities) == own.ndim + 1:
-                chances = probabilities  # of the parts of one action
-            if here is None:
-                return self._add(people, own, decided, chances)
-            which = np.flatnonzero(here)
-            ids = np.full(self.n, -1)
-            ids[which] = self._add(people, own[which], decided[which], _at("action", chances, which), which)
-            return ids
-        present = np.broadcast_to(np.asarray(present), decided.shape)
-        if here is not None:
-            present = present & here[:, None]
-        ids = np.full(decided.shape, -1)
-        for place in range(decided.shape[1]):
-            which = np.flatnonzero(present[:, place])
-            if len(which):
-                chance = None if chances is None else np.asarray(chances)[which, place]
-                whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
-                ids[which, place] = self._add(people, whole, decided[which, place], chance, which, place)
-        return ids
-
-    def _add(
-        self,
-        people: People,
-        own: NDArray[Any],
-        decided: NDArray[Any],
-        chances: Any,
-        which: NDArray[np.intp] | None = None,
-        place: int | None = None,
-    ) -> NDArray[np.int64]:
-        """Ids of one individual per copy of ``which`` (None: all), with its action and its decision."""
-        assert self.tracker is not None
-        group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
-        chosen = self._distributions(own, chances)
-        return self.tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
-
-    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
-        """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions."""
-        assert self.tracker is not None
-        if not self.tracker.needs_probabilities:
-            return {}
-        if self.spec.treatment is not None:
-            return {"roots": self.decisions.treatment(actions)}
-        if probabilities is None or self.executed:
-            if not self.executed and "executed" not in self.kinds and self.decisions.has_chances:
-                warn(
-                    f"{', '.join(self.names)}: no action probabilities came with the actions, so the executed actions "
-                    "stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
-                    "probabilities='executed' says that this is meant"
-                )
-            self.kinds.add("executed")
-            return {"roots": self.decisions.roots(actions)}
-        self.kinds.add("policy")
-        if np.ndim(probabilities) == 3:  # of the parts of one action
-            parts = half_roots(np.asarray(probabilities, dtype=np.float64))
-            return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
-        return {"probabilities": probabilities}
-
-    def restart(self, which: Sequence[int] | NDArray[Any], seeded: bool = False) -> None:
-        """New episodes begin in the copies ``which``; with a seed, so that ids begin at 0 again."""
-        if self.tracker is not None and self.forget:
-            if seeded:
-                self.begin_anew()
-            else:
-                self.tracker.reset(which)
-
-    def begin_anew(self, copy: int | None = None) -> None:
-        """A copy, or all (None), have an empty history; ids of all begin at 0."""
-        if self.tracker is None:
-            return
-        if copy is None:
-            self.life += 1
-            self.due.clear()
-            self.tracker = self._fresh()
-        else:
-            self.tracker.reset([copy])
-
-    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
-        """How many outcomes are known in a copy."""
-        return {} if self.tracker is None else self.tracker.feedback_counts(copy)
-
-    def update_feedback(self, copy: int, id: int, value: float) -> bool:
-        """Late feedback for individual ``id`` of a copy."""
-        if self.tracker is None:
-            return False
-        self.decisions.require("value", number("value", value))
-        known = not isinstance(id, Id) or id.life == self.life
-        return known and self.tracker.update_feedback(copy, integer("id", id, low=0), value)
-
-
-def _told(person: Individual) -> People:
-    return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
-
-
-def _tells(info: Mapping[str, Any]) -> bool:
-    return bool(individual_in(info))
-
-
-def _nothing(group: Any) -> Any:
-    return dict.fromkeys(group) if isinstance(group, Mapping) else None
-
-
-def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
-    """The entries of the copies ``which`` (None: all), of one place if several people are decided on."""
-    if value is None or which is None:
-        return value
-    if isinstance(value, Mapping):
-        return {key: _at(name, entry, which, place) for key, entry in value.items()}
-    if place is None:
-        return np.asarray(value)[which]
-    if np.ndim(value) > 1 and place >= np.shape(value)[1]:
-        raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
-    return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
-
-
 class Decisions:
     """What the actions of a space mean for the people decided on.
 
@@ -397,6 +111,10 @@ class Measuring(Core):
         "compared_groups",
     )
     _looks_back = _takes_probabilities = True
+    fairness_names: tuple[str, ...] = ()
+    """Names of the notions in ``info["fairness"]``."""
+    _tracker: Tracker
+    """There is none where the spec has no notions."""
 
     def __init__(
         self,
@@ -415,17 +133,21 @@ class Measuring(Core):
             )
         self.fairness_spec = spec
         self.reset_on_episode = reset_on_episode
-        self._recorder = FairnessRecorder(spec, env.action_space, self._n_copies, probabilities, reset_on_episode)
-
-    @property
-    def fairness_names(self) -> tuple[str, ...]:
-        """Names of the notions in ``info["fairness"]``."""
-        return self._recorder.names
+        self._executed = probabilities == "executed"
+        self._kinds: set[str] = set()  # of probabilities that the notions have seen
+        self._in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
+        self._life = 0  # how often all histories and ids have begun anew
+        self._clock = 0
+        self._due: dict[int, list[tuple[int, int, float]]] = {}  # step -> (copy, id, feedback), with feedback_delay
+        if spec.notions:
+            self._decisions = Decisions(spec, env.action_space)
+            self._tracker = spec.tracker(self._n_copies, self._decisions.n_actions)
+            self.fairness_names = self._tracker.names
 
     @property
     def probabilities_used(self) -> str | None:
         """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
-        return self._recorder.probabilities_used
+        return next(iter(self._kinds), None) if len(self._kinds) < 2 else "mixed"
 
     @property
     def compared_groups(self) -> tuple[Hashable, ...] | None:
@@ -433,10 +155,237 @@ class Measuring(Core):
         return self.fairness_spec.compared_groups
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
-        self._recorder.restart(which, seeded)
+        if self.fairness_names and self.reset_on_episode:
+            if seeded:
+                self._begin_anew()
+            else:
+                self._tracker.reset(which)
+
+    def _begin_anew(self, copy: int | None = None) -> None:
+        """A copy, or all (None), have an empty history; ids of all begin at 0."""
+        if self.fairness_names and copy is not None:
+            self._tracker.reset([copy])
+        elif self.fairness_names:
+            self._life += 1
+            self._due.clear()
+            self._tracker = self.fairness_spec.tracker(self._n_copies, self._decisions.n_actions)
+
+    def _feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+        return self._tracker.feedback_counts(copy) if self.fairness_names else {}
+
+    def _update_feedback(self, copy: int, id: int, value: float) -> bool:
+        if not self.fairness_names:
+            return False
+        self._decisions.require("value", number("value", value))
+        known = not isinstance(id, Id) or id.life == self._life
+        return known and self._tracker.update_feedback(copy, integer("id", id, low=0), value)
 
     def _record(self, step: Step) -> None:
-        self._recorder.step(step.infos, step.obs, step.actions, step.probabilities)
+        """Counts the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos."""
+        infos, obs, delay = step.infos, step.obs, self.fairness_spec.feedback_delay
+        figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
+        if self.fairness_names:
+            published, people, here = self._individuals(infos, obs, step.actions)
+            withheld = people.get("feedback") if delay is not None else None
+            if withheld is not None:
+                unknown = np.full(np.shape(withheld), np.nan)
+                published, people = {**published, "feedback": unknown}, {**people, "feedback": unknown}
+            ids = self._count(people, step.actions, step.probabilities, here)
+            publish(infos, "individual", {**published, "id": Ids.of(ids, self._life)})
+            if here is not None:
+                for copy in np.flatnonzero(~here).tolist():
+                    infos[copy]["individual"] = None
+            self._take_late(infos)
+            if delay is not None:
+                self._deliver(infos, obs, ids, withheld)
+            figures = {**figures, **self._tracker.values()}
+        elif self.fairness_spec.tells_group(infos[0]) and "individual" not in infos[0]:
+            for one, info in zip(obs, infos, strict=True):  # others than notions compare groups too
+                info["individual"] = {"group": self.fairness_spec.group_of(one, info)}
+        publish(infos, "fairness", figures)
+
+    def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
+        """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
+        record = record_of(infos)
+        if record is not None and LATE not in record:
+            return
+        for copy, info in enumerate(infos):
+            for id, value in info.get(LATE) or ():
+                self._update_feedback(copy, id, value)
+
+    def _deliver(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], ids: NDArray[Any], withheld: Any) -> None:
+        """Puts off the feedback of this step, and tells what has become known by now."""
+        if withheld is not None:
+            feedback = np.broadcast_to(np.asarray(withheld, dtype=np.float64), ids.shape)
+            known = np.argwhere((feedback == feedback) & (np.asarray(ids) >= 0))
+            for copy in dict.fromkeys(known[:, 0].tolist()):
+                steps = self.fairness_spec.delay(obs[copy], infos[copy])
+                if steps is not None:
+                    late = self._due.setdefault(self._clock + steps, [])
+                    late += [(copy, int(ids[at]), float(feedback[at])) for at in map(tuple, known[known[:, 0] == copy])]
+        for copy, id, value in self._due.pop(self._clock, ()):
+            self._tracker.update_feedback(copy, id, value)
+            infos[copy][LATE] = [*infos[copy].get(LATE, ()), (Id(id, self._life), value)]
+        self._clock += 1
+
+    def _individuals(
+        self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], actions: NDArray[Any]
+    ) -> tuple[People, People, Mask | None]:
+        """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
+        copies there was somebody (None: in all)."""
+        if self._in_info and "individual" in infos[0] and (record_of(infos) is not None or all(map(_tells, infos))):
+            published: People = stack_people(infos)
+            if self.fairness_spec.group is None:
+                people = published
+                if self._tracker.needs_features and "features" in published:
+                    people = {**published, "features": self.fairness_spec.select(published["features"])}
+                return published, people, self._here(people)
+            if self.fairness_spec.finds_group_in(published):
+                person = self.fairness_spec.individual(None, None, {"individual": published})
+                people = {**published, **person._asdict()}
+                return published, people, self._here(people)
+        seen = zip(obs, actions, infos, strict=True)
+        told_of = [_told(self.fairness_spec.individual(one, action, info)) for one, action, info in seen]
+        somebody = [
+            copy for copy, (info, person) in enumerate(zip(infos, told_of, strict=True)) if self._is(info, person)
+        ]
+        for copy in set(range(self._n_copies)) - set(somebody) if somebody else ():
+            nobody = {"group": _nothing(told_of[somebody[0]]["group"])}
+            told_of[copy] = {**told_of[somebody[0]], **nobody}
+        described = [
+            {"action": action if np.ndim(action) else action.item(), **person, **individual_in(info)}
+            for action, person, info in zip(actions, told_of, infos, strict=True)
+        ]
+        if not somebody:
+            return {}, {}, np.zeros(self._n_copies, dtype=bool)
+        if len(somebody) < self._n_copies:
+            described = [one if copy in somebody else described[somebody[0]] for copy, one in enumerate(described)]
+        known: People = stacked(described)
+        here = np.isin(np.arange(self._n_copies), somebody) if len(somebody) < self._n_copies else None
+        return known, {**known, **stacked(told_of)}, here
+
+    def _is(self, info: dict[str, Any], person: People) -> bool:
+        """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
+        group = person["group"]
+        labels = list(group.values()) if isinstance(group, Mapping) else [group]
+        if not self._tracker.needs_groups:
+            return not self._in_info or _tells(info)
+        return not all(label is None for label in labels)
+
+    def _here(self, people: People) -> Mask | None:
+        """In which copies there is somebody, (n,): those with a label; None: in all."""
+        group = people.get("group") if self._tracker.needs_groups else None
+        if isinstance(group, np.ndarray) and group.dtype.kind not in "Of":
+            return None
+        label = np.asarray(next(iter(group.values())) if isinstance(group, Mapping) and group else group)
+        if label.ndim != 1 or label.dtype.kind not in "Of":
+            return None
+        here = np.array([each is not None and each == each for each in label.tolist()])
+        return None if here.all() else here
+
+    def _count(self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None) -> NDArray[np.int64]:
+        """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
+
+        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``, and the executed
+            ``action`` if it is told
+        :param actions: (n, ...), executed if nothing else is told
+        :param probabilities: (n, ..., n_actions) of the policy, or None
+        :param here: (n,) in which copies there is somebody, None: in all
+        :return: ids, -1 where nobody is present
+        """
+        own = np.asarray(people.get("action", actions))
+        if here is not None and not here.any():
+            return np.full(self._n_copies, -1)
+        present = people.get("present", True)
+        self._decisions.require("action", own, present)
+        if self._decisions.has_chances and own.dtype.kind == "f" and (own == np.rint(own)).all():
+            own = own.astype(np.int64)  # as SB3 gives those of MultiBinary spaces
+        if people.get("feedback") is not None:
+            self._decisions.require("feedback", people["feedback"], present)
+        decided = self.fairness_spec.decided(own)
+        chances = people.get("probabilities")
+        if chances is None and np.ndim(probabilities) == decided.ndim + 1:
+            chances = probabilities
+        if decided.ndim < 2:
+            if chances is None and np.ndim(probabilities) == own.ndim + 1:
+                chances = probabilities  # of the parts of one action
+            if here is None:
+                return self._add(people, own, decided, chances)
+            which = np.flatnonzero(here)
+            ids = np.full(self._n_copies, -1)
+            ids[which] = self._add(people, own[which], decided[which], _at("action", chances, which), which)
+            return ids
+        present = np.broadcast_to(np.asarray(present), decided.shape)
+        if here is not None:
+            present = present & here[:, None]
+        ids = np.full(decided.shape, -1)
+        for place in range(decided.shape[1]):
+            which = np.flatnonzero(present[:, place])
+            if len(which):
+                chance = None if chances is None else np.asarray(chances)[which, place]
+                whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
+                ids[which, place] = self._add(people, whole, decided[which, place], chance, which, place)
+        return ids
+
+    def _add(
+        self,
+        people: People,
+        own: NDArray[Any],
+        decided: NDArray[Any],
+        chances: Any,
+        which: NDArray[np.intp] | None = None,
+        place: int | None = None,
+    ) -> NDArray[np.int64]:
+        """Ids of one individual per copy of ``which`` (None: all), with its action and its decision."""
+        group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
+        chosen = self._distributions(own, chances)
+        return self._tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
+
+    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
+        """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions."""
+        if not self._tracker.needs_probabilities:
+            return {}
+        if self.fairness_spec.treatment is not None:
+            return {"roots": self._decisions.treatment(actions)}
+        if probabilities is None or self._executed:
+            if not self._executed and "executed" not in self._kinds and self._decisions.has_chances:
+                warn(
+                    f"{', '.join(self.fairness_names)}: no action probabilities came with the actions, so the executed "
+                    "actions stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
+                    "probabilities='executed' says that this is meant"
+                )
+            self._kinds.add("executed")
+            return {"roots": self._decisions.roots(actions)}
+        self._kinds.add("policy")
+        if np.ndim(probabilities) == 3:  # of the parts of one action
+            parts = half_roots(np.asarray(probabilities, dtype=np.float64))
+            return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
+        return {"probabilities": probabilities}
+
+
+def _told(person: Individual) -> People:
+    return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
+
+
+def _tells(info: Mapping[str, Any]) -> bool:
+    return bool(individual_in(info))
+
+
+def _nothing(group: Any) -> Any:
+    return dict.fromkeys(group) if isinstance(group, Mapping) else None
+
+
+def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
+    """The entries of the copies ``which`` (None: all), of one place if several people are decided on."""
+    if value is None or which is None:
+        return value
+    if isinstance(value, Mapping):
+        return {key: _at(name, entry, which, place) for key, entry in value.items()}
+    if place is None:
+        return np.asarray(value)[which]
+    if np.ndim(value) > 1 and place >= np.shape(value)[1]:
+        raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
+    return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
 
 
 class FairMDP(Measuring, Face):
@@ -472,11 +421,11 @@ class FairMDP(Measuring, Face):
 
     def feedback_counts(self) -> dict[str, dict[Any, dict[str, float]]]:
         """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
-        return self._recorder.feedback_counts(0)
+        return self._feedback_counts(0)
 
     def forget_history(self) -> None:
         """Empties the history, also one that is carried over."""
-        self._recorder.begin_anew()
+        self._begin_anew()
 
     def update_feedback(self, id: int, value: float) -> bool:
         """Feedback that came late: the action that would have been right for an individual.
@@ -487,7 +436,7 @@ class FairMDP(Measuring, Face):
         :return: whether the individual was still in the history; if not, nothing has changed
         :raises ValueError: if ``value`` is not in the action space, or ``id`` no id
         """
-        return self._recorder.update_feedback(0, id, value)
+        return self._update_feedback(0, id, value)
 
 
 class VecFairMDP(Measuring, VecFace):
@@ -497,11 +446,11 @@ class VecFairMDP(Measuring, VecFace):
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
         """How many outcomes are known in a copy, see :meth:`FairMDP.feedback_counts`."""
-        return self._recorder.feedback_counts(copy)
+        return self._feedback_counts(copy)
 
     def forget_history(self, copy: int | None = None) -> None:
         """Empties the history of a copy, None: of all, also those that are carried over."""
-        self._recorder.begin_anew(copy)
+        self._begin_anew(copy)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`.
@@ -510,4 +459,4 @@ class VecFairMDP(Measuring, VecFace):
         """
         if not 0 <= integer("copy", copy, low=0) < self.num_envs:
             raise ValueError(f"copy must be below the number of copies, {self.num_envs}, got {copy}")
-        return self._recorder.update_feedback(copy, id, value)
+        return self._update_feedback(copy, id, value)

@@ -660,13 +660,13 @@ def test_a_buffer_of_ones_own_may_be_used():
 def test_notions_see_the_probabilities_after_the_filter(threshold):
     spec = FairnessSpec(group=lambda obs, info: int(obs[0] > 0), features=slice(2, 3), low=-1, high=1, notions=("IF",))
     venv = VecFairMDP(make_vec_env("CartPole-v1", 2, seed=0), spec)
-    rows, record = [], venv._recorder._record
+    rows, record = [], venv._count
 
     def noting(people, actions, probabilities, here):
         rows.append((actions, np.array(probabilities)))
         return record(people, actions, probabilities, here)
 
-    venv._recorder._record = noting
+    venv._count = noting
     model_of(venv, massage_threshold=threshold).learn(48)
     actions, chances = map(np.concatenate, zip(*rows, strict=True))
     assert_allclose(chances.sum(axis=1), 1, atol=1e-6)

@@ -42,9 +42,9 @@ def batched(n_envs=2):
 
 def recorded(venv):
     """The rows that the tracker of a batched environment was given, step by step."""
-    while not hasattr(venv, "_recorder"):
+    while not hasattr(venv, "_tracker"):
         venv = venv.venv
-    tracker, rows = venv._recorder.tracker, []
+    tracker, rows = venv._tracker, []
     add = tracker.add
 
     def noting(*args, probabilities=None, **kwargs):
