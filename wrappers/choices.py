@@ -149,7 +149,6 @@ class VecChoices(VecLayer):
         return np.eye(n_actions)[greedy] * (1 - epsilon) + epsilon / n_actions
 
     def _trains(self, model: BaseAlgorithm) -> bool:
-        """Is this wrapper in the model's own environment stack?"""
         env = model.get_env()
         while isinstance(env, VecEnvWrapper) and env is not self:
             env = env.venv

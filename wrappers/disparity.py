@@ -94,7 +94,6 @@ class Disparities(Core):
         self._massage: Record = {}
 
     def _record(self, step: Step) -> None:
-        """Counts one decision of each copy."""
         actions, n = _executed(step.infos, step.actions), self._n_copies
         short_term = self.measures.would_be(self._massage, actions[:, None])[:, 0]
         cells = self.measures.favours(actions).view(np.uint8)
@@ -130,17 +129,12 @@ class Disparities(Core):
         return cells.sum(axis=-1), cells[..., 1::2].sum(axis=-1)
 
     def _announce(self, obs: Sequence[Any], known: Record | None) -> Record:
-        """``info["massage"]`` before the coming decisions.
-
-        :param obs: the coming observation of each copy
-        """
         columns = self._columns(obs, known or {})
         decided, favoured = self._counted(self._recent)
         self._massage = {**(known or {}), "decided": decided, "favoured": favoured, "column": columns - 1}
         return self._massage
 
     def _columns(self, obs: Sequence[Any], known: Record) -> Columns:
-        """Columns (n,) of the coming individuals' groups."""
         try:
             labels = (
                 stacked([self._label(one, cut(known, copy)) for copy, one in enumerate(obs)])
@@ -265,7 +259,6 @@ def _checked_spec(spec: FairnessSpec | None) -> FairnessSpec:
 
 
 def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:
-    """The measure of what the spec calls favourable, for the groups that it compares."""
     groups = spec.groups.get(attribute_name(attribute_)) if isinstance(spec.groups, Mapping) else spec.groups
     favourable = spec.favourable
     if callable(favourable):

@@ -132,7 +132,6 @@ class VecGroupLabelObs(Labelling, VecFace):
         return self._with(obs, self._now), rewards, dones, infos
 
     def _label_last(self, obs: Any, infos: list[dict[str, Any]], ended: list[int]) -> None:
-        """Puts groups into the observations with which episodes ended."""
         groups = self._now
         if callable(self.group):
             last = {key: value.copy() for key, value in obs.items()} if isinstance(obs, dict) else obs.copy()

@@ -85,7 +85,6 @@ class GymnasiumVector(VectorEnv):
         return self._masker(infos)(which) if light is None else _masked(light, np.ones_like(which))
 
     def _masker(self, infos: Sequence[dict[str, Any]]) -> Callable[[NDArray[np.bool_]], dict[str, Any]]:
-        """A function that hands out the infos of the copies that a mask selects."""
         record = record_of(infos)
         if record is not None:
             shared = {key: value for key, value in record.items() if key not in SB3S}
@@ -115,7 +114,6 @@ class GymnasiumVector(VectorEnv):
 
 
 def _known(info: Mapping[str, Any]) -> dict[str, Any]:
-    """A plain info without SB3's own entries, NaN for what is missing."""
     values = {key: value for key, value in info.items() if key not in SB3S}
     return {
         key: _known(value) if isinstance(value, Mapping) else np.nan if value is None else value

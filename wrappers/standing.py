@@ -40,7 +40,6 @@ class Groups:
         self.compared = (sizes > 0) & (sizes @ self.elsewhere > 0)
 
     def _sums(self, figures: NDArray[Any]) -> NDArray[np.float64]:
-        """Of each world and group."""
         sums: NDArray[Any] = np.bincount(self.cell, figures[self.members], self.shape[0] * self.shape[1])
         return sums.reshape(self.shape)
 
@@ -131,7 +130,6 @@ class VecStanding(VecLayer):
         return checked(found, self.num_envs, self._numbers)
 
     def _tell(self, found: Found | None) -> None:
-        """Takes labels, if there are any."""
         if found is None or (self._found is not None and same(found, self._found)):
             return
         if self._found is not None and (found["group"] != self._found["group"])[self._goes_on].any():
@@ -143,7 +141,6 @@ class VecStanding(VecLayer):
 
 
 def _added(space: spaces.Space) -> Added:
-    """:raises ValueError: if there is no place for the standing"""
     if not isinstance(space, spaces.Dict) and (not isinstance(space, spaces.Box) or len(space.shape) != 1):
         raise ValueError(f"venv must have observations that are vectors or Dicts, got {space}")
     part = spaces.Box(-1.0, 1.0, (1,), np.float32)

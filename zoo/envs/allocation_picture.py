@@ -88,7 +88,6 @@ def vaccines(world: "VaccineDeliveryWorld", index: int) -> NDArray[np.uint8]:
 
 
 def _bars(figure: Figure, counts: NDArray[np.float64], there: NDArray[np.bool_], who: str, what: str) -> None:
-    """A bar for each person, in colour if he or she is there."""
     axes = figure.subplots()
     colours = np.where(there, PRESENT, ABSENT)
     axes.bar(np.arange(len(counts)), counts, color=colours, edgecolor="#666666")

@@ -336,7 +336,6 @@ class WorldVecEnv(VecEnv):
 
 
 def _generators(seeds: Sequence[int | None]) -> list[np.random.Generator | None]:
-    """The generators that Gymnasium makes of seeds."""
     return [None if seed is None else np_random(seed)[0] for seed in seeds]
 
 

@@ -5,10 +5,16 @@ Fairness for Dynamic Systems Through Reinforcement Learning", arXiv 2401.06318).
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Facts: TypeAlias = Mapping[str, Any]
+"""What ``info["massage"]`` says before a decision, by name."""
+Rows: TypeAlias = NDArray[np.float64] | None
+"""Probabilities of the policy; None for Box actions."""
 
 
 class Candidates(NamedTuple):
@@ -32,15 +38,15 @@ class Measures(Protocol):
     first axis (n). ``massage`` is what ``info["massage"]`` says before a decision, a dict of arrays.
     """
 
-    short_term: str
+    short_term: str = "d_s"
     """Key in ``info["fairness"]``: short-term disparity after a step, as far as a decision maker may know it."""
-    short_term_prev: str
+    short_term_prev: str = "d_s_prev"
     """Key: the same after the step before, 0 at an episode's first step."""
-    long_term: str
+    long_term: str = "d_l"
     """Key: long-term disparity before the step's action took effect."""
-    long_term_next: str
+    long_term_next: str = "d_l_next"
     """Key: long-term disparity after it."""
-    reported: Mapping[str, str]
+    reported: ClassVar[Mapping[str, str]]
     """What evaluations report: ``"utility"``, ``"short_term"``, ``"long_term"`` and further names -> keys of numbers in
     ``info["fairness"]``, which may know what is hidden from the decision maker; ``"reward"`` stands for the reward."""
 
@@ -48,13 +54,7 @@ class Measures(Protocol):
         """How far apart the probabilities of two actions may be for one to replace the other, by rollout 0, 1, ..."""
         ...
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         """What could be done instead of ``actions`` (n, ...).
 
         :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions) for MultiDiscrete actions of equal
@@ -63,7 +63,7 @@ class Measures(Protocol):
         """
         ...
 
-    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+    def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:
         """Short-term disparity (n, k) after the coming step, if ``candidates`` (n, k, ...) were executed."""
         ...
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.disparity.measures import Candidates, by_probability
+from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows, by_probability
 from sb3_fair.fairness.notions.table import among
 from sb3_fair.fairness.tracking.partition import check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
@@ -19,7 +19,7 @@ _REPORTED: Mapping[str, str] = MappingProxyType({"utility": "reward", "short_ter
 
 @checked
 @dataclass(frozen=True)
-class DemographicParity:
+class DemographicParity(Measures):
     """Measures for any fairness MDP with Discrete actions whose individuals have a group.
 
     Disparity is the largest difference between two groups in the share of favourable actions among their decisions;
@@ -46,11 +46,6 @@ class DemographicParity:
     groups: Iterable[Any] | None = None
     massage_threshold: float = 0.1
 
-    # Without annotations, these are no fields.
-    short_term = "d_s"
-    short_term_prev = "d_s_prev"
-    long_term = "d_l"
-    long_term_next = "d_l_next"
     reported = _REPORTED
 
     def __post_init__(self) -> None:
@@ -62,13 +57,7 @@ class DemographicParity:
         """``massage_threshold``, in every rollout."""
         return self.massage_threshold
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         """All other actions, the most probable first, of equally probable ones the lowest.
 
         :param actions: (n,)
@@ -87,7 +76,7 @@ class DemographicParity:
         shape = len(actions), chances.shape[1] - 1
         return Candidates(listed[others].reshape(shape), closeness[others].reshape(shape), np.ones(shape, dtype=bool))
 
-    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+    def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:
         """Short-term disparity (n, k) after the coming step, if the actions ``candidates`` (n, k) were executed."""
         decided, favoured = np.asarray(massage["decided"]), np.asarray(massage["favoured"])
         own = np.asarray(massage["column"])[:, None] == np.arange(decided.shape[1])

@@ -15,7 +15,6 @@ def by_location(values: ArrayLike) -> NDArray[Any]:
 
 
 def _locations_last(columns: NDArray[Any]) -> NDArray[Any]:
-    """The inverse of :func:`by_location`."""
     return np.ascontiguousarray(columns.transpose(*range(1, columns.ndim), 0))
 
 

@@ -67,7 +67,6 @@ def _searched(uniforms: NDArray[np.float64], rates: NDArray[np.float64]) -> NDAr
 def _corrected(
     counts: NDArray[np.float64], uniforms: NDArray[np.float64], rates: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The quantiles next to ``counts`` (m,)."""
     while np.count_nonzero(low := uniforms > pdtr(counts, rates)):
         counts = counts + low
     while np.count_nonzero(high := (counts > 0) & (uniforms <= pdtr(counts - 1, rates))):

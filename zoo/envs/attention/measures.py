@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.disparity.measures import Candidates, by_probability
+from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows, by_probability
 from sb3_fair.zoo.envs.attention.allocation import (
     by_location,
     index_to_allocation,
@@ -60,8 +60,9 @@ def _deviation(columns: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class AttentionMeasures:
-    """What the measures of all action modes share; the modes differ in their candidates.
+class AttentionMeasures(Measures):
+    """Measures of the action modes: actions are numbers of allocations (n,), and every other one is a candidate, unless
+    a mode says otherwise. Preferred are probable ones, then low ones.
 
     ``massage`` has ``units`` (n, K), the units that each location got in those steps of the window that still belong
     to it when the coming step is added, and ``steps`` (n,), the number of steps in the window with the coming one.
@@ -79,10 +80,6 @@ class AttentionMeasures:
     tolerance: float = 0.08
     start: int = 0
 
-    short_term = "d_s"
-    short_term_prev = "d_s_prev"
-    long_term = "d_l"
-    long_term_next = "d_l_next"
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "reward",
         "short_term": "d_s",
@@ -104,24 +101,17 @@ class AttentionMeasures:
         counted = steps if self.norm_steps is None else np.full_like(steps, self.norm_steps)
         return self.n_units * counted
 
-    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+    def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:
         """Short-term disparity (n, k) after the coming step, if ``candidates`` (n, k, ...) were executed."""
         units, steps = np.asarray(massage["units"]), np.asarray(massage["steps"])
         return self.short_term_of(units[:, None] + self.allocation(candidates), steps[:, None])
 
-    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+    def allocation(self, actions: Array) -> NDArray[np.int64]:
         """Units per location (..., K) that the actions stand for."""
-        raise NotImplementedError
+        return index_to_allocation(actions, self.n_units, self.n_locations)
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
-        """What could be done instead of ``actions``; see :class:`~sb3_fair.fairness.disparity.measures.Measures`."""
-        raise NotImplementedError
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+        return by_probability(np.asarray(actions), _known(probabilities))
 
 
 @dataclass(frozen=True)
@@ -138,16 +128,10 @@ class LogitMeasures(AttentionMeasures):
 
     logit_bound: float = 10.0
 
-    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+    def allocation(self, actions: Array) -> NDArray[np.int64]:
         return logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         logits = np.clip(np.asarray(actions), -self.logit_bound, self.logit_bound)
         chances = location_probabilities(logits)
         units = nearest_allocation(chances, self.n_units)
@@ -175,16 +159,10 @@ class UnitMeasures(AttentionMeasures):
     Probabilities are those of that unit's location. Preferred are close ones, then low locations.
     """
 
-    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
+    def allocation(self, actions: Array) -> NDArray[np.int64]:
         return units_to_allocation(actions, self.n_locations)
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         actions, rows = np.asarray(actions), _known(probabilities)
         unit, winner = (places.ravel() for places in np.indices((self.n_units, self.n_locations)))
         loser = actions[:, unit]
@@ -200,30 +178,14 @@ class UnitMeasures(AttentionMeasures):
         )
 
 
-@dataclass(frozen=True)
 class AllocationMeasures(AttentionMeasures):
-    """Actions are numbers of allocations (n,); every other allocation is a candidate.
-
-    Preferred are probable ones, then low ones.
-    """
-
-    def allocation(self, actions: NDArray[Any]) -> NDArray[np.int64]:
-        return index_to_allocation(actions, self.n_units, self.n_locations)
-
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
-        return by_probability(np.asarray(actions), _known(probabilities))
+    """Those of the mode ``"allocation"``."""
 
 
 def _listed(
-    actions: NDArray[Any],
+    actions: Array,
     rows: NDArray[np.int64],
-    options: NDArray[Any],
+    options: Array,
     closeness: NDArray[np.float64],
     valid: NDArray[np.bool_],
 ) -> Candidates:
@@ -241,7 +203,7 @@ def _listed(
     return Candidates(listed, near, there)
 
 
-def _known(probabilities: NDArray[np.float64] | None) -> NDArray[np.float64]:
+def _known(probabilities: Rows) -> NDArray[np.float64]:
     if probabilities is None:
         raise ValueError("probabilities must be those of the policy in this action mode, got None")
     return np.asarray(probabilities)

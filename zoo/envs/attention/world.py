@@ -114,19 +114,16 @@ def _certain(world: "AttentionWorld", allocation: NDArray[np.int64]) -> Array:
 
 
 def _random(world: "AttentionWorld") -> Array:
-    """Every unit to any location."""
     units, locations = world.config.n_units, world.config.n_locations
     ways = [math.factorial(units) / math.prod(map(math.factorial, row)) for row in all_allocations(units, locations)]
     return np.tile(np.array(ways) / locations**units, (world.n_worlds, 1))
 
 
 def _any(units: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether a location got attention."""
     return np.asarray(units) > 0
 
 
 def _needed(obs: Any, action: Any, info: Mapping[str, Any]) -> NDArray[np.int64]:
-    """Whether there were incidents to discover at each location, 0 or 1."""
     needed: NDArray[np.int64] = (np.asarray(info["individual"]["feedback"]) > 0).astype(np.int64)
     return needed
 
@@ -274,11 +271,9 @@ class AttentionWorld(World):
 
     @property
     def _compared(self) -> NDArray[Any]:
-        """What long-term disparity compares (n, K)."""
         return self._incidents.total if self.config.long_term_source == "incidents" else self.rates
 
     def _figures(self) -> dict[str, NDArray[Any]]:
-        """Disparities before the step that is just over, and after it."""
         steps, compared = np.minimum(self.time, self.config.window + 1), self._compared
         short_term, long_term = self.measures.short_term_of(self._units.total, steps), disparity(compared)
         figures = self._before | {

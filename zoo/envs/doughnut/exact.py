@@ -173,7 +173,6 @@ def _lots_among_present(chances: Array) -> Array:
 
 
 def _rows(decided: Any, shape: tuple[int, ...]) -> Array:
-    """Action probabilities (k, n) from what a policy returned."""
     decided = np.asarray(decided)
     if decided.shape == shape[:1] and decided.dtype.kind in "iu" and ((decided >= 0) & (decided < shape[1])).all():
         return np.eye(shape[1])[decided]

@@ -101,7 +101,6 @@ def _edges(graph: Any) -> Any:
 
 
 def _first_split(edges: Any) -> NDArray[np.int64]:
-    """Codes (nodes,) of the communities into which Girvan and Newman split the graph first."""
     import networkx  # slow to import
 
     split = next(networkx.community.girvan_newman(networkx.from_scipy_sparse_array(edges)))
@@ -112,7 +111,6 @@ def _first_split(edges: Any) -> NDArray[np.int64]:
 
 
 def _labelled(communities: Sequence[Any], nodes: int) -> tuple[NDArray[np.int64], list[str]]:
-    """Codes (nodes,) in the order of the labels, and their names."""
     try:
         labels = np.asarray(communities)
     except ValueError:  # lists of different lengths

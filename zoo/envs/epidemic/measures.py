@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.disparity.measures import Candidates, by_probability
+from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows, by_probability
 
 SUSCEPTIBLE, INFECTED, RECOVERED = 0, 1, 2
 """States of a node; in this order the last axis of counts and proportions."""
@@ -45,12 +45,11 @@ def long_term(states: NDArray[np.float64], distance: str = "l2") -> NDArray[np.f
 
 @cache
 def _pairs(groups: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and second of every pair."""
     return np.triu_indices(groups, 1)
 
 
 @dataclass(frozen=True)
-class EpidemicMeasures:
+class EpidemicMeasures(Measures):
     """Short- and long-term disparity of epidemic control (:class:`~sb3_fair.fairness.disparity.measures.Measures`).
 
     :param communities: the community of each node
@@ -62,10 +61,6 @@ class EpidemicMeasures:
     count_wasted: bool = True
     massage_allow_wasted: bool = False
 
-    short_term: ClassVar[str] = "d_s"
-    short_term_prev: ClassVar[str] = "d_s_prev"
-    long_term: ClassVar[str] = "d_l"
-    long_term_next: ClassVar[str] = "d_l_next"
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "reward",
         "short_term": "d_s",
@@ -82,13 +77,7 @@ class EpidemicMeasures:
         """0 in the first 50 rollouts, then from 0.01 on a fifth more each time, at most 0.35."""
         return 0.0 if iteration < 50 else min(0.35, 0.01 * 1.2 ** min(iteration - 50, 20))
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         """All other susceptible nodes and nobody, by falling probability and then by number.
 
         :param massage: ``susceptible`` (n, nodes)
@@ -103,7 +92,7 @@ class EpidemicMeasures:
             allowed[:, :-1] = massage["susceptible"]
         return by_probability(np.asarray(actions), probabilities, allowed)
 
-    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+    def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:
         """Short-term disparity (n, k) with one vaccine more and the infections so far.
 
         :param massage: ``vaccines`` and ``new_infections`` (n, communities) that will be in the coming step's window,

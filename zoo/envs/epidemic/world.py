@@ -121,7 +121,6 @@ def _spread(
 
 
 def _surely(world: "EpidemicWorld", actions: Array) -> Array:
-    """Action probabilities (n, nodes + 1) of these actions (n,)."""
     return (actions[:, None] == np.arange(world.nodes + 1)).astype(np.float64)
 
 

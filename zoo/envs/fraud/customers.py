@@ -116,7 +116,6 @@ class Customers(People):
         return numbers
 
     def _make_room(self, longest: int) -> None:
-        """For so many purchases in an hour."""
         more = longest - self._queue.shape[1]
         if more > 0:
             self._queue = np.pad(self._queue, [(0, 0), (0, more)])
@@ -157,7 +156,6 @@ class Customers(People):
             self._arrive(worlds, arriving.astype(np.int64), hours)
 
     def _arrive(self, worlds: Worlds, numbers: NDArray[np.int64], hours: NDArray[np.int64]) -> None:
-        """:param numbers: (m, 2), by class"""
         lacking = self._next[worlds] + numbers > self._end[worlds]
         if np.count_nonzero(lacking):
             places = np.flatnonzero(lacking.any(axis=1))
@@ -232,7 +230,6 @@ class Customers(People):
         self.corrupted[worlds] |= owners
 
     def _genuine_in(self, worlds: Worlds) -> NDArray[np.bool_]:
-        """Who is a genuine customer (m, capacity)."""
         return (self.eagerness[worlds] > 0) & ~self.fraud[worlds]
 
     def _settle(self, worlds: Worlds) -> None:
@@ -250,7 +247,6 @@ class Customers(People):
         self._victims[worlds] = 0
 
     def _depart(self, worlds: Worlds) -> None:
-        """Whoever wanted to leave is gone."""
         leavers = self._leavers[worlds]
         places, order = (np.arange(leavers.max()) < leavers[:, None]).nonzero()
         banks = worlds[places]
@@ -258,7 +254,6 @@ class Customers(People):
         self._leavers[worlds] = 0
 
     def _remove(self, worlds: Worlds, rows: Rows) -> None:
-        """People (m,), several of a bank perhaps, are no customers any more."""
         genuine = ~self.fraud[worlds, rows]
         lost = np.where(genuine, self.eagerness[worlds, rows], 0.0)
         self.genuine -= np.bincount(worlds, genuine, minlength=len(self.genuine)).astype(np.int64)

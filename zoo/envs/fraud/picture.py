@@ -34,7 +34,6 @@ def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
 
 
 def _in_words(world: "FraudWorld", index: int) -> str:
-    """What the bank knows of it."""
     now = world.transactions
     if not now.features[index].any():
         return "nobody wants to pay"

@@ -132,7 +132,6 @@ class FraudWorld(World):
         super().__init__(n_worlds, Tapes(n_worlds, CHANCES))
 
     def _tables(self) -> None:
-        """What follows from each case (6,)."""
         settings = self.config
         authenticated, kind = np.divmod(np.arange(6), 3)
         fraud, known = kind == FRAUD, (authenticated == 1) | (settings.feedback == "all")
@@ -146,7 +145,6 @@ class FraudWorld(World):
         self._stay = np.where(fraud, settings.stay_prob[1], settings.stay_prob[0])
 
     def _best(self) -> float:
-        """Upper bound of a step's reward."""
         best = PERCENT * amounts().largest.max() + FEE if self.config.reward == "money" else 1.0
         return float(best + BIAS * (self.config.bias > 0))
 
@@ -162,7 +160,6 @@ class FraudWorld(World):
         return {"group": codes} if self.groups.alone else codes
 
     def _codes(self) -> Any:
-        """Of the present transactions (n,), or by attribute."""
         if self._attribute is not None:
             return getattr(self.transactions, self._attribute)
         return {name: getattr(self.transactions, name) for name in self.groups.attributes}
@@ -240,7 +237,6 @@ class FraudWorld(World):
         }
 
     def _go_on(self) -> None:
-        """The next transactions, of this hour or a later one; nothing where the episode is over."""
         going = self._all
         if np.count_nonzero(self.customers.left) < self.n_worlds:
             self._pass_hours((self.customers.left == 0).nonzero()[0])
@@ -264,12 +260,10 @@ class FraudWorld(World):
                 which = which[self.customers.begin_hour(which, self.hour.take(which)) == 0]
 
     def _going(self, which: Array) -> Array:
-        """Those of these copies where there is time left and somebody genuine."""
         going = (self.hour.take(which) < self._hours) & (self.customers.genuine.take(which) > _NOBODY)
         return which if np.count_nonzero(going) == len(which) else which[going]
 
     def _next(self, which: Array) -> Transactions:
-        """The next transactions of these copies (k,), in which some are left."""
         chances = self.tapes.now.values
         if len(which) < self.n_worlds:
             chances = chances[which]

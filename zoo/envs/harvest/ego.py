@@ -175,7 +175,6 @@ class EgoHarvestWorld(World):
         return self._obs[rows, ego], rewards[rows, ego].astype(np.float64), terminated, truncated, own
 
     def _joint(self, actions: Array) -> NDArray[np.int64]:
-        """The actions of all agents (n, N)."""
         agents = self.config.n_agents
         joint = np.empty((self.n_worlds, agents), dtype=np.int64)
         joint[self._rows, self.game.ego] = actions

@@ -112,7 +112,6 @@ def nearest_other(x: NDArray[Any], y: NDArray[Any], far: int) -> NDArray[Any]:
 
 
 def _small(far: int) -> type[np.signedinteger[Any]]:
-    """The fastest type that holds distances."""
     return np.int8 if far < 127 else np.int16 if far < 32767 else np.int32
 
 

@@ -118,7 +118,6 @@ def _replaced(around: Cells, direction: NDArray[np.int64] | int, new: Any) -> Ce
 
 
 def _colour(cells: Cells) -> Cells:
-    """Of bushes."""
     return (cells >> 1) & 3
 
 

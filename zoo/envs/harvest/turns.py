@@ -148,7 +148,6 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
 def _set_ripening(
     field: Field, around: NDArray[np.int64], before: NDArray[Any], after: NDArray[Any], time: NDArray[np.int64]
 ) -> None:
-    """Notes when the bushes that were eaten or recoloured will be ripe of themselves."""
     if field.ripening is not None:
         fresh = around[(after != before) & (after >= BUSH) & (after & 1 == 0)]
         field.ripens.reshape(-1)[fresh] = time[fresh // field.size] + field.ripening

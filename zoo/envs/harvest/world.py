@@ -192,7 +192,6 @@ class HarvestWorld(World):
         return self.observe(), rewards, terminated, truncated, record
 
     def _play(self, actions: Array) -> tuple[Array, Array]:
-        """Everybody's turn: rewards and the actions carried out (B, N)."""
         order, luck = self.tapes.now
         agents = np.ascontiguousarray(order.T) + np.arange(self.n_worlds) * self.n_agents
         turns = Turns(
@@ -209,7 +208,6 @@ class HarvestWorld(World):
         return rewards, executed
 
     def _order(self) -> Any:
-        """The function that plays the turns."""
         if self.config.order == "simultaneous":
             return at_once
         if self._compiled:
@@ -227,7 +225,6 @@ class HarvestWorld(World):
         return np.where(self._odd(), _STANDING, _ALL)
 
     def _idle(self, actions: Array) -> NDArray[np.bool_]:
-        """Whose action is void because the agent is slow (B, N)."""
         odd = self._odd()
         return odd if self.config.slow == "all_actions" else odd & (actions >= UP) & (actions <= RIGHT)
 

@@ -208,7 +208,6 @@ class HiringWorld(World):
         return np.add.reduceat(terms, _STARTS, axis=1) * self._inverse[team[:, TOTALS]]
 
     def _join(self, hire: NDArray[np.bool_], team: Array, entropy: Array) -> None:
-        """The applicants join where they are hired; those who will leave in this episode are noted."""
         now = self.tapes.now
         np.copyto(self.team, team, where=hire[:, None])
         np.copyto(self.team_noise, now.team_noise, where=hire)

@@ -6,12 +6,12 @@ Short-term disparity is that of "Striking a Balance in Fairness for Dynamic Syst
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.disparity.measures import Candidates
+from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows
 from sb3_fair.zoo.envs.settings import require_one_of
 
 UNDEFINED = ("zero", "skip")
@@ -28,7 +28,7 @@ def true_positive_rates(granted: NDArray[np.float64], repaying: NDArray[np.float
 
 
 @dataclass(frozen=True)
-class LendingMeasures:
+class LendingMeasures(Measures):
     """Short-term: the gap between the groups' true positive rates. Long-term: that between their scores.
 
     :param undefined_tpr: a group without would-repay applicants has the rate 0 (``"zero"``), or there is no gap while
@@ -37,10 +37,7 @@ class LendingMeasures:
 
     undefined_tpr: str = "zero"
 
-    short_term: ClassVar[str] = "d_s_estimated"
-    short_term_prev: ClassVar[str] = "d_s_prev"
-    long_term: ClassVar[str] = "d_l"
-    long_term_next: ClassVar[str] = "d_l_next"
+    short_term = "d_s_estimated"
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "cash",
         "short_term": "d_s",
@@ -55,13 +52,7 @@ class LendingMeasures:
         """0, that is no massaging, in the first 18 rollouts, then rising towards 1."""
         return 1 - 0.985 ** max(iteration - 17, 0)
 
-    def candidates(
-        self,
-        massage: Mapping[str, Any],
-        actions: NDArray[Any],
-        probabilities: NDArray[np.float64] | None,
-        threshold: float = np.inf,
-    ) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         """The other decision (n, 1), as close as abs(2 pi(1) - 1).
 
         :param probabilities: (n, 2)
@@ -72,7 +63,7 @@ class LendingMeasures:
         closeness = np.abs(2 * np.asarray(probabilities, dtype=np.float64)[:, 1:] - 1)
         return Candidates(others, closeness, np.ones(others.shape, dtype=bool))
 
-    def would_be(self, massage: Mapping[str, Any], candidates: NDArray[Any]) -> NDArray[np.float64]:
+    def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:
         """Eq. 8 (n, k) with the applicant added, who counts as much as he or she is expected, or known, to repay.
 
         :param massage: ``granted`` and ``repaying`` (n, G) of the decided applicants, ``group`` and

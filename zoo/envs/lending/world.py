@@ -272,7 +272,6 @@ class LendingWorld(World):
         return counts[GRANTED], counts[GRANTED] + counts[EXPECTED]
 
     def _rates(self, granted: Array, repaying: Array) -> NDArray[np.float64]:
-        """(n, G) from (G, n)."""
         rates = true_positive_rates(granted, repaying)
         return rates.T if self.config.undefined_tpr == "zero" else np.where(repaying > 0, rates, np.nan).T
 
@@ -322,7 +321,6 @@ class LendingWorld(World):
         return Applicants(group, score, repays, estimate), obs, window_w1
 
     def _asked(self, estimator: Callable[[Any], Any], obs: Array) -> NDArray[np.float64]:
-        """The estimator's probabilities (k,)."""
         answer = np.asarray(estimator(obs), dtype=np.float64)
         if answer.shape != obs.shape[:1] or not ((answer >= 0) & (answer <= 1)).all():
             raise ValueError(
@@ -335,12 +333,10 @@ class LendingWorld(World):
 
 
 def _above(below: Array) -> NDArray[np.float64]:
-    """Shares above each score but the highest (n, G, M - 1) from distribution functions (G, M + 1, n)."""
     return np.ascontiguousarray(np.moveaxis(1 - below[:, 1:-1], -1, 0))
 
 
 def _behind(above: Array) -> NDArray[np.bool_]:
-    """Groups whose mean score is below the mean of all groups (n, G), from the shares above each score."""
     means = above.sum(axis=2)
     below: NDArray[np.bool_] = means < means.mean(axis=1, keepdims=True)
     return below

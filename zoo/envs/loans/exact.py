@@ -225,7 +225,6 @@ def _best_credit_first(differences: NDArray[np.int64]) -> NDArray[np.intp]:
 
 
 def _encoded(choice: Preference) -> NDArray[np.uint8]:
-    """Order and number of the better ones as one small number."""
     order = ORDER_OF[tuple(np.moveaxis(choice.order, -1, 0))]
     codes: NDArray[np.uint8] = order * np.uint8(PEOPLE + 1) + choice.better.sum(axis=-1, dtype=np.uint8)
     return codes

@@ -83,7 +83,6 @@ def policy_value(policy: Policy, config: VaccinesConfig, scheme: Scheme | None =
 
 
 def _backwards(config: VaccinesConfig, scheme: Scheme | None, gamma: float, policy: Policy | None) -> Solution:
-    """From the last step to the first; without a policy, the best choice is taken."""
     if not 0 <= number("gamma", gamma) <= 1:
         raise ValueError(f"gamma must be in [0, 1], got {gamma!r}")
     scheme = as_reward(scheme or config.scheme)

@@ -49,7 +49,6 @@ class VaccinesConfig(Settings):
 
 
 def _oracle(world: "VaccineDeliveryWorld") -> Array:
-    """The best there is for the scenario's own scheme."""
     from sb3_fair.zoo.envs.vaccines.exact import solved  # which needs the parameters above
 
     return solved(world.config).decide(world.time, world.last, world.counts)
