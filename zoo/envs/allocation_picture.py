@@ -36,16 +36,12 @@ def loans(world: "LoanAllocationWorld", index: int) -> NDArray[np.uint8]:
         applies = ", applies" if world.present[index, person] else ""
         label = f"{'AABB'[person]}{person}{applies}"
         scores.plot(past[:, person], line, color=colour, label=label, marker=".", markevery=[-1])
-    scores.set_xlim(0, world.max_steps)
-    scores.set_ylim(0.15, 0.95)
-    scores.set_xlabel("step")
-    scores.set_ylabel("score")
+    scores.set(xlim=(0, world.max_steps), ylim=(0.15, 0.95), xlabel="step", ylabel="score")
     scores.legend(loc="lower left", fontsize="small")
     needed = world.config.margin * world.max_steps
     scores.set_title(f"step {world.time[index]}: net {world.net[index]:.0f} (at the end {needed:g} is needed)")
     bars.bar(["A", "B"], world.counts[index], color=[A, B])
-    bars.set_ylim(0, max(5, 1.1 * world.counts[index].max()))
-    bars.set_title("loans")
+    bars.set(ylim=(0, max(5, 1.1 * world.counts[index].max())), title="loans")
     return pixels(figure)
 
 
@@ -74,15 +70,12 @@ def vaccines(world: "VaccineDeliveryWorld", index: int) -> NDArray[np.uint8]:
             here = steps[1:][(past[1:, 0] == country) & (arrived != lost)]
             strip.bar(here, 1, width=-1, align="edge", color=colour, alpha=alpha, edgecolor="white")
         totals.step(steps, past[:, 1 + country], where="post", color=colour, marker=".", label=f"country {country}")
-    strip.set_yticks([])
-    strip.set_ylim(0, 1)
+    strip.set(yticks=[], ylim=(0, 1))
     figures = {figure: values[index] for figure, values in world.figures().items()}
     passed = f"step {world.time[index]} of {world.max_steps}: {figures['arrived']:.0f} arrived"
     strip.set_title(f"{passed}, gap {figures['gap']:.0f}, {figures['switches']:.0f} switches (pale: shipment lost)")
-    totals.set_xlim(0, world.max_steps)
-    totals.set_ylim(0, max(5, 1.1 * past[:, 1:].max()))
-    totals.set_xlabel("shipments sent")
-    totals.set_ylabel("shipments arrived")
+    totals.set(xlim=(0, world.max_steps), ylim=(0, max(5, 1.1 * past[:, 1:].max())))
+    totals.set(xlabel="shipments sent", ylabel="shipments arrived")
     totals.legend(loc="upper left", fontsize="small")
     return pixels(figure)
 
@@ -94,5 +87,4 @@ def _bars(figure: Figure, counts: NDArray[np.float64], there: NDArray[np.bool_],
     axes.set_xticks(np.arange(len(counts)), [f"{who} {person}" for person in range(len(counts))])
     for label, colour in zip(axes.get_xticklabels(), colours, strict=True):
         label.set_color("black" if colour == PRESENT else "#999999")
-    axes.set_ylim(0, max(5, 1.1 * counts.max()))
-    axes.set_ylabel(what)
+    axes.set(ylim=(0, max(5, 1.1 * counts.max())), ylabel=what)

@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows, by_probability
-from sb3_fair.zoo.envs.attention.allocation import (
-    by_location,
-    index_to_allocation,
-    location_probabilities,
-    logits_to_allocation,
-    nearest_allocation,
-    units_to_allocation,
-)
+from sb3_fair.zoo.envs.attention import allocation
 
 _LEAST = 0.005  # probability that a location keeps when a unit is moved away from it
 
@@ -33,7 +26,7 @@ def disparity(values: ArrayLike, total: ArrayLike | None = None) -> NDArray[np.f
     :param values: (..., K), non-negative
     :param total: what the values are shares of (...); None: their sum
     """
-    columns = by_location(values)
+    columns = allocation.by_location(values)
     total = np.asarray(columns.sum(axis=0) if total is None else total)
     known = total > 0
     gap: NDArray[np.float64] = _deviation(columns, total) / (np.where(known, total, 1) * len(columns))
@@ -45,7 +38,7 @@ def raw_disparity(values: ArrayLike) -> NDArray[np.float64]:
 
     :param values: (..., K)
     """
-    columns = by_location(values)
+    columns = allocation.by_location(values)
     gap: NDArray[np.float64] = _deviation(columns, columns.sum(axis=0)) / len(columns)
     return gap
 
@@ -108,7 +101,7 @@ class AttentionMeasures(Measures):
 
     def allocation(self, actions: Array) -> NDArray[np.int64]:
         """Units per location (..., K) that the actions stand for."""
-        return index_to_allocation(actions, self.n_units, self.n_locations)
+        return allocation.index_to_allocation(actions, self.n_units, self.n_locations)
 
     def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         return by_probability(np.asarray(actions), _known(probabilities))
@@ -129,12 +122,12 @@ class LogitMeasures(AttentionMeasures):
     logit_bound: float = 10.0
 
     def allocation(self, actions: Array) -> NDArray[np.int64]:
-        return logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
+        return allocation.logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
 
     def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         logits = np.clip(np.asarray(actions), -self.logit_bound, self.logit_bound)
-        chances = location_probabilities(logits)
-        units = nearest_allocation(chances, self.n_units)
+        chances = allocation.location_probabilities(logits)
+        units = allocation.nearest_allocation(chances, self.n_units)
         losers, winners = np.nonzero(~np.eye(self.n_locations, dtype=bool))
         closeness = np.abs(chances[:, losers] - chances[:, winners])
         able = (units > 0) & (chances > _LEAST)
@@ -160,7 +153,7 @@ class UnitMeasures(AttentionMeasures):
     """
 
     def allocation(self, actions: Array) -> NDArray[np.int64]:
-        return units_to_allocation(actions, self.n_locations)
+        return allocation.units_to_allocation(actions, self.n_locations)
 
     def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
         actions, rows = np.asarray(actions), _known(probabilities)

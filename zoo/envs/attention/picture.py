@@ -25,14 +25,11 @@ def picture(world: "AttentionWorld", index: int) -> NDArray[np.uint8]:
     sites.plot(places, world.rates[index], "k_", markersize=24, label="rate after the step")
     sites.set_ylim(0, max(world.config.n_units, 1.1 * incidents.max(), 1.1 * world.rates[index].max()))
     end = "" if world.max_steps is None else f" of {world.max_steps}"
-    sites.set_title(f"step {world.time[index]}{end}")
-    sites.set_xlabel("location")
+    sites.set(title=f"step {world.time[index]}{end}", xlabel="location")
     sites.legend(loc="upper right", fontsize="small")
     shares.bar(places, world.units[index] / max(1, world.units[index].sum()), color=UNITS)
     shares.axhline(1 / len(units), color="black", linestyle=":")
-    shares.set_ylim(0, 1)
-    shares.set_xlabel("location")
-    shares.set_title("units so far")
+    shares.set(ylim=(0, 1), xlabel="location", title="units so far")
     for axes in (sites, shares):
         axes.set_xticks(places)
     return pixels(figure)

@@ -15,16 +15,9 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.infos import Record
+from sb3_fair.zoo.envs.attention import measures
 from sb3_fair.zoo.envs.attention.allocation import all_allocations, allocation_to_index, one_by_one
 from sb3_fair.zoo.envs.attention.incidents import poisson_quantile
-from sb3_fair.zoo.envs.attention.measures import (
-    AllocationMeasures,
-    AttentionMeasures,
-    LogitMeasures,
-    UnitMeasures,
-    disparity,
-    raw_disparity,
-)
 from sb3_fair.zoo.envs.recent import Recent
 from sb3_fair.zoo.envs.settings import COUNT, Settings, between, choice, parameter, require_each, require_not_negative
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -129,7 +122,7 @@ def _needed(obs: Any, action: Any, info: Mapping[str, Any]) -> NDArray[np.int64]
 
 
 def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack((np.log1p(rates), disparity(rates)[:, None]))
+    return np.hstack((np.log1p(rates), measures.disparity(rates)[:, None]))
 
 
 class AttentionWorld(World):
@@ -182,17 +175,17 @@ class AttentionWorld(World):
         high = np.repeat([units, np.inf, units, 1], locations).astype(np.float32)
         self.observation_space = spaces.Box(0, np.tile(high, settings.history_length), dtype=np.float32)
         norm_steps = settings.window if settings.window_norm == "paper" else None
-        self.measures: AttentionMeasures
+        self.measures: measures.AttentionMeasures
         if settings.action_mode == "logits":
             bound = settings.logit_bound
             self.action_space = spaces.Box(-bound, bound, (locations,), np.float32)
-            self.measures = LogitMeasures(locations, units, norm_steps, logit_bound=bound)
+            self.measures = measures.LogitMeasures(locations, units, norm_steps, logit_bound=bound)
         elif settings.action_mode == "units":
             self.action_space = spaces.MultiDiscrete([locations] * units)
-            self.measures = UnitMeasures(locations, units, norm_steps)
+            self.measures = measures.UnitMeasures(locations, units, norm_steps)
         else:
             self.action_space = spaces.Discrete(len(all_allocations(units, locations)))
-            self.measures = AllocationMeasures(locations, units, norm_steps)
+            self.measures = measures.AllocationMeasures(locations, units, norm_steps)
         if settings.action_mode != "allocation":
             self.rules = {}  # type: ignore[misc]  # they choose among the allocations
         names = tuple(f"location {place}" for place in range(locations))
@@ -235,8 +228,8 @@ class AttentionWorld(World):
         self._discovered.restart(which)
         self._incidents.restart(which, incidents)
         compared = self._compared[which]
-        begun = {"d_s_prev": np.zeros(len(which)), "d_l": disparity(compared), "d_l_raw": raw_disparity(compared)}
-        for name, values in begun.items():
+        d_l, d_l_raw = measures.disparity(compared), measures.raw_disparity(compared)
+        for name, values in {"d_s_prev": np.zeros(len(which)), "d_l": d_l, "d_l_raw": d_l_raw}.items():
             self._before[name] = self._before[name].copy()  # handed out, too
             self._before[name][which] = values
         return np.zeros((len(which), self.history[0].size), dtype=np.float32)
@@ -275,17 +268,17 @@ class AttentionWorld(World):
 
     def _figures(self) -> dict[str, NDArray[Any]]:
         steps, compared = np.minimum(self.time, self.config.window + 1), self._compared
-        short_term, long_term = self.measures.short_term_of(self._units.total, steps), disparity(compared)
+        short_term, long_term = self.measures.short_term_of(self._units.total, steps), measures.disparity(compared)
         figures = self._before | {
             "d_s": short_term,
-            "d_s_cumulative": disparity(self.units),
+            "d_s_cumulative": measures.disparity(self.units),
             "d_l_next": long_term,
-            "d_l_rates": disparity(self.rates),
-            "d_l_rates_raw": raw_disparity(self.rates),
+            "d_l_rates": measures.disparity(self.rates),
+            "d_l_rates_raw": measures.raw_disparity(self.rates),
             "shares": self._units.total / self.measures.total(steps)[:, None],
             "rates": self.rates,
         }
-        self._before = {"d_s_prev": short_term, "d_l": long_term, "d_l_raw": raw_disparity(compared)}
+        self._before = {"d_s_prev": short_term, "d_l": long_term, "d_l_raw": measures.raw_disparity(compared)}
         return figures
 
     def _show(self, discovered: NDArray[np.int64], incidents: NDArray[np.int64], units: NDArray[np.int64]) -> None:

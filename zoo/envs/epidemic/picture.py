@@ -60,8 +60,7 @@ def picture(world: "EpidemicWorld", index: int) -> NDArray[np.uint8]:
         share = np.array([(states[world.communities == code] == state).mean() for code in range(len(names))])
         shares.bar(names, share, bottom=bottom, color=colour, label=label)
         bottom += share
-    shares.set_ylim(0, 1)
-    shares.set_title(f"disparity: short {world.d_s[index]:.2f}, long {world.d_l[index]:.2f}")
+    shares.set(ylim=(0, 1), title=f"disparity: short {world.d_s[index]:.2f}, long {world.d_l[index]:.2f}")
     figure.legend(handles=shares.containers, loc="outside lower center", ncols=len(STATES))
     for axes in (graph, shares):
         axes.title.set_fontsize("medium")

@@ -17,15 +17,8 @@ from scipy import sparse
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
+from sb3_fair.zoo.envs.epidemic import measures
 from sb3_fair.zoo.envs.epidemic.graph import network
-from sb3_fair.zoo.envs.epidemic.measures import (
-    INFECTED,
-    RECOVERED,
-    SUSCEPTIBLE,
-    EpidemicMeasures,
-    long_term,
-    short_term,
-)
 from sb3_fair.zoo.envs.recent import Recent
 from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, several, switch
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -190,7 +183,7 @@ class EpidemicWorld(World):
             feature_names=("degree", "infected neighbours"),
             low=0,
             high=max(int(self.degrees.max()), 1),
-            measures=EpidemicMeasures(
+            measures=measures.EpidemicMeasures(
                 tuple(self.communities.tolist()), settings.count_wasted, settings.massage_allow_wasted
             ),
         )
@@ -255,7 +248,7 @@ class EpidemicWorld(World):
         self._counted.restart(which)
         self._wasted[which] = 0
         self.d_s[which] = 0
-        self.d_l[which] = long_term(self._states(which) / self._sizes[:, None], self.config.distance)
+        self.d_l[which] = measures.long_term(self._states(which) / self._sizes[:, None], self.config.distance)
         return self._observation(which)
 
     def step(self, actions: Array) -> Step:
@@ -273,7 +266,7 @@ class EpidemicWorld(World):
         }
         if self.detail:
             record["detail"] = {"outlook_before": states_before, "groups": states, "outlook": states}
-        reward = 1 - states[..., INFECTED].sum(axis=1) / self.nodes
+        reward = 1 - states[..., measures.INFECTED].sum(axis=1) / self.nodes
         terminated = np.zeros(self.n_worlds, dtype=bool)
         return self._observation(), reward, terminated, self.time >= self.max_steps, record
 
@@ -304,14 +297,14 @@ class EpidemicWorld(World):
         counted = self._counted.total
         proportions = states / self._sizes[:, None]
         d_s_before, d_l_before = self.d_s, self.d_l
-        self.d_s = short_term(counted[:, 0], counted[:, 1])
-        self.d_l = long_term(proportions, self.config.distance)
+        self.d_s = measures.short_term(counted[:, 0], counted[:, 1])
+        self.d_l = measures.long_term(proportions, self.config.distance)
         return {
             "d_s": self.d_s.copy(),
             "d_s_prev": d_s_before,
             "d_l": d_l_before,
             "d_l_next": self.d_l.copy(),
-            "d_l_counts": long_term(states),
+            "d_l_counts": measures.long_term(states),
             "vaccines": counted[:, 0],
             "new_infections": counted[:, 1],
             "proportions": proportions,
@@ -327,15 +320,15 @@ class EpidemicWorld(World):
         susceptible = self.susceptible[which].astype(np.float32) @ self._membership
         infected = self.infected[which].astype(np.float32) @ self._membership
         states = np.empty((*susceptible.shape, 3))
-        states[..., SUSCEPTIBLE], states[..., INFECTED] = susceptible, infected
-        states[..., RECOVERED] = self._sizes - susceptible - infected
+        states[..., measures.SUSCEPTIBLE], states[..., measures.INFECTED] = susceptible, infected
+        states[..., measures.RECOVERED] = self._sizes - susceptible - infected
         return states
 
     def _observation(self, which: Any = slice(None)) -> NDArray[np.float32]:
         susceptible, infected = self.susceptible[which], self.infected[which]
         shown = np.empty((*susceptible.shape, self._columns), dtype=bool)
-        shown[..., SUSCEPTIBLE], shown[..., INFECTED] = susceptible, infected
-        shown[..., RECOVERED] = ~(susceptible | infected)
+        shown[..., measures.SUSCEPTIBLE], shown[..., measures.INFECTED] = susceptible, infected
+        shown[..., measures.RECOVERED] = ~(susceptible | infected)
         if self.config.observe_vaccinated:
             shown[..., -1] = self.vaccinated[which]
         return shown.reshape(len(shown), -1).astype(np.float32)

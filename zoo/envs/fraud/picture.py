@@ -21,9 +21,7 @@ def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
     customers = world.customers
     here = (customers.eagerness[index] > 0) & ~customers.fraud[index]
     moods.hist(customers.eagerness[index, here], bins=np.linspace(0, 1, 21), color="#4c72b0")
-    moods.set_xlabel("satisfaction")
-    moods.set_ylabel("customers")
-    moods.set_title(f"{customers.genuine[index]} customers")
+    moods.set(xlabel="satisfaction", ylabel="customers", title=f"{customers.genuine[index]} customers")
     continents = np.bincount(countries().continent[customers.country[index, here]], minlength=len(CONTINENTS))
     homes.barh(CONTINENTS[::-1], continents[::-1], color="#dd8452")
     homes.set_title("where they live")

@@ -14,22 +14,11 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers.infos import Record
+from sb3_fair.zoo.envs.fraud import transactions
 from sb3_fair.zoo.envs.fraud.calendar import calendar
 from sb3_fair.zoo.envs.fraud.customers import Customers
 from sb3_fair.zoo.envs.fraud.settings import PRESETS, FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import EU, MERCHANTS, NORTH_AMERICA, amounts, countries
-from sb3_fair.zoo.envs.fraud.transactions import (
-    ATTRIBUTES,
-    AUTHENTIC,
-    CHANCES,
-    FEATURES,
-    FRAUD,
-    NOMINAL,
-    SENSITIVE,
-    Shops,
-    Transactions,
-    nothing,
-)
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -42,7 +31,7 @@ PERCENT, FEE = 0.003, 0.01
 COMPARED = {"continent": (EU, NORTH_AMERICA), "merchant": tuple(range(MERCHANTS))}
 
 # A case is what the transaction is, and 3 more if it is authenticated.
-_UNDETECTED = np.array(FRAUD)
+_UNDETECTED = np.array(transactions.FRAUD)
 _MOOD = np.array([1.01, 1.01, 1, 0.95, 0.99, 1])  # what satisfaction is multiplied by
 _NOBODY, _ONE, _THREE = map(np.array, (0, 1, 3))
 _TRIES = 20
@@ -96,46 +85,46 @@ class FraudWorld(World):
     ) -> None:
         require_one_of("preset", preset, tuple(PRESETS))
         self.config = settings = self.configured(n_worlds, detail, FraudConfig, {**PRESETS[preset], **config})
-        self.groups = Groups(group, ATTRIBUTES)
+        self.groups = Groups(group, transactions.ATTRIBUTES)
         self._attribute = self.groups.attributes[0] if self.groups.alone else None
         self.max_steps = settings.max_transactions  # type: ignore[assignment]  # None: the hours are the end
         self.max_return = np.inf if self.max_steps is None else self._best() * self.max_steps
         self.action_space = spaces.Discrete(2)
-        self.observation_space = spaces.Box(0.0, 1.0, (2 + len(FEATURES),), np.float32)
+        self.observation_space = spaces.Box(0.0, 1.0, (2 + len(transactions.FEATURES),), np.float32)
         self.fairness_spec = FairnessSpec(
-            nominal=NOMINAL,
-            sensitive=SENSITIVE,
+            nominal=transactions.NOMINAL,
+            sensitive=transactions.SENSITIVE,
             notions=("SP", "PP"),
             history=SlidingWindow(500),
             group=self.groups.source,
             groups=_compared(group),
             group_names=self.groups.names,
             feedback_missing="ignore",
-            feature_names=FEATURES,
+            feature_names=transactions.FEATURES,
         )
         zones = countries().zones if settings.zones == "main" else countries().first_zones
         times = calendar(settings.start_time, settings.n_hours, zones)
         self.customers = Customers(n_worlds, settings, times)
-        self._shops = Shops(self.customers, times)
+        self._shops = transactions.Shops(self.customers, times)
         self.hour = np.zeros(n_worlds, dtype=np.int64)
         """Hours since the episode began."""
         self.count = np.zeros(n_worlds, dtype=np.int64)
         """Transactions decided on in the episode."""
         self.frauds = np.zeros(n_worlds, dtype=np.int64)
         """Frauds among them, as far as observations tell."""
-        self.transactions = nothing(n_worlds)
+        self.transactions = transactions.nothing(n_worlds)
         """What is decided on in the coming step."""
         self._tables()
         self._all = np.arange(n_worlds)
         self._hours = np.array(settings.n_hours)
         self._most = np.array(np.iinfo(np.int64).max if self.max_steps is None else self.max_steps)
-        super().__init__(n_worlds, Tapes(n_worlds, CHANCES))
+        super().__init__(n_worlds, Tapes(n_worlds, transactions.CHANCES))
 
     def _tables(self) -> None:
         settings = self.config
         authenticated, kind = np.divmod(np.arange(6), 3)
-        fraud, known = kind == FRAUD, (authenticated == 1) | (settings.feedback == "all")
-        self._passed = passed = ((authenticated == 0) | (kind == AUTHENTIC)).astype(np.int64)
+        fraud, known = kind == transactions.FRAUD, (authenticated == 1) | (settings.feedback == "all")
+        self._passed = passed = ((authenticated == 0) | (kind == transactions.AUTHENTIC)).astype(np.int64)
         sign = np.where(passed, np.where(fraud, -1.0, 1.0), -1.0 if settings.reward == "main_text" else 0.0)
         money = settings.reward == "money"
         self._value = FEE * (passed & ~fraud) if money else sign
@@ -213,7 +202,7 @@ class FraudWorld(World):
         truncated = (self.hour >= self._hours) | (self.count >= self._most)
         return self._observation(), reward, terminated, truncated > terminated, record
 
-    def _bias(self, now: Transactions, action: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _bias(self, now: transactions.Transactions, action: NDArray[np.int64]) -> NDArray[np.float64]:
         if not self.config.bias:
             return np.zeros(self.n_worlds)
         favoured = now.continent == EU
@@ -223,7 +212,7 @@ class FraudWorld(World):
             favoured &= action == IGNORE
         return BIAS * favoured
 
-    def _detail(self, now: Transactions, action: NDArray[np.int64], case: NDArray[np.int64]) -> Record:
+    def _detail(self, now: transactions.Transactions, action: NDArray[np.int64], case: NDArray[np.int64]) -> Record:
         satisfaction = self.customers.eagerness[self._all, now.customer]
         return {
             "fraud": now.fraud.astype(np.int64),
@@ -244,7 +233,7 @@ class FraudWorld(World):
         if len(going) == self.n_worlds:
             self.transactions = self._next(going)
         else:
-            self.transactions = nothing(self.n_worlds)
+            self.transactions = transactions.nothing(self.n_worlds)
             if len(going):
                 self.transactions = self.transactions.replaced(going, self._next(going))
 
@@ -263,14 +252,14 @@ class FraudWorld(World):
         going = (self.hour.take(which) < self._hours) & (self.customers.genuine.take(which) > _NOBODY)
         return which if np.count_nonzero(going) == len(which) else which[going]
 
-    def _next(self, which: Array) -> Transactions:
+    def _next(self, which: Array) -> transactions.Transactions:
         chances = self.tapes.now.values
         if len(which) < self.n_worlds:
             chances = chances[which]
         return self._shops.next(which, self.hour.take(which), chances)
 
     def _observation(self) -> NDArray[np.float32]:
-        obs = np.empty((self.n_worlds, 2 + len(FEATURES)), dtype=np.float32)
+        obs = np.empty((self.n_worlds, 2 + len(transactions.FEATURES)), dtype=np.float32)
         obs[:, 0] = self.customers.satisfaction
         obs[:, 1] = self.frauds / np.maximum(self.count, _ONE)
         obs[:, 2:] = self.transactions.features

@@ -28,7 +28,8 @@ Cells: TypeAlias = NDArray[Any]
 _KEYS = 1 << 16
 _DIRECTIONS = {UP: 2, DOWN: 0, LEFT: 3, RIGHT: 1}
 TOWARDS, VICTIM, REWARD, VALID = (np.uint32(shift) for shift in (16, 19, 22, 25))
-"""Where the parts of an outcome are, a number of 32 bits; the first 16 are the surrounding afterwards."""
+"""Where the parts of an outcome are, a number of 32 bits: direction of the move and of who is obstructed, reward, and
+whether the action was valid; the first 16 bits are the surrounding afterwards."""
 _THREE_BITS = np.uint32(7)
 
 
@@ -58,22 +59,9 @@ def neighbours(outcomes: NDArray[np.uint32]) -> NDArray[np.uint8]:
     return ((outcomes >> SHIFTS.astype(np.uint32)) & np.uint32(15)).astype(np.uint8)
 
 
-def towards(outcomes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Direction of the move, or :data:`NOWHERE`."""
-    return (outcomes >> TOWARDS) & _THREE_BITS
-
-
-def victims(outcomes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Direction of who is obstructed, or :data:`NOWHERE`."""
-    return (outcomes >> VICTIM) & _THREE_BITS
-
-
-def rewards(outcomes: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    return (outcomes >> REWARD) & _THREE_BITS
-
-
-def is_valid(outcomes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-    return (outcomes >> VALID) != 0
+def part(outcomes: NDArray[np.uint32], shift: np.uint32) -> NDArray[np.uint32]:
+    """A part of the outcomes: a direction or :data:`NOWHERE`, the reward, or 1 if the action was valid."""
+    return (outcomes >> shift) & _THREE_BITS
 
 
 @cache
@@ -90,7 +78,7 @@ def rules(movement: str, scan: str) -> Rules:
         column[RIPEN] = (_ripen_all if scan == "all" else _ripen_first)(around, colour)
         column[RECOLOUR] = _recolour(around, colour)
         column[OBSTRUCT] = _obstruct(around, colour)
-    bits = is_valid(outcomes[:, 0]) << np.arange(N_ACTIONS)[:, None]
+    bits = part(outcomes[:, 0], VALID) << np.arange(N_ACTIONS)[:, None]
     table = Rules(outcomes.reshape(-1), np.bitwise_or.reduce(bits, axis=0).astype(np.uint8))
     for array in table:
         array.flags.writeable = False  # shared by all worlds
@@ -102,8 +90,8 @@ def _packed(
 ) -> NDArray[np.uint32]:
     """An outcome as one number; ``after`` is (4, keys)."""
     packed = np.bitwise_or.reduce(after << SHIFTS.astype(np.uint32), axis=0)
-    for part, shift in ((towards, TOWARDS), (victim, VICTIM), (reward, REWARD), (valid, VALID)):
-        packed |= np.asarray(part, dtype=np.uint32) << shift
+    for value, shift in ((towards, TOWARDS), (victim, VICTIM), (reward, REWARD), (valid, VALID)):
+        packed |= np.asarray(value, dtype=np.uint32) << shift
     return packed
 
 

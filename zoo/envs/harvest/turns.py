@@ -5,22 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.harvest import rules as table
 from sb3_fair.zoo.envs.harvest.field import Field
-from sb3_fair.zoo.envs.harvest.rules import (
-    AGENT,
-    BUSH,
-    EMPTY,
-    NOWHERE,
-    STAY,
-    Rules,
-    case,
-    is_valid,
-    neighbours,
-    rewards,
-    surrounding,
-    towards,
-    victims,
-)
 from sb3_fair.zoo.envs.harvest.substitutes import substituted
 
 VOID = -1
@@ -65,50 +51,50 @@ class Played(NamedTuple):
     executed: NDArray[np.int8]
 
 
-def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
+def in_turn(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: float) -> Played:
     """One agent of each world after the other."""
     cells, held, places = field.cells.reshape(-1), field.held.reshape(-1), field.places.reshape(-1)
-    actions = np.maximum(turns.actions, STAY)
-    cases, own = case(actions, turns.colours), AGENT + turns.colours
+    actions = np.maximum(turns.actions, table.STAY)
+    cases, own = table.case(actions, turns.colours), table.AGENT + turns.colours
     outcomes, free = np.empty(actions.shape, dtype=np.uint32), np.empty(actions.shape, dtype=np.bool_)
     for turn, agents in enumerate(turns.agents):
         here = places.take(agents)
         around = here + field.around
         before = cells.take(around)
-        seen = surrounding(before)
+        seen = table.surrounding(before)
         waiting = held.take(here)
         held[here] = np.maximum(waiting - 1, 0)
         np.equal(waiting, 0, out=free[turn])
         if turns.substitution is not None:
             valid = rules.valid.take(seen) & turns.substitution.able[turn]
             actions[turn] = substituted(actions[turn] * free[turn], valid, turns.substitution.luck[turn])
-            cases[turn] = case(actions[turn], turns.colours[turn])
+            cases[turn] = table.case(actions[turn], turns.colours[turn])
         outcome = outcomes[turn] = rules.outcomes.take(cases[turn] * free[turn] + seen)
-        after = neighbours(outcome)
+        after = table.neighbours(outcome)
         cells[around.reshape(-1)] = after.reshape(-1)
-        there = here + field.steps.take(towards(outcome))
-        cells[here] = EMPTY
+        there = here + field.steps.take(table.part(outcome, table.TOWARDS))
+        cells[here] = table.EMPTY
         cells[there] = own[turn]
         places[agents] = there
-        victim = victims(outcome)
-        hit = np.flatnonzero(victim != NOWHERE)
+        victim = table.part(outcome, table.VICTIM)
+        hit = np.flatnonzero(victim != table.NOWHERE)
         held[around[victim[hit], hit]] = obstruct_turns
         _set_ripening(field, around, before, after, turns.time)
     return _played(turns, actions, outcomes, free)
 
 
-def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
+def at_once(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: float) -> Played:
     """All agents on the field as it was; of several who would change the same cell, only the first one acts.
 
     An agent who would change several cells (``scan="all"``) acts only if it comes first at all of them.
     """
     cells, held, places = field.cells.reshape(-1), field.held.reshape(-1), field.places.reshape(-1)
     agents, colours = turns.agents.reshape(-1), turns.colours.reshape(-1)
-    actions = np.maximum(turns.actions, STAY).reshape(-1)
+    actions = np.maximum(turns.actions, table.STAY).reshape(-1)
     here = places.take(agents)
     around = here + field.around
     before = cells.take(around)
-    seen = surrounding(before)
+    seen = table.surrounding(before)
     waiting = held.take(here)
     held[here] = np.maximum(waiting - 1, 0)
     free = waiting == 0
@@ -116,8 +102,8 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     if turns.substitution is not None:
         luck, able = turns.substitution.luck.reshape(len(agents), -1), turns.substitution.able.reshape(-1)
         actions = substituted(actions, rules.valid.take(seen) & able, luck)
-    outcomes = rules.outcomes.take(case(actions, colours) + seen)
-    after = neighbours(outcomes)
+    outcomes = rules.outcomes.take(table.case(actions, colours) + seen)
+    after = table.neighbours(outcomes)
 
     wanted = np.flatnonzero(after != before)
     wanting, wanted_places = wanted % len(agents), around.reshape(-1).take(wanted)
@@ -125,7 +111,7 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     first[wanted_places] = len(agents)
     np.minimum.at(first, wanted_places, wanting)
     beaten = wanting[first.take(wanted_places) != wanting]
-    actions[beaten] = STAY
+    actions[beaten] = table.STAY
     outcomes[beaten] = rules.outcomes.take(seen[beaten])
     after[:, beaten] = before[:, beaten]
 
@@ -134,11 +120,11 @@ def at_once(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     got[beaten] = False
     changed = wanted[got.take(wanting)]
     cells[around.reshape(-1).take(changed)] = after.reshape(-1).take(changed)
-    there = here + field.steps.take(towards(outcomes))
-    cells[here[there != here]] = EMPTY
+    there = here + field.steps.take(table.part(outcomes, table.TOWARDS))
+    cells[here[there != here]] = table.EMPTY
     places[agents] = there
-    victim = victims(outcomes)
-    hit = np.flatnonzero(victim != NOWHERE)
+    victim = table.part(outcomes, table.VICTIM)
+    hit = np.flatnonzero(victim != table.NOWHERE)
     first[here] = there
     held[first.take(around[victim[hit], hit])] = obstruct_turns
     _set_ripening(field, around, before, after, turns.time)
@@ -149,12 +135,12 @@ def _set_ripening(
     field: Field, around: NDArray[np.int64], before: NDArray[Any], after: NDArray[Any], time: NDArray[np.int64]
 ) -> None:
     if field.ripening is not None:
-        fresh = around[(after != before) & (after >= BUSH) & (after & 1 == 0)]
+        fresh = around[(after != before) & (after >= table.BUSH) & (after & 1 == 0)]
         field.ripens.reshape(-1)[fresh] = time[fresh // field.size] + field.ripening
 
 
 def _played(turns: Turns, actions: NDArray[np.int64], outcomes: NDArray[np.uint32], free: NDArray[np.bool_]) -> Played:
     shape = turns.actions.shape
     actions, outcomes, free = actions.reshape(shape), outcomes.reshape(shape), free.reshape(shape)
-    executed = np.where(free & (turns.actions != VOID), actions * is_valid(outcomes), VOID)
-    return Played(rewards(outcomes).astype(np.float32), executed.astype(np.int8))
+    executed = np.where(free & (turns.actions != VOID), actions * table.part(outcomes, table.VALID), VOID)
+    return Played(table.part(outcomes, table.REWARD).astype(np.float32), executed.astype(np.int8))

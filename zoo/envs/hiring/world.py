@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.hiring.applicants import (
-    ATTRIBUTES,
-    FEATURES,
-    NOMINAL,
-    SENSITIVE,
-    YEARS,
-    ApplicantPool,
-    Applicants,
-    HiringConfig,
-)
+from sb3_fair.zoo.envs.hiring import applicants as people
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
@@ -76,8 +67,8 @@ class HiringWorld(World):
     }
 
     def __init__(self, n_worlds: int, *, group: Group = "gender", detail: bool = False, **config: Any) -> None:
-        self.config = settings = self.configured(n_worlds, detail, HiringConfig, config)
-        self.groups = Groups(group, ATTRIBUTES)
+        self.config = settings = self.configured(n_worlds, detail, people.HiringConfig, config)
+        self.groups = Groups(group, people.ATTRIBUTES)
         self.max_steps = settings.episode_length
         self.max_return = float(settings.episode_length)
         self.action_space = spaces.Discrete(2)
@@ -85,14 +76,14 @@ class HiringWorld(World):
         low[0], high[0] = -0.05, 1.05
         self.observation_space = spaces.Box(low, high)
         self.fairness_spec = FairnessSpec(
-            nominal=NOMINAL,
-            sensitive=SENSITIVE,
+            nominal=people.NOMINAL,
+            sensitive=people.SENSITIVE,
             notions=("SP", "EO"),
             history=SlidingWindow(500),
             group=self.groups.source,
             group_names=self.groups.names,
             feedback_missing="ignore",
-            feature_names=FEATURES,
+            feature_names=people.FEATURES,
         )
         size, diversity = settings.team_size, settings.diversity_weight
         numbers = np.arange(4 * (size + 1) + 1)
@@ -103,7 +94,7 @@ class HiringWorld(World):
         self._entropy_weights = np.repeat([language, diverse], 5) * [-1, -1, -1, -1, 1, -1, -1, -1, -1, 2]
         self._entropy_before = np.array(1.0 if settings.entropy == "difference" else 0.0)
         self._skill_share = np.array(settings.skill_share)
-        self._skill_scale = 1 / (size * np.array([3, 1, 1, YEARS]))
+        self._skill_scale = 1 / (size * np.array([3, 1, 1, people.YEARS]))
         self._threshold = np.array(settings.hiring_threshold)
         self._place = np.array(1 / size)
         self._size = np.array(size)
@@ -119,11 +110,11 @@ class HiringWorld(World):
         self._deadline = np.zeros(n_worlds, dtype=np.int64)
         self._episode = [0] * n_worlds
         self._departures: dict[int, list[tuple[int, int, NDArray[np.int64]]]] = {}
-        pool = ApplicantPool(settings, self.groups)
+        pool = people.ApplicantPool(settings, self.groups)
         super().__init__(n_worlds, Tapes(n_worlds, pool.columns, pool.draw))
 
     @property
-    def applicants(self) -> Applicants:
+    def applicants(self) -> people.Applicants:
         """Who is decided on in the coming step."""
         return self.tapes.now
 
