@@ -1,24 +1,20 @@
 """Pictures of the allocation scenarios."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
 from sb3_fair.zoo.envs.drawing import blank, pixels
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
-    from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
-    from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
-    from sb3_fair.zoo.envs.visits import HomeVisitsWorld
+from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
+from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
+from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 
 PRESENT, ABSENT = "#dd8452", "#d9d9d9"
 A, B = "#4c72b0", "#55a868"
 
 
-def doughnuts(world: "DoughnutWorld", index: int) -> NDArray[np.uint8]:
+def doughnuts(world: DoughnutWorld, index: int) -> NDArray[np.uint8]:
     """How many doughnuts everybody in copy ``index`` has had, those at the counter in colour; (360, 720, 3)."""
     figure = blank()
     _bars(figure, world.counts[index], world.present[index], "person", "doughnuts")
@@ -27,7 +23,7 @@ def doughnuts(world: "DoughnutWorld", index: int) -> NDArray[np.uint8]:
     return pixels(figure)
 
 
-def loans(world: "LoanAllocationWorld", index: int) -> NDArray[np.uint8]:
+def loans(world: LoanAllocationWorld, index: int) -> NDArray[np.uint8]:
     """Scores in the episode of copy ``index`` and loans of the groups; (360, 720, 3)."""
     figure = blank()
     scores, bars = figure.subplots(1, 2, width_ratios=(3, 1))
@@ -45,7 +41,7 @@ def loans(world: "LoanAllocationWorld", index: int) -> NDArray[np.uint8]:
     return pixels(figure)
 
 
-def visits(world: "HomeVisitsWorld", index: int) -> NDArray[np.uint8]:
+def visits(world: HomeVisitsWorld, index: int) -> NDArray[np.uint8]:
     """How often every client in copy ``index`` was visited today, those at home in colour; (360, 720, 3)."""
     figure = blank()
     slots, day = world.config.slots, world.time[index] // world.config.slots
@@ -57,7 +53,7 @@ def visits(world: "HomeVisitsWorld", index: int) -> NDArray[np.uint8]:
     return pixels(figure)
 
 
-def vaccines(world: "VaccineDeliveryWorld", index: int) -> NDArray[np.uint8]:
+def vaccines(world: VaccineDeliveryWorld, index: int) -> NDArray[np.uint8]:
     """Where copy ``index`` has sent its shipments, lost ones pale, and how many have arrived; (360, 720, 3)."""
     figure = blank()
     strip, totals = figure.subplots(2, 1, sharex=True, height_ratios=(1, 2))

@@ -1,19 +1,15 @@
 """Pictures of attention allocation."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.zoo.envs.attention.world import AttentionWorld
 from sb3_fair.zoo.envs.drawing import blank, pixels
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.attention.world import AttentionWorld
 
 DISCOVERED, MISSED, UNITS = "#55a868", "#c44e52", "#4c72b0"
 
 
-def picture(world: "AttentionWorld", index: int) -> NDArray[np.uint8]:
+def picture(world: AttentionWorld, index: int) -> NDArray[np.uint8]:
     """The last step of copy ``index``: units, incidents and rates, shares of all units so far; (360, 720, 3)."""
     figure = blank()
     sites, shares = figure.subplots(1, 2, width_ratios=(3, 1))

@@ -16,7 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import number, one_of
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.doughnut.world import DoughnutConfig
 from sb3_fair.zoo.envs.exact import expected_best, expected_first, ranked
@@ -87,14 +88,13 @@ def policy_value(policy: Policy | Array, gamma: float = 1.0, **config: Any) -> f
     return _solved(settings, gamma, follow, alike=False)
 
 
+@checked
 def _solved(settings: DoughnutConfig, gamma: float, backup: Backup, alike: bool = True) -> float:
     """Value of the start, from the last step to the first.
 
     :param backup: (value of giving to each (k, n), of wasting (k,), counts (k, n), steps done) -> value of states (k,)
     :param alike: whether people who are alike may be told apart by their number of doughnuts alone
     """
-    if not 0 <= number("gamma", gamma) <= 1:
-        raise ValueError(f"gamma must be in [0, 1], got {gamma!r}")
     steps = settings.episode_length
     states = _states(settings.n_people, steps, alike and _people_are_alike(settings))
     worth = settings.scheme.W(states.counts.astype(np.float64))

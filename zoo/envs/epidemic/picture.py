@@ -1,6 +1,6 @@
 """Pictures of epidemic control."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sb3_fair.zoo.envs.drawing import blank, pixels
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
+from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
 
 STATES = {"susceptible": "#d9d9d9", "infected": "#c44e52", "recovered": "#55a868"}
 SHAPES = "os^Dvp"
@@ -38,7 +36,7 @@ def layout(adjacency: Any) -> Layout:
     return Layout(np.array([places[node] for node in range(len(graph))], dtype=np.float64), edges)
 
 
-def picture(world: "EpidemicWorld", index: int) -> NDArray[np.uint8]:
+def picture(world: EpidemicWorld, index: int) -> NDArray[np.uint8]:
     """The network of copy ``index`` and how its communities are; (400, 800, 3)."""
     figure = blank(8, 4)
     graph, shares = figure.subplots(1, 2, width_ratios=(2, 1))

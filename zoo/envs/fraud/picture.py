@@ -1,20 +1,16 @@
 """Pictures of fraud detection."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.fraud.tables import CONTINENTS, countries
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.fraud.world import FraudWorld
+from sb3_fair.zoo.envs.fraud.world import FraudWorld
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
+def picture(world: FraudWorld, index: int) -> NDArray[np.uint8]:
     """How satisfied the customers of copy ``index`` are, where they live, and its transaction; (360, 720, 3)."""
     figure = blank()
     moods, homes, words = figure.subplots(1, 3)
@@ -31,7 +27,7 @@ def picture(world: "FraudWorld", index: int) -> NDArray[np.uint8]:
     return pixels(figure)
 
 
-def _in_words(world: "FraudWorld", index: int) -> str:
+def _in_words(world: FraudWorld, index: int) -> str:
     now = world.transactions
     if not now.features[index].any():
         return "nobody wants to pay"

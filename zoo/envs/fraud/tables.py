@@ -8,9 +8,9 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from sb3_fair.zoo.envs.tables import table
+from sb3_fair.zoo.envs.tables import cumulated, table
 
 CLASSES = ("genuine", "fraud")
 CONTINENTS = ("EU", "AS", "NA", "AF", "OC", "SA")
@@ -65,7 +65,7 @@ def countries() -> Countries:
             for currency, share in _shares(row[f"{kind}_currencies"]).items()
         ]
         homes.append(np.array([pair[:2] for pair in pairs]))
-        chances.append(_cumulated([pair[2] for pair in pairs]))
+        chances.append(cumulated([pair[2] for pair in pairs]))
     return Countries(
         names=tuple(row["country"] for row in rows),
         continent=np.array([CONTINENTS.index(row["continent"]) for row in rows]),
@@ -115,9 +115,3 @@ def _shares(text: str) -> dict[str, float]:
     """``"EUR:0.8 USD:0.2"`` as a dict, made to sum to 1."""
     shares = {name: float(share) for name, share in (entry.split(":") for entry in text.split())}
     return {name: share / sum(shares.values()) for name, share in shares.items()}
-
-
-def _cumulated(shares: ArrayLike) -> NDArray[np.float64]:
-    """Sums up to and including each entry along the last axis, exactly 1 at the end."""
-    sums: NDArray[np.float64] = np.cumsum(shares, axis=-1)
-    return sums / sums[..., -1:]

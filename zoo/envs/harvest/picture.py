@@ -6,15 +6,12 @@ slow agent has a white diagonal, an obstructed one a dark frame.
 
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.validation import integer
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.harvest.world import HarvestWorld
+from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 
 GROUND, FRAME, MARK = (244, 241, 232), (34, 34, 34), (255, 255, 255)
 COLOURS = ((140, 140, 140), (196, 78, 82), (76, 114, 176))
@@ -49,7 +46,7 @@ def _painted(picture: NDArray[np.uint8], where: NDArray[np.bool_], colour: tuple
     return np.where(where[..., None], np.array(colour, dtype=np.uint8), picture)
 
 
-def picture(world: "HarvestWorld", index: int, size: int = 16) -> NDArray[np.uint8]:
+def picture(world: HarvestWorld, index: int, size: int = 16) -> NDArray[np.uint8]:
     """The field of copy ``index``; (height * size, width * size, 3).
 
     :param size: pixels of a cell's side

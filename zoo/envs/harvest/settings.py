@@ -65,12 +65,7 @@ class HarvestConfig(Settings):
     movement: str = choice("on", ("on", "off"), OURS_NOT_CODE)
     obstruct_turns: float = parameter(1, "turns", OURS_NOT_CODE)
     invalid: str = choice("noop", ("noop", "substitute"), OURS_NOT_CODE)
-    slow: str = parameter(
-        "all_actions",
-        "all_actions, moves_only",
-        "the published code; moves_only in the paper",
-        ("all_actions", "moves_only"),
-    )
+    slow: str = choice("all_actions", ("all_actions", "moves_only"), "the published code; moves_only in the paper")
     scan: str = choice("first", ("first", "all"), OURS_NOT_CODE)
     auto_ripen: int | None = parameter(None, "steps", "the published code", COUNT)
     stratified: bool = switch(True, OURS_NOT_CODE)

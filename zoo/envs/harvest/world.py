@@ -18,13 +18,12 @@ from sb3_fair.common.extras import extra
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
-from sb3_fair.zoo.envs.harvest.chances import Chances
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, sensitive_agents
 from sb3_fair.zoo.envs.harvest.observation import Observer
 from sb3_fair.zoo.envs.harvest.rules import BUSH, N_ACTIONS, OBSTRUCT, RIGHT, STAY, UP, rules, surrounding
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.turns import VOID, Substitution, Turns, at_once, in_turn
+from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Substitution, Turns, at_once, in_turn
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World

@@ -1,23 +1,19 @@
 """Pictures of job hiring."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.hiring.applicants import FEATURES, YEARS
 from sb3_fair.zoo.envs.hiring.population import LANGUAGES
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.hiring.world import HiringWorld
+from sb3_fair.zoo.envs.hiring.world import HiringWorld
 
 SKILLS = ("potential", "degrees", "extra degrees", "experience")
 COMPANY = (*SKILLS, *map(str.capitalize, LANGUAGES), "men", "women", "Belgian", "foreign")
 COLOURS = np.repeat(["#4c72b0", "#dd8452", "#55a868", "#8172b3"], [4, 4, 2, 2])
 
 
-def picture(world: "HiringWorld", index: int) -> NDArray[np.uint8]:
+def picture(world: HiringWorld, index: int) -> NDArray[np.uint8]:
     """The company of copy ``index`` as bars, its applicant in words; (360, 720, 3)."""
     figure = blank()
     bars, words = figure.subplots(1, 2, width_ratios=(3, 2))

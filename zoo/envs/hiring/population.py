@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.zoo.envs.tables import ages, table
+from sb3_fair.zoo.envs.tables import ages, cumulated, table
 
 LANGUAGES = ("dutch", "french", "english", "german")
 EDUCATION = ("none", "degree", "extra_degree")
@@ -116,10 +116,10 @@ class Population:
 
     def __init__(self, variant: str) -> None:
         self.cells = cells(variant)
-        self._shares = _cumulated(self.cells.share)
+        self._shares = cumulated(self.cells.share)
         self._years = self.cells.max_experience
         self._sets, probability = language_sets()
-        self._languages = (_cumulated(probability) + np.arange(len(EDUCATION))[:, None]).ravel()
+        self._languages = (cumulated(probability) + np.arange(len(EDUCATION))[:, None]).ravel()
 
     def draw(self, uniforms: NDArray[np.float64]) -> People:
         """Applicants (...) from uniforms (..., 3)."""
@@ -132,9 +132,3 @@ class Population:
         drawn = np.searchsorted(self._languages, education + uniforms[..., 2], side="right")
         drawn = np.minimum(drawn - len(self._sets) * education, len(self._sets) - 1)
         return People(cell, experience, self._sets[drawn])
-
-
-def _cumulated(probability: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sums up to and including each entry along the last axis, exactly 1 at the end."""
-    sums: NDArray[np.float64] = np.cumsum(probability, axis=-1)
-    return sums / sums[..., -1:]

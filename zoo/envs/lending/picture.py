@@ -1,18 +1,14 @@
 """Pictures of lending."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.drawing import blank, pixels
 from sb3_fair.zoo.envs.lending.measures import true_positive_rates
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.lending.world import LendingWorld
+from sb3_fair.zoo.envs.lending.world import LendingWorld
 
 
-def picture(world: "LendingWorld", index: int) -> NDArray[np.uint8]:
+def picture(world: LendingWorld, index: int) -> NDArray[np.uint8]:
     """Scores of the groups in copy ``index``, true positive rates as its bank knows them, cash; (360, 720, 3)."""
     figure = blank()
     scores, rates = figure.subplots(1, 2, width_ratios=(3, 1))

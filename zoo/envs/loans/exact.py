@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.validation import number, one_of
+from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.zoo.envs.exact import Preference, expected_best, expected_first, expected_preferred, preference, ranked
 from sb3_fair.zoo.envs.loans.world import GROUPS, TOP, LoanAllocationWorld, LoansConfig
 from sb3_fair.zoo.envs.settings import configure
@@ -43,6 +44,7 @@ class Worth(NamedTuple):
     margin_met: float
 
 
+@checked
 def optimum(gamma: float = 1.0, **config: Any) -> float:
     """The highest expected return there is; policies may know the time and be refused on purpose.
 
@@ -51,7 +53,6 @@ def optimum(gamma: float = 1.0, **config: Any) -> float:
     :raises ValueError: if credit is not discrete
     """
     model = _Model(configure(LoansConfig, config))
-    _check_discount(gamma)
     value = model.nothing
     for stage in model.stages():
         given, refused = stage.given(stage.paid + gamma * value), stage.refused(stage.fined + gamma * value)
@@ -84,6 +85,7 @@ def rule_worth(rule: str, **config: Any) -> Worth:
     return Worth(model.at_the_start(value), model.at_the_start(met))
 
 
+@checked
 def optimal_policy(gamma: float = 1.0, **config: Any) -> "LoansPolicy":
     """The policy with the highest expected discounted return; it may know the time and be refused on purpose.
 
@@ -92,7 +94,6 @@ def optimal_policy(gamma: float = 1.0, **config: Any) -> "LoansPolicy":
     :raises ValueError: if credit is not discrete
     """
     model = _Model(configure(LoansConfig, config))
-    _check_discount(gamma)
     goal, value, met = model.nothing, model.nothing, model.met
     codes = []
     for stage in model.stages():
@@ -228,8 +229,3 @@ def _encoded(choice: Preference) -> NDArray[np.uint8]:
     order = ORDER_OF[tuple(np.moveaxis(choice.order, -1, 0))]
     codes: NDArray[np.uint8] = order * np.uint8(PEOPLE + 1) + choice.better.sum(axis=-1, dtype=np.uint8)
     return codes
-
-
-def _check_discount(gamma: float) -> None:
-    if not 0 <= number("gamma", gamma) <= 1:
-        raise ValueError(f"gamma must be in [0, 1], got {gamma!r}")

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.validation import number
 from sb3_fair.wrappers.scheme import as_reward
 from sb3_fair.zoo.envs.vaccines.world import VaccinesConfig
 
@@ -82,9 +82,8 @@ def policy_value(policy: Policy, config: VaccinesConfig, scheme: Scheme | None =
     return _backwards(config, scheme, gamma, policy).value
 
 
+@checked
 def _backwards(config: VaccinesConfig, scheme: Scheme | None, gamma: float, policy: Policy | None) -> Solution:
-    if not 0 <= number("gamma", gamma) <= 1:
-        raise ValueError(f"gamma must be in [0, 1], got {gamma!r}")
     scheme = as_reward(scheme or config.scheme)
     if scheme.status != "counts" or scheme.restart:
         raise ValueError(f"scheme must count shipments over the whole episode, got {scheme!r}")
