@@ -24,7 +24,8 @@ ROOMS = {
     "sb3_fair.fair_qcm": 2,
     "sb3_fair.pcn": 2,
     "sb3_fair.report": 2,
-    "sb3_fair.zoo": 3,
+    "sb3_fair.audit": 3,
+    "sb3_fair.zoo": 4,
 }
 FACADE = {"sb3_fair", "sb3_fair._checkout", "sb3_fair._lazy", "sb3_fair._moved"}
 

@@ -23,12 +23,12 @@ def page(figures: Mapping[str, Any]) -> str:
     """
     from plotly.offline import get_plotlyjs
 
-    style, program = _asset("report.css"), _asset("report.js")
+    style, program = stylesheet(), _asset("report.js")
     plotly = re.sub("\r\n?", "\n", get_plotlyjs())  # as browsers read it, of which the hash is taken
     policy = {
         "default-src": "'none'",
-        "script-src": f"{_source(plotly)} {_source(program)}",
-        "style-src": f"{_source(style)} {_source('')}",  # Plotly fills an empty style sheet rule by rule,
+        "script-src": f"{source_hash(plotly)} {source_hash(program)}",
+        "style-src": f"{source_hash(style)} {source_hash('')}",  # Plotly fills an empty style sheet rule by rule,
         "style-src-attr": "'unsafe-inline'",  # and sets style attributes
         "img-src": "data:",
         "base-uri": "'none'",
@@ -46,7 +46,12 @@ def page(figures: Mapping[str, Any]) -> str:
     return re.sub(r"\{\{ (\w+) \}\}", lambda place: parts[place[1]], _asset("report.html"))
 
 
-def _source(text: str) -> str:
+def stylesheet() -> str:
+    """The look of the report, for pages beside it."""
+    return _asset("report.css")
+
+
+def source_hash(text: str) -> str:
     """The hash by which a Content-Security-Policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 

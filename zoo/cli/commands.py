@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo import names
+from sb3_fair.zoo.cli.audit_command import audit
 from sb3_fair.zoo.cli.benchmark_commands import benchmark
 from sb3_fair.zoo.cli.options import (
     Cluster,
@@ -411,6 +412,9 @@ def report(run: RunPath) -> None:
     from sb3_fair.report import from_run
 
     typer.echo(from_run(_run(run).path))
+
+
+app.command()(audit)
 
 
 @app.command()

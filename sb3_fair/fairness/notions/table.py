@@ -197,13 +197,16 @@ class GapTable:
     """
 
     def __init__(self, notions: Sequence[GroupNotion], feedback_missing: FeedbackMissing = "undefined") -> None:
-        rates = [rate for notion in notions for rate in notion.rates]
+        asked = [(rate, notion.needed_kinds) for notion in notions for rate in notion.rates]
+        different = {(id(rate), kinds): (rate, kinds) for rate, kinds in asked}  # notions may share rates
+        rates = [rate for rate, _ in different.values()]
         people = np.array([rate.among for rate in rates])
         hits = np.array([rate.among & rate.hit for rate in rates])
         self._masks = np.concatenate([people, hits]).T.astype(float)
         self._rates = len(rates)
         self._starts = np.cumsum([0] + [len(notion.rates) for notion in notions])[:-1]
-        self._needs = np.repeat([notion.needed_kinds for notion in notions], [len(n.rates) for n in notions], axis=0)
+        self._places = np.array([list(different).index((id(rate), kinds)) for rate, kinds in asked])
+        self._needs = np.array([kinds for _, kinds in different.values()])
         self._judges = feedback_missing != "ignore" and bool(self._needs.any())
         if self._judges:
             self._masks = np.concatenate([self._masks, _BY_KIND], axis=1)
@@ -220,7 +223,23 @@ class GapTable:
 
         :param counts: (n, groups, CELLS), at least two groups; sums of weights
         """
-        sums = counts @ self._masks
+        return self.worst(_gaps(*self.hits_and_people(counts)))
+
+    def worst(self, gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The lowest (n, number of notions) of each notion's gaps (n, rates), NaN where none is defined."""
+        if len(self._starts) == self._rates == len(self._places):
+            return gaps
+        return np.fmin.reduceat(gaps.take(self._places, axis=1), self._starts, axis=1)
+
+    def hits_and_people(self, counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Both sides of the different rates of all notions, (n, groups, rates) each.
+
+        People are 0 where a rate is undefined, also because nothing is known of the outcomes it needs.
+
+        :param counts: as for a call
+        """
+        # One large product is faster than many small ones.
+        sums = (counts.reshape(-1, CELLS) @ self._masks).reshape(*counts.shape[:-1], self._masks.shape[1])
         if self._judges:
             decided, known = sums[..., -4:-2], sums[..., -2:]
             sums = self._reweighted(counts, decided, known) if self._reweights else sums[..., :-4]
@@ -229,10 +248,7 @@ class GapTable:
                 blind = (self.unseen > 0) @ self._needs.T  # (n, groups, rates)
                 sums[..., : self._rates][blind] = 0.0
                 sums[..., self._rates :][blind] = 0.0
-        gaps = _gaps(sums[..., self._rates :], sums[..., : self._rates])
-        if len(self._starts) < self._rates:
-            gaps = np.fmin.reduceat(gaps, self._starts, axis=1)
-        return gaps
+        return sums[..., self._rates :], sums[..., : self._rates]
 
     def _reweighted(
         self, counts: NDArray[np.float64], decided: NDArray[np.float64], known: NDArray[np.float64]

@@ -1,0 +1,270 @@
+"""Audits decisions that were already made: a table or file of logged decisions, one per row."""
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.audit.columns import Columns
+from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows, with_holm
+from sb3_fair.audit.decisions import Decisions, decisions
+from sb3_fair.audit.individuals import individual_notions
+from sb3_fair.audit.log import Log
+from sb3_fair.audit.read import read_file, read_table
+from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
+from sb3_fair.audit.stakeholders import welfare_figures
+from sb3_fair.audit.warn import all_warnings
+from sb3_fair.audit.windows import Windows
+from sb3_fair.audit.words import sentences
+from sb3_fair.fairness.arguments import Count, checked
+from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
+from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.fairness.validation import number
+
+POINTS = 200
+BAND_DRAWS = 200
+
+
+class _File(NamedTuple):
+    path: str | Path
+    delimiter: str | None
+    encoding: str | None
+
+
+@checked
+def audit(
+    table: Any,
+    *,
+    action: str,
+    group: str | Iterable[str],
+    feedback: str | None = None,
+    features: Any = (),
+    nominal: Any = (),
+    score: str | None = None,
+    time: str | None = None,
+    reward: str | None = None,
+    stakeholder: str | None = None,
+    window: Count | None = None,
+    favourable: Any = None,
+    deserving: Any = None,
+    notions: Iterable[str] | None = None,
+    limits: Mapping[str, float] | None = None,
+    distance: Literal["hmom", "heom", "braycurtis"] = "hmom",
+    scheme: Scheme | None = None,
+    feedback_missing: FeedbackMissing = "undefined",
+    confidence: float = 0.95,
+    n_boot: Count = 1000,
+    n_permutations: Count = 200,
+    reservoir: Count = 1000,
+    seed: int = 0,
+) -> Audit:
+    """How fairly the logged decisions in a table treated groups and individuals.
+
+    Intervals of notions are made by a bootstrap that draws people within their groups: see
+    :mod:`sb3_fair.audit.resampling`.
+
+    >>> log = {"hired": ["yes", "yes", "no", "no"], "gender": ["m", "m", "f", "f"]}
+    >>> audit(log, action="hired", group="gender").value("SP")
+    -1.0
+
+    :param table: a DataFrame of pandas or polars, a table of pyarrow, or a dict of arrays; one row per decision
+    :param action: name of the column with what was decided
+    :param group: one or more columns whose groups are compared, alone and combined
+    :param feedback: column that says which decision would have been right, or whether the favourable one would
+    :param features: columns that describe a person, for individual notions
+    :param nominal: those of them whose values are names, not numbers
+    :param score: column with the probability of the favourable decision; None: individual notions take the decision
+    :param time: column with numbers or dates; None: the rows are in order of time
+    :param reward: column with what a decision brought to its stakeholder
+    :param stakeholder: column with whom it concerned; reward and stakeholder are given together
+    :param window: number of latest decisions for notions over time; None: not over time
+    :param favourable: the favourable action, or several; None: the one that means yes
+    :param deserving: the values of ``feedback`` that mean a favourable decision was right; None: the one that means
+        yes, or the favourable actions
+    :param notions: names; None: all that the columns allow
+    :param limits: notion, or notion@attribute -> lowest value that is accepted
+    :param distance: between people, for individual notions
+    :param scheme: a fairness scheme, scored on the sums of rewards
+    :param feedback_missing: what unknown outcomes mean, see :func:`sb3_fair.fairness.group_notion`
+    :param confidence: of all intervals, in (0, 1)
+    :param n_boot: draws of the bootstrap
+    :param n_permutations: draws for chance levels
+    :param reservoir: at most so many people, a uniform sample, for individual notions
+    :param seed: of everything random
+    :raises ValueError: if a column is missing, or a value does not fit; names it, and the rows
+    :raises TypeError: if the table is of another kind
+    """
+    columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder)  # type: ignore[arg-type]
+    names = _asked(notions, columns)
+    accepted_limits = _limits(limits, names, columns)
+    if isinstance(table, _File):
+        options = {"delimiter": table.delimiter, "encoding": table.encoding}
+        log = read_file(table.path, columns, reservoir, seed, **options)
+    else:
+        log = read_table(table, columns, reservoir, seed)
+    decided = decisions(log, favourable, deserving)
+    rng = np.random.default_rng(seed)
+    group_names = [name for name in names if NOTIONS[name].needs_groups]
+    chosen = [notion for name in group_names if isinstance(notion := NOTIONS[name], GroupNotion)]
+    groups, found, gaps = [], [], []
+    for attribute in (*decided.attributes, *([decided.intersection] if decided.intersection else ())):
+        counts = attribute.counts(decided.cells)
+        groups += group_rows(attribute, counts, feedback_missing, confidence)
+        if chosen:
+            found += notion_rows(
+                attribute, counts, chosen, feedback_missing, confidence, n_boot, n_permutations, rng
+            )  # fmt: skip
+            gaps += gap_rows(attribute, counts, group_names, feedback_missing, confidence)
+    found += individual_notions(
+        log, _accepted(log, decided), [name for name in names if name not in group_names], distance, confidence
+    )
+    gaps = with_holm(gaps)
+    windows: Windows | None = None
+    series: list[Series] = []
+    moments: list[Moment] = []
+    if window is not None and chosen and window <= decided.timed:
+        windows = Windows(decided.attributes, decided.cells[: decided.timed], chosen, window, feedback_missing)
+        series, moments = _over_time(windows, log, decided, accepted_limits, rng)
+    about = _about(log, decided, names, window, confidence, n_boot, n_permutations, seed)
+    warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
+    broken = _broken(found, accepted_limits)
+    said = sentences(about, groups, found, gaps, moments, broken)
+    welfare = welfare_figures(log, decided, scheme)
+    return Audit(about, groups, found, gaps, series, moments, welfare, broken, said, warned, windows)
+
+
+def audit_file(
+    path: str | Path, *, delimiter: str | None = None, encoding: str | None = None, **arguments: Any
+) -> Audit:
+    """:func:`audit` of a CSV, Parquet or JSON-lines file, which is read in chunks.
+
+    :param path: ends in .csv, .tsv, .txt, .parquet, .pq, .jsonl, .ndjson or .json
+    :param delimiter: of CSV; None: as the file looks
+    :param encoding: of CSV; None: UTF-8, or where the file is not, that of Western Windows, with a warning
+    :param arguments: those of :func:`audit` but the table
+    :raises OSError: if the file cannot be read
+    :raises ValueError: as for :func:`audit`, or if the file is damaged or empty
+    :raises MissingExtra: if pyarrow is not installed
+    """
+    return audit(_File(path, delimiter, encoding), **arguments)
+
+
+def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
+    possible = {
+        name: notion
+        for name, notion in NOTIONS.items()
+        if (columns.feedback is not None or not notion.needs_feedback)
+        and (columns.features or not notion.needs_features)
+    }
+    if notions is None:
+        return list(possible)
+    if isinstance(notions, str) or not isinstance(notions, Iterable):
+        raise ValueError(f"notions must be a list of names, got {notions!r}")
+    names = list(dict.fromkeys(notions))
+    for name in names:
+        notion = find_notion(name)
+        if name not in possible:
+            raise ValueError(f"notion {name!r} needs {'feedback' if notion.needs_feedback else 'features'}")
+    if not names:
+        raise ValueError("notions must name at least one, got none")
+    return names
+
+
+def _limits(limits: Mapping[str, float] | None, names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
+    """(notion, attribute, or empty for all) -> limit."""
+    found = {}
+    for key, limit in dict(limits or {}).items():
+        notion, at, attribute = str(key).partition("@")
+        find_notion(notion)
+        if notion not in names:
+            raise ValueError(f"limits must be about notions of the audit, {', '.join(names)}, got {notion!r}")
+        allowed = (*columns.group, " and ".join(columns.group)) if NOTIONS[notion].needs_groups else ()
+        if at and attribute not in allowed:
+            raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
+        low, high = NOTIONS[notion].bounds
+        if not low <= number(f"limit of {key}", limit) <= high:
+            raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
+        found[notion, attribute] = float(limit)
+    return found
+
+
+def _accepted(log: Log, decided: Decisions) -> NDArray[np.bool_]:
+    accepted = np.zeros(log.n, dtype=bool)
+    accepted[decided.rows] = ACCEPTED[decided.cells]
+    return accepted
+
+
+def _over_time(
+    windows: Windows, log: Log, decided: Decisions, limits: Mapping[tuple[str, str], float], rng: np.random.Generator
+) -> tuple[list[Series], list[Moment]]:
+    series, moments = [], []
+    for attribute in windows.attributes:
+        own = {name: limit for (name, of), limit in limits.items() if of == ""}
+        own |= {name: limit for (name, of), limit in limits.items() if of == attribute}
+        course = windows.course(attribute, POINTS, own, BAND_DRAWS, rng)
+        for column, name in enumerate(windows.notions):
+            shown = (each[:, column].tolist() for each in (course.values, course.low, course.high, course.lowest))
+            rows, times = (decided.rows[course.rows] + 1).tolist(), _times(log, decided.rows[course.rows])
+            series.append(Series(attribute, name, own.get(name, math.nan), rows, times, *shown))
+        for name, runs in course.runs.items():
+            for run in runs:
+                ends = decided.rows[[run.first, run.last]]
+                start, end = _times(log, ends) or (None, None)
+                first, last = (ends + 1).tolist()
+                moments.append(Moment(attribute, name, own[name], first, last, start, end, run.worst))
+    return series, moments
+
+
+def _times(log: Log, rows: NDArray[np.int64]) -> list[str] | None:
+    if log.times is None:
+        return None
+    times = log.times[rows]
+    if times.dtype.kind == "M":
+        daily = (log.times.astype("datetime64[D]") == log.times)[~np.isnat(log.times)].all()
+        return np.datetime_as_string(times, unit="D" if daily else "s").tolist()
+    return [f"{value:.12g}" for value in times]
+
+
+def _broken(found: list[NotionValue], limits: Mapping[tuple[str, str], float]) -> list[Broken]:
+    """What has no value breaks its limit, too: undefined is not fair."""
+    broken = []
+    for one in found:
+        limit = limits.get((one.notion, one.attribute), limits.get((one.notion, "")))
+        if limit is not None and " and " in one.attribute and (one.notion, one.attribute) not in limits:
+            continue  # combinations of attributes have limits of their own only
+        if limit is not None and not one.value >= limit:
+            broken.append(Broken(one.attribute, one.notion, limit, one.value))
+    return broken
+
+
+def _about(log: Log, decided: Decisions, names: list[str], window: int | None, *settings: Any) -> dict[str, Any]:
+    from sb3_fair import __version__
+
+    confidence, n_boot, n_permutations, seed = settings
+    columns = log.columns
+    return {
+        "rows": log.n,
+        "decisions": len(decided.rows),
+        "action": columns.action,
+        "favourable": decided.favourable,
+        "group": list(columns.group),
+        "feedback": columns.feedback,
+        "deserving": decided.deserving,
+        "features": list(columns.features),
+        "nominal": list(columns.nominal),
+        "score": columns.score,
+        "time": columns.time,
+        "reward": columns.reward,
+        "stakeholder": columns.stakeholder,
+        "notions": names,
+        "window": window,
+        "sample": None if log.sample is None else len(log.sample.rows),
+        "confidence": confidence,
+        "n_boot": n_boot,
+        "n_permutations": n_permutations,
+        "seed": seed,
+        "version": __version__,
+    }

@@ -1,0 +1,85 @@
+"""What the columns of a log of decisions mean."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sb3_fair.fairness.validation import did_you_mean
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of columns. Each row is a decision about a person.
+
+    :param action: what was decided
+    :param group: attributes whose groups are compared
+    :param feedback: which decision would have been right, or whether the favourable one would have been
+    :param features: of the person, for individual notions
+    :param nominal: those of the features whose values are names
+    :param score: probability that the decision is favourable
+    :param time: when it was made; None: in the order of the rows
+    :param reward: what the decision brought to its stakeholder
+    :param stakeholder: whom it concerned
+    """
+
+    action: str
+    group: tuple[str, ...]
+    feedback: str | None = None
+    features: tuple[str, ...] = ()
+    nominal: tuple[str, ...] = ()
+    score: str | None = None
+    time: str | None = None
+    reward: str | None = None
+    stakeholder: str | None = None
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("group", "features", "nominal"):
+                object.__setattr__(self, field.name, _names(field.name, value))
+            elif not (isinstance(value, str) and value) and (value is not None or field.name == "action"):
+                raise ValueError(f"{field.name} must be the name of a column, got {value!r}")
+        if not self.group:
+            raise ValueError("group must name at least one column, got none")
+        # Nominal columns that are not listed as features are features too.
+        object.__setattr__(self, "features", tuple(dict.fromkeys((*self.features, *self.nominal))))
+        for one, two in (("action", "feedback"), ("action", "score"), ("feedback", "score")):
+            if getattr(self, one) == getattr(self, two) is not None:
+                raise ValueError(f"{one} and {two} must be different columns, got {getattr(self, one)!r} for both")
+        if self.action in self.group:
+            raise ValueError(f"group must not be the column of the action, got {self.action!r}")
+        if self.score is not None and not self.features:
+            raise ValueError(
+                f"features must be given with score, which only individual notions use, got {self.score!r}"
+            )
+        if (self.reward is None) != (self.stakeholder is None):
+            raise ValueError(
+                f"reward and stakeholder must be given together, got {self.reward!r} and {self.stakeholder!r}"
+            )
+
+    @property
+    def used(self) -> list[str]:
+        """Every column that is read, once."""
+        single = (self.action, self.feedback, self.score, self.time, self.reward, self.stakeholder)
+        return list(dict.fromkeys(name for name in (*self.group, *self.features, *single) if name is not None))
+
+    def check(self, there: Sequence[str], where: str = "the table") -> None:
+        """Do all columns exist?
+
+        :raises ValueError: if one does not, naming the closest, or a name stands for two columns
+        """
+        for name in self.used:
+            if name not in there:
+                shown = ", ".join(repr(each) for each in there[:12]) + (", ..." if len(there) > 12 else "")
+                raise ValueError(f"{where} has no column {name!r}{did_you_mean(name, there)}: it has {shown}")
+            if there.count(name) > 1:
+                raise ValueError(f"{where} must have one column {name!r}, got {there.count(name)}")
+
+
+def _names(argument: str, value: Any) -> tuple[str, ...]:
+    listed = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, Iterable) else (value,)
+    if not all(isinstance(name, str) and name for name in listed):
+        raise ValueError(f"{argument} must be names of columns, got {value!r}")
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{argument} must not repeat a column, got {value!r}")
+    return listed

@@ -1,0 +1,157 @@
+"""Cells of logged decisions: was each favourable, and would a favourable one have been right?"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.audit.log import Log
+from sb3_fair.audit.values import text
+from sb3_fair.fairness.notions.table import CELLS, cells_of
+from sb3_fair.fairness.validation import did_you_mean
+
+YES = ("1", "true", "yes", "y", "t")
+NO = ("0", "false", "no", "n", "f")
+_FEW = 12
+# Unfavourable, favourable; each with feedback unknown, undeserving, deserving.
+_CELL = cells_of(np.repeat([0, 1], 3), np.tile([np.nan, 0.0, 1.0], 2), (1,)).reshape(2, 3)
+
+
+@dataclass
+class Attribute:
+    """One way to divide people into groups: a column, or the combinations of several.
+
+    :param name: of the column; of combinations, the names joined by " and "
+    :param labels: of the groups
+    :param codes: (n,) group of each decision: 0 is none, k is ``labels[k - 1]``
+    """
+
+    name: str
+    labels: list[str]
+    codes: NDArray[Any]
+
+    def counts(self, cells: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """How many decisions of each group are in each cell, (groups, CELLS)."""
+        size = (len(self.labels) + 1) * CELLS
+        found = np.zeros(size)
+        for start in range(0, len(cells), 2**20):  # bincount takes eight bytes per row
+            part = slice(start, start + 2**20)
+            found += np.bincount(self.codes[part].astype(np.int64) * CELLS + cells[part], minlength=size)
+        return found.reshape(-1, CELLS)[1:]
+
+
+@dataclass
+class Decisions:
+    """The decisions of a log in order of time.
+
+    :param cells: (n,) see :func:`sb3_fair.fairness.notions.table.cells_of`; any two actions that are both favourable,
+        or both not, count as the same
+    :param rows: (n,) where they stand in the log
+    :param timed: how many of them, the first ones, have a time
+    :param favourable: the favourable actions
+    :param deserving: the values of the feedback that mean a favourable decision would have been right
+    """
+
+    cells: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    timed: int
+    attributes: list[Attribute]
+    intersection: Attribute | None
+    favourable: list[str]
+    deserving: list[str]
+
+
+def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisions:
+    """What was decided, in order of time; rows without an action are left out.
+
+    :param favourable: one or more actions; None: the one that means yes, such as 1, true or yes
+    :param deserving: one or more values of the feedback; None: the one that means yes, or the favourable actions
+    :raises ValueError: if they do not occur, or a group column has fewer than two labels
+    """
+    columns = log.columns
+    actions = log.labels[columns.action]
+    good = _chosen("favourable", f"{columns.action!r}", favourable, actions)
+    accepted = np.array([False, *(name in good for name in actions)])
+    for attribute in columns.group:
+        if len(log.labels[attribute]) < 2:
+            raise ValueError(f"group must have at least two different values to compare, but {attribute!r} has "
+                             f"{log.labels[attribute]}")  # fmt: skip
+    right: list[str] = []
+    if columns.feedback is None:
+        outcome = np.zeros(1, dtype=np.intp)
+        feedback: NDArray[Any] = np.zeros(log.n, dtype=np.uint8)
+    else:
+        known = log.labels[columns.feedback]
+        if not known:
+            raise ValueError(f"feedback must be known for some decisions, but {columns.feedback!r} is empty")
+        same = set(known) <= set(actions)
+        right = [name for name in known if name in good] if deserving is None and same else []
+        right = right or (
+            [] if same and deserving is None else _chosen("deserving", columns.feedback, deserving, known)
+        )
+        outcome = np.array([0, *(2 if name in right else 1 for name in known)])
+        feedback = log.feedback if log.feedback is not None else np.zeros(log.n, dtype=np.uint8)
+    rows = np.flatnonzero(log.actions) if (log.actions == 0).any() else np.arange(log.n)
+    if not len(rows):
+        raise ValueError(f"action must be known for some rows, but {columns.action!r} is empty")
+    rows, timed = _in_order(rows, log.times)
+    cells = _CELL[accepted[log.actions[rows]].astype(np.intp), outcome[feedback[rows]]]
+    attributes = [Attribute(name, log.labels[name], codes[rows]) for name, codes in log.groups.items()]
+    return Decisions(cells, rows, timed, attributes, _intersection(attributes), good, right)
+
+
+def _in_order(rows: NDArray[np.int64], times: NDArray[Any] | None) -> tuple[NDArray[np.int64], int]:
+    if times is None:
+        return rows, len(rows)
+    order = np.argsort(times[rows], kind="stable")  # what has no time comes last
+    rows = rows[order]
+    return rows, int(np.count_nonzero(times[rows] == times[rows]))
+
+
+def _intersection(attributes: list[Attribute]) -> Attribute | None:
+    """The combinations of all attributes that occur."""
+    if len(attributes) < 2:
+        return None
+    codes = np.zeros(len(attributes[0].codes), dtype=np.int64)
+    everywhere = np.ones(len(codes), dtype=bool)
+    for attribute in attributes:
+        codes = codes * len(attribute.labels) + attribute.codes - 1
+        everywhere &= attribute.codes > 0
+    different = np.unique(codes[everywhere])
+    places = np.where(everywhere, np.searchsorted(different, codes) + 1, 0).astype(np.int32)
+    shape = [len(attribute.labels) for attribute in attributes]
+    labels = [
+        " · ".join(attribute.labels[index] for attribute, index in zip(attributes, cell, strict=True))
+        for cell in np.transpose(np.unravel_index(different, shape))
+    ]
+    return Attribute(" and ".join(attribute.name for attribute in attributes), labels, places)
+
+
+def _chosen(argument: str, column: str, asked: Any, there: list[str]) -> list[str]:
+    """The labels that were asked for, or the one that means yes."""
+    if asked is None:
+        found = [name for name in there if name.lower() in YES]
+        if not found and len(there) == 1 and there[0].lower() in NO:
+            return found
+        if len(found) != 1 or len(there) > 2:
+            raise ValueError(f"{argument} must say which values of {column} are meant, some of {_listed(there)}")
+        return found
+    given = [asked] if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable) else list(asked)
+    wanted = [text(value) for value in given]
+    lower = {name.lower(): name for name in there} if {name.lower() for name in there} <= {*YES, *NO} else {}
+    found = [name if name in there else lower.get(name.lower(), name) for name in wanted]
+    for name in found:
+        if name not in there:
+            raise ValueError(
+                f"{argument} must be one or more of the values of {column}, {_listed(there)}, got {name!r}"
+                f"{did_you_mean(name, there)}"
+            )
+    if not found:
+        raise ValueError(f"{argument} must name at least one value of {column}, got {asked!r}")
+    return found
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:_FEW])) + (", ..." if len(names) > _FEW else "")

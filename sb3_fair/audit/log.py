@@ -1,0 +1,237 @@
+"""A log of decisions as small integers per row, collected chunk by chunk.
+
+Per row it keeps a code of the action and of each attribute (two bytes), of the feedback (two bytes), and the time,
+reward and stakeholder where they are given. Features are kept of a uniform sample of rows.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.audit.columns import Columns
+from sb3_fair.audit.values import MOST_LABELS, UNKNOWN, Array, Labels, numbers, rows_text, same_but_for_case, times
+
+_OUTLIERS = 3
+_SMALL = np.uint16
+
+
+@dataclass
+class Sample:
+    """Features of a uniform sample of the rows that have all of them.
+
+    :param rows: (m,) where they stand in the log
+    :param features: (m, d); codes of nominal features
+    :param scores: (m,) probability of the favourable decision, or None
+    :param low: (d,) lowest value in the whole log, ``high`` the highest
+    :param eligible: how many rows there were to choose from
+    """
+
+    rows: NDArray[np.int64]
+    features: Array
+    scores: Array | None
+    low: Array
+    high: Array
+    eligible: int
+
+
+@dataclass
+class Log:
+    """All rows of a log.
+
+    :param n: rows
+    :param actions: (n,) code of the action, 0 where it is missing
+    :param groups: attribute -> (n,) code of the group, 0 where it is missing
+    :param feedback: (n,) code of the feedback, 0 where it is unknown; None: no such column
+    :param labels: column -> the labels of its codes 1, 2, ...
+    :param times: (n,) or None
+    :param rewards: (n,) or None; NaN where unknown
+    :param stakeholders: (n,) codes or None
+    :param warnings: what was noticed while reading
+    """
+
+    columns: Columns
+    n: int
+    actions: NDArray[np.uint16]
+    groups: dict[str, NDArray[np.uint16]]
+    feedback: NDArray[np.uint16] | None
+    labels: dict[str, list[str]]
+    times: NDArray[Any] | None
+    rewards: Array | None
+    stakeholders: NDArray[np.int32] | None
+    sample: Sample | None
+    warnings: list[str] = field(default_factory=list)
+
+
+class LogBuilder:
+    """Makes a :class:`Log` of chunks of rows.
+
+    :param columns: what the columns mean
+    :param reservoir: size of the sample for individual notions
+    :param seed: of the sample, which does not depend on the size of the chunks
+    :param comma: whether "0,5" is a number
+    """
+
+    def __init__(self, columns: Columns, reservoir: int = 1000, seed: int = 0, comma: bool = False) -> None:
+        self.columns = columns
+        self._comma = comma
+        self._n = 0
+        self._labels = {name: Labels(name) for name in columns.group}
+        self._labels[columns.action] = Labels(columns.action, UNKNOWN)
+        if columns.feedback is not None:
+            self._labels[columns.feedback] = Labels(columns.feedback, UNKNOWN)
+        if columns.stakeholder is not None and columns.stakeholder not in self._labels:
+            self._labels[columns.stakeholder] = Labels(columns.stakeholder, most=None)
+        self._kept: dict[str, list[NDArray[Any]]] = defaultdict(list)
+        self._missing: dict[str, int] = defaultdict(int)
+        self._missing_rows: dict[str, NDArray[np.intp]] = {}
+        self._sampler = _Sampler(columns, reservoir, seed) if columns.features else None
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        """Rows that follow those added before.
+
+        :param chunk: column -> its values (m,)
+        :raises ValueError: if a value does not fit the meaning of its column; names the rows
+        """
+        codes = {name: labels.codes(chunk[name]) for name, labels in self._labels.items()}
+        for name, found in codes.items():
+            wide = name == self.columns.stakeholder and name not in self.columns.group
+            self._kept[name].append(found if wide else found.astype(_SMALL))
+            if name != self.columns.feedback:
+                self._count_missing(name, found == 0)
+        if self.columns.time is not None:
+            when = times(self.columns.time, chunk[self.columns.time], self._n)
+            self._kept["time of a row"].append(when)
+            self._count_missing(self.columns.time, when != when)
+        if self.columns.reward is not None:
+            brought = self._numbers(self.columns.reward, chunk)
+            self._kept["reward of a row"].append(brought)
+            self._count_missing(self.columns.reward, np.isnan(brought))
+        if self._sampler is not None:
+            values = {
+                name: self._sampler.nominal[name].codes(chunk[name]).astype(np.float64)
+                if name in self._sampler.nominal
+                else self._numbers(name, chunk)
+                for name in self.columns.features
+            }
+            score = None if self.columns.score is None else self._score(chunk)
+            for name, column in {**values, **({} if score is None else {str(self.columns.score): score})}.items():
+                nothing = column == 0 if name in self._sampler.nominal else np.isnan(column)
+                self._count_missing(name, nothing)
+                column[nothing] = np.nan
+            self._sampler.add(self._n, np.column_stack(list(values.values())), score)
+        self._n += len(codes[self.columns.action])
+
+    def _numbers(self, name: str, chunk: Mapping[str, Any]) -> Array:
+        found = numbers(name, chunk[name], self._n, self._comma)
+        wrong = np.flatnonzero(np.isinf(found))
+        if len(wrong):
+            raise ValueError(f"{name!r} must hold finite numbers, got inf in {rows_text(wrong, self._n)}")
+        return found
+
+    def _score(self, chunk: Mapping[str, Any]) -> Array:
+        name = str(self.columns.score)
+        found = self._numbers(name, chunk)
+        wrong = np.flatnonzero((found < 0) | (found > 1))
+        if len(wrong):
+            raise ValueError(
+                f"score must be the probability of the favourable decision, in [0, 1], but {name!r} is "
+                f"{found[wrong[0]]:g} in {rows_text(wrong, self._n)}"
+            )
+        return found
+
+    def _count_missing(self, name: str, missing: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(missing)
+        if len(rows):
+            self._missing[name] += len(rows)
+            known = self._missing_rows.get(name, rows[:0])
+            self._missing_rows[name] = np.concatenate([known, rows[:_OUTLIERS] + self._n])[:_OUTLIERS]
+
+    def finish(self) -> Log:
+        """The log of all rows.
+
+        :raises ValueError: if there are none
+        """
+        if not self._n:
+            raise ValueError("the log must have at least one row, got none")
+        kept = {name: np.concatenate(self._kept.pop(name)) for name in list(self._kept)}
+        columns = self.columns
+        return Log(
+            columns=columns,
+            n=self._n,
+            actions=kept[columns.action],
+            groups={name: kept[name] for name in columns.group},
+            feedback=None if columns.feedback is None else kept[columns.feedback],
+            labels={name: labels.names for name, labels in self._labels.items()},
+            times=kept.get("time of a row"),
+            rewards=kept.get("reward of a row"),
+            stakeholders=None if columns.stakeholder is None else kept[columns.stakeholder],
+            sample=None if self._sampler is None else self._sampler.sample(),
+            warnings=[*self._missing_warnings(), *self._spelling_warnings()],
+        )
+
+    def _missing_warnings(self) -> list[str]:
+        columns = self.columns
+        consequence: dict[str | None, str] = {
+            **dict.fromkeys((*columns.features, columns.score), "are left out of individual notions"),
+            **dict.fromkeys((columns.reward, columns.stakeholder), "are left out of welfare"),
+            **dict.fromkeys(columns.group, "are in none of its groups"),
+            columns.time: "are left out of the course over time",
+            columns.action: "are not counted as decisions",
+        }
+        said = []
+        for name, count in self._missing.items():
+            first = self._missing_rows[name]
+            where = ", ".join(str(row + 1) for row in first.tolist()) + (", ..." if count > len(first) else "")
+            one = count == 1
+            verb = consequence[name].replace("are ", "is ", 1) if one else consequence[name]
+            said.append(f"{count:,} row{'s' * (not one)} without {name!r} {verb} (row{'s' * (not one)} {where}).")
+        return said
+
+    def _spelling_warnings(self) -> list[str]:
+        return [
+            f"{name!r} has {one!r} and {two!r}, which are taken for two different values."
+            for name, labels in self._labels.items()
+            if len(labels.names) <= MOST_LABELS
+            for one, two in same_but_for_case(labels.names)
+        ]
+
+
+class _Sampler:
+    """Keeps the rows with the smallest of random numbers: a uniform sample."""
+
+    def __init__(self, columns: Columns, size: int, seed: int) -> None:
+        self.nominal = {name: Labels(name, most=None) for name in columns.nominal}
+        self._size = size
+        self._rng = np.random.default_rng(seed)
+        width = len(columns.features)
+        self._has_scores = columns.score is not None
+        self._low, self._high = np.full(width, np.inf), np.full(width, -np.inf)
+        self._keys, self._rows = np.empty(0), np.empty(0, dtype=np.int64)
+        self._values = np.empty((0, width + 1))
+        self._eligible = 0
+
+    def add(self, start: int, features: Array, scores: Array | None) -> None:
+        keys = self._rng.random(len(features))
+        values = np.column_stack([features, np.zeros(len(features)) if scores is None else scores])
+        whole = ~np.isnan(values).any(axis=1)
+        self._eligible += int(np.count_nonzero(whole))
+        if whole.any():
+            self._low = np.minimum(self._low, features[whole].min(axis=0))
+            self._high = np.maximum(self._high, features[whole].max(axis=0))
+        new = np.flatnonzero(whole & (keys < self._keys.max(initial=0.0) if len(self._keys) == self._size else whole))
+        self._keys = np.concatenate([self._keys, keys[new]])
+        self._rows = np.concatenate([self._rows, start + new])
+        self._values = np.concatenate([self._values, values[new]])
+        if len(self._keys) > self._size:
+            best = np.argpartition(self._keys, self._size)[: self._size]
+            self._keys, self._rows, self._values = self._keys[best], self._rows[best], self._values[best]
+
+    def sample(self) -> Sample:
+        order = np.argsort(self._rows)
+        values = self._values[order]
+        scores = values[:, -1] if self._has_scores else None
+        return Sample(self._rows[order], values[:, :-1], scores, self._low, self._high, self._eligible)

@@ -1,0 +1,132 @@
+"""Bootstrap intervals, chance levels and Manski bounds of group notions, from tables of counts alone.
+
+A decision is only known by its group and its cell, so that any number of rows is a table of counts (groups, CELLS).
+Drawing n people of a group with replacement is drawing a multinomial count over its cells, and permuting the labels
+among the decisions is drawing a table with the same margins. Both are exact, and take no longer for more rows.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import random_table
+
+from sb3_fair.fairness.intervals import Interval
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, RIGHT, GapTable
+from sb3_fair.fairness.proportions import newcombe, wilson
+
+Array = NDArray[np.float64]
+_CANDIDATE = 3.0
+"""Groups whose rate is so many standard errors from the highest may be the highest."""
+
+
+def drawn(counts: Array, n_boot: int, rng: np.random.Generator) -> Array:
+    """Counts (n_boot, ..., groups, CELLS) of as many people of each group, drawn with replacement."""
+    people = counts.sum(axis=-1)
+    shares = np.divide(counts, people[..., None], out=np.zeros_like(counts), where=people[..., None] > 0)
+    # The largest cell is drawn last, as the rest: shares that add up to a little more than 1 do no harm there.
+    order = np.argsort(shares, axis=-1)
+    shares = np.take_along_axis(shares, order, axis=-1)
+    shares[..., -1] = np.maximum(1.0 - shares[..., :-1].sum(axis=-1), 0.0)
+    found = rng.multinomial(people.astype(np.int64), shares, size=(n_boot, *people.shape))
+    back = np.broadcast_to(np.argsort(order, axis=-1), found.shape)
+    return np.take_along_axis(found, back, axis=-1).astype(np.float64)
+
+
+def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random.Generator, confidence: float) -> Array:
+    """Confidence intervals (notions, 2) of the values that ``table`` has for ``counts`` (groups, CELLS).
+
+    The value is minus the largest of several differences, so that percentiles of its draws lie beside the truth where
+    rates are nearly equal: the largest difference of equal rates is never 0. Therefore every pair of groups that may
+    be the furthest apart gets an interval for its signed difference; their half-widths are multiples of the standard
+    errors of the draws, the same for all pairs, chosen so that all of them hold at once. With two groups this is an
+    ordinary bootstrap interval, folded at 0. As draws have no spread where all or nobody of a small group got the
+    favourable decision, an interval is never shorter than Newcombe's.
+
+    :param n_boot: number of draws
+    """
+    hits, people = table.hits_and_people(counts[None])
+    draws_hits, draws_people = table.hits_and_people(drawn(counts, n_boot, rng))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates, draws = (hits / people)[0], draws_hits / draws_people
+    ends = np.full((rates.shape[1], 2), np.nan)
+    for rate in range(rates.shape[1]):
+        there = np.flatnonzero(~np.isnan(rates[:, rate]))
+        if len(there) > 1:
+            shares = wilson(hits[0, there, rate], people[0, there, rate], confidence)
+            ends[rate] = _range_interval(rates[there, rate], draws[:, there, rate], shares, confidence)
+    return _worst_of_both(table, ends)
+
+
+def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: float) -> tuple[float, float]:
+    """Interval of max - min of rates (groups,), given draws (n_boot, groups) of them."""
+    off = draws - rates
+    high, low = rates.argmax(), rates.argmin()
+    spread = np.nanstd(off, axis=0)
+    tops, bottoms = (
+        np.flatnonzero(np.abs(rates - rates[end]) <= _CANDIDATE * np.hypot(spread, spread[end])) for end in (high, low)
+    )
+    one, two = (index.ravel() for index in np.meshgrid(tops, bottoms))
+    one, two = one[one != two], two[one != two]
+    if not len(one):  # all rates are the same, without any spread
+        one, two = np.array([high]), np.array([(high + 1) % len(rates)])
+    gaps = rates[one] - rates[two]
+    apart = off[:, one] - off[:, two]
+    errors = np.nanstd(apart, axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        worst = np.nan_to_num(np.nanmax(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1))
+    half = np.quantile(worst, confidence) * errors
+    pair = newcombe(*(Interval(*(each[index] for each in shares)) for index in (one, two)))
+    lows, highs = np.minimum(gaps - half, pair.low), np.maximum(gaps + half, pair.high)
+    return float(np.clip(lows.max(), 0.0, 1.0)), float(np.clip(np.maximum(highs, -lows).max(), 0.0, 1.0))
+
+
+def chance_levels(counts: Array, table: GapTable, n_permutations: int, rng: np.random.Generator) -> Array:
+    """Expected size (notions,) of each notion if the labels are permuted among the decisions; NaN if never defined.
+
+    The same as :func:`sb3_fair.fairness.chance_level`, for any number of rows.
+    """
+    people, cells = counts.sum(axis=1), counts.sum(axis=0)
+    used = cells > 0
+    tables = np.zeros((n_permutations, *counts.shape))
+    tables[..., used] = random_table(people.astype(np.int64), cells[used].astype(np.int64)).rvs(
+        n_permutations, random_state=rng
+    )
+    values = np.abs(table(tables))
+    defined = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.where(defined, values, 0.0).sum(axis=0) / defined.sum(axis=0)
+
+
+def bounds(counts: Array, table: GapTable) -> Array:
+    """Lowest and highest value (notions, 2) of each notion, whatever the unknown outcomes are (Manski 1990).
+
+    The bounds are sharp for notions of one rate. ``counts`` (groups, CELLS) are what is known.
+    """
+    cell = np.arange(CELLS)
+    corners = []
+    for rejected_deserve in (False, True):
+        for accepted_deserve in (False, True):
+            filled = np.where(KNOWN, counts, 0.0)
+            for accepted, deserve in ((False, rejected_deserve), (True, accepted_deserve)):
+                target = cell[
+                    KNOWN & (accepted == ACCEPTED) & (deserve == DESERVING) & ((accepted == deserve) == RIGHT)
+                ]
+                filled[:, target[0]] += counts[:, ~KNOWN & (accepted == ACCEPTED)].sum(axis=1)
+            corners.append(filled)
+    hits, people = table.hits_and_people(np.array(corners))
+    gaps = np.full((hits.shape[-1], 2), np.nan)
+    for rate in range(len(gaps)):
+        there = (people[..., rate] > 0).any(axis=0)
+        if there.sum() > 1:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                share = hits[:, there, rate] / people[:, there, rate]
+            low, high = np.nanmin(share, axis=0), np.nanmax(share, axis=0)
+            apart = high[:, None] - low[None, :]
+            np.fill_diagonal(apart, -1.0)
+            gaps[rate] = max(0.0, low.max() - high.min()), apart.max()
+    return _worst_of_both(table, gaps)
+
+
+def _worst_of_both(table: GapTable, ends: Array) -> Array:
+    """Lowest and highest values (notions, 2) from the smallest and largest size (rates, 2) of each rate's gap."""
+    low, high = (table.worst(0.0 - ends[None, :, end])[0] for end in (1, 0))
+    return np.stack([low, high], axis=-1)

@@ -1,0 +1,67 @@
+"""The figures of an audit as text for a terminal, at most 79 columns wide."""
+
+import math
+from collections.abc import Sequence
+
+from sb3_fair.audit.result import Audit, Group, NotionValue
+from sb3_fair.audit.words import percent
+
+WIDTH = 79
+_LABEL = 22
+_MOST = 12
+
+
+def text_table(audit: Audit) -> str:
+    """A block for each attribute, their intersection, individuals and welfare."""
+    blocks = []
+    for attribute in dict.fromkeys(group.attribute for group in audit.groups):
+        groups = [group for group in audit.groups if group.attribute == attribute]
+        notions = [one for one in audit.notions if one.attribute == attribute]
+        blocks.append("\n".join([*_groups(attribute, groups), *_notions(notions, audit.about["confidence"])]))
+    individual = [one for one in audit.notions if not one.attribute]
+    if individual:
+        blocks.append("\n".join(["individuals", *_notions(individual, audit.about["confidence"])]))
+    if audit.welfare:
+        lines = [f"{shown(figure.title, 60):<60} {_number(figure.value, '12.4g'):>12}" for figure in audit.welfare]
+        blocks.append("\n".join(["welfare of the stakeholders", *lines]))
+    return "\n\n".join(blocks)
+
+
+def _groups(attribute: str, groups: Sequence[Group]) -> list[str]:
+    feedback = any(group.deserving.people or group.undeserving.people for group in groups)
+    head = f"{shown(attribute, _LABEL):<{_LABEL}} {'decisions':>11} {'favourable':>11} {'(interval)':>14}"
+    lines = [head + (f" {'deserving':>10}{'others':>8}" if feedback else "")]
+    for group in groups[:_MOST]:
+        share = group.favourable
+        ends = "" if math.isnan(share.rate) else f"{100 * share.low:.1f} to {100 * share.high:.1f}"
+        line = f"{shown(group.group, _LABEL):<{_LABEL}} {group.n:>11,} {percent(share.rate):>11} {ends:>14}"
+        more = f" {percent(group.deserving.rate):>10}{percent(group.undeserving.rate):>8}"
+        lines.append(line + (more if feedback else ""))
+    if len(groups) > _MOST:
+        lines.append(f"... and {len(groups) - _MOST} more groups")
+    return lines
+
+
+def _notions(notions: Sequence[NotionValue], confidence: float) -> list[str]:
+    if not notions:
+        return []
+    bounded = any(one.bounds is not None for one in notions)
+    head = f"{'':<{_LABEL}} {'value':>8} {f'{100 * confidence:g} % interval':>18} {'by chance':>10}"
+    lines = ["", head + (f" {'bounds':>15}" if bounded else "")]
+    for one in notions:
+        ends = "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}"
+        line = f"{one.notion:<{_LABEL}} {_number(one.value):>8} {ends:>18} {_number(one.chance):>10}"
+        if one.bounds is not None:
+            line += f" {' to '.join(map(_number, one.bounds)):>15}"
+        lines.append(line)
+    return lines
+
+
+def _number(value: float, form: str = ".3f") -> str:
+    return "–" if math.isnan(value) else format(value, form).strip()
+
+
+def shown(text: str, width: int) -> str:
+    """A text of the data on one line: cut, and without control characters."""
+    plain = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return plain if len(plain) <= width else plain[: width - 1] + "…"

@@ -1,0 +1,214 @@
+"""Values of a column, chunk by chunk: labels as small integers, numbers, points in time.
+
+A column is a numpy array, a list, or an array of pyarrow. Rows are counted from 1, below the header of a file.
+"""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+NOTHING = ("",)
+UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
+"""How files write that a value is not known; of a group only the empty text, since "NA" may be a country."""
+MOST_LABELS = 1000
+_WHOLE = re.compile(r"[+-]?\d+\.0*")
+
+
+def text(value: Any) -> str:
+    """A label as it is shown: whole numbers without a point, truth values in lower case, no blanks at the ends."""
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    shown = str(value).strip()
+    return shown.partition(".")[0] if _WHOLE.fullmatch(shown) else shown
+
+
+def rows_text(rows: NDArray[Any], start: int = 0) -> str:
+    """ "row 3", or "rows 3, 8, 9 and 20 others", of indices from 0."""
+    numbers = ", ".join(str(start + 1 + row) for row in rows[:3].tolist())
+    more = f" and {len(rows) - 3:,} others" if len(rows) > 3 else ""
+    return f"row{'s' * (len(rows) > 1)} {numbers}{more}"
+
+
+def is_arrow(values: Any) -> bool:
+    """Whether these are an array of pyarrow, which need not be installed."""
+    return hasattr(values, "dictionary_encode")
+
+
+class Labels:
+    """The different labels of a column, numbered from 1 in the order they were met; 0 is a missing one.
+
+    :param name: of the column
+    :param missing: texts, in lower case, that stand for a missing label
+    :param most: how many labels there may be; None: any number
+    """
+
+    def __init__(self, name: str, missing: tuple[str, ...] = NOTHING, most: int | None = MOST_LABELS) -> None:
+        self.name = name
+        self.names: list[str] = []
+        self._missing, self._most = missing, most
+        self._of_text: dict[str, int] = {}
+        self._codes = _Lookup(self._meet)
+
+    def codes(self, values: Any) -> NDArray[np.int32]:
+        """Codes (n,) of a chunk of the column (n,).
+
+        :raises ValueError: if there are too many different labels
+        """
+        if is_arrow(values):
+            encoded = values.dictionary_encode()
+            encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
+            places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+            different = [*encoded.dictionary.to_pylist(), None]
+        elif isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
+            found, places = np.unique(values, return_inverse=True)
+            different = [None if value != value else value for value in found]
+        else:
+            return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+        return np.array([self._codes[value] for value in different], dtype=np.int32)[places]
+
+    def _meet(self, value: Any) -> int:
+        shown = "" if value is None or _is_nan(value) else text(value)
+        if shown.lower() in self._missing:
+            return 0
+        if shown not in self._of_text:
+            if len(self.names) == self._most:
+                raise ValueError(
+                    f"{self.name!r} must have at most {self._most} different values, got more, such as {shown!r}"
+                )
+            self.names.append(shown)
+            self._of_text[shown] = len(self.names)
+        return self._of_text[shown]
+
+
+class _Lookup(dict[Any, int]):
+    """Codes of values; what has no code yet asks ``meet``."""
+
+    def __init__(self, meet: Any) -> None:
+        super().__init__()
+        self._meet = meet
+
+    def __missing__(self, value: Any) -> int:
+        code = self._meet(value)
+        if not _is_nan(value):  # each NaN is another key
+            self[value] = code
+        return int(code)
+
+
+def _is_nan(value: Any) -> bool:
+    try:
+        return bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
+
+
+def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Array:
+    """A chunk of a column of numbers (n,); NaN where the value is missing.
+
+    :param start: rows before this chunk
+    :param comma: whether "0,5" is a number
+    :raises ValueError: if something is no number; says in which rows
+    """
+    if is_arrow(values):
+        values = _arrow_numbers(values)
+    if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    listed = list(values)
+    found = np.array([_number(value, comma) for value in listed], dtype=np.float64)
+    wrong = np.flatnonzero(np.isinf(found))
+    if len(wrong):
+        raise ValueError(
+            f"{name!r} must hold finite numbers, got {str(listed[wrong[0]])[:40]!r} in {rows_text(wrong, start)}"
+        )
+    return found
+
+
+def _arrow_numbers(values: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        plain = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
+        return plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        return values.to_pylist()
+
+
+def _number(value: Any, comma: bool) -> float:
+    """inf where it is no number."""
+    if value is None or _is_nan(value):
+        return math.nan
+    shown = text(value)
+    if shown.lower() in UNKNOWN:
+        return math.nan
+    if shown in ("true", "false"):
+        return float(shown == "true")
+    try:
+        found = float(shown.replace(",", ".") if comma and shown.count(",") == 1 else shown)
+    except ValueError:
+        return math.inf
+    return math.inf if "_" in shown else found
+
+
+def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
+    """A chunk of a column of times (n,): datetime64 in microseconds, or numbers; NaT or NaN where it is missing.
+
+    :raises ValueError: if something is neither a number nor a date such as 2026-01-31; says in which row
+    """
+    if is_arrow(values):
+        values = _arrow_times(values)
+    array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
+    if array.dtype.kind == "M":
+        return array.astype("datetime64[us]")
+    try:
+        return numbers(name, array, start)
+    except ValueError:
+        pass
+    shown = [None if value is None or _is_nan(value) else str(value).strip() for value in array]
+    found = np.array([_moment(value) for value in shown], dtype="datetime64[us]")
+    known = np.array([(value or "").lower() not in UNKNOWN for value in shown], dtype=np.bool_)
+    wrong = np.flatnonzero(np.isnat(found) & known)
+    if len(wrong):
+        raise ValueError(
+            f"{name!r} must hold numbers or dates such as 2026-01-31, got {shown[wrong[0]]!r} "
+            f"in {rows_text(wrong, start)}"
+        )
+    return found
+
+
+def _arrow_times(values: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    for kind in (pa.float64(), pa.timestamp("us")):
+        try:
+            return values.cast(kind).to_numpy(zero_copy_only=False)
+        except pa.ArrowException:
+            pass
+    return np.array(values.to_pylist(), dtype=object)
+
+
+def _moment(value: str | None) -> Any:
+    from datetime import datetime, timezone
+
+    try:
+        moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
+    except ValueError:
+        return np.datetime64("NaT")
+    return np.datetime64(moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment)
+
+
+def same_but_for_case(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Pairs of labels that differ in upper and lower case only."""
+    seen: dict[str, str] = {}
+    pairs = []
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            pairs.append((other, name))
+    return pairs

@@ -1,0 +1,174 @@
+"""Group notions over time: of the latest decisions at every row, and the moments where one leaves its limit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.audit.decisions import Attribute
+from sb3_fair.audit.resampling import Array, drawn
+from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable, GroupNotion
+
+_BLOCK = 2**13
+"""Windows computed at once: their counts fit into the cache of a core."""
+
+
+class Run(NamedTuple):
+    """Successive rows at which a notion is below its limit, and its lowest value there."""
+
+    first: int
+    last: int
+    worst: float
+
+
+@dataclass(frozen=True)
+class Course:
+    """One attribute's notions at some of the rows.
+
+    :param rows: (m,) the last row of each window shown
+    :param values: (m, notions)
+    :param low: (m, notions) of the 95 % band, ``high`` its other end
+    :param lowest: (m, notions) lowest value at the rows since the one shown before
+    :param runs: notion -> where it is below its limit
+    """
+
+    rows: NDArray[np.int64]
+    values: Array
+    low: Array
+    high: Array
+    lowest: Array
+    runs: dict[str, list[Run]]
+
+
+class Windows:
+    """Group notions of the latest ``window`` decisions at every row.
+
+    Nothing is kept but the codes of the log: values are computed when they are asked for, block by block.
+
+    :param attributes: whose groups are compared
+    :param cells: (n,) of the decisions in order of time
+    :param notions: the group notions
+    :param window: number of decisions
+    """
+
+    def __init__(
+        self,
+        attributes: Sequence[Attribute],
+        cells: NDArray[np.uint8],
+        notions: Sequence[GroupNotion],
+        window: int,
+        feedback_missing: FeedbackMissing = "undefined",
+    ) -> None:
+        self.window = window
+        self.notions = [notion.name for notion in notions]
+        self._rows = notions
+        self._attributes = {attribute.name: attribute for attribute in attributes}
+        self._cells = cells
+        self._missing = feedback_missing
+
+    @property
+    def attributes(self) -> list[str]:
+        """Names of the attributes."""
+        return list(self._attributes)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def values(self, attribute: str) -> Array:
+        """Values (n, notions) at every row; NaN where undefined. The first rows see fewer than ``window`` decisions."""
+        return np.concatenate([values for _, _, values in self._blocks(attribute)])
+
+    def _blocks(self, attribute: str) -> Iterator[tuple[int, Array, Array]]:
+        """First row, counts (m, groups, CELLS) and values (m, notions) of successive windows."""
+        one = self._attributes[attribute]
+        table = GapTable(self._rows, self._missing)
+        width = (len(one.labels) + 1) * CELLS
+        used = np.zeros(width, dtype=bool)
+        for start in range(0, len(self), 2**20):
+            used[self._codes(one, start, start + 2**20)] = True
+        columns = np.flatnonzero(used)
+        place = np.cumsum(used) - 1
+        shown = columns[columns >= CELLS]  # without those in no group
+        of_group = np.searchsorted(columns, CELLS)
+        carry = np.zeros(len(columns), dtype=np.int64)
+        for start in range(0, len(self), _BLOCK):
+            stop = min(start + _BLOCK, len(self))
+            change = np.zeros((stop - start, len(columns)), dtype=np.int32)
+            change[np.arange(stop - start), place[self._codes(one, start, stop)]] = 1
+            gone = np.arange(max(start, self.window), stop)
+            if len(gone):
+                old = place[self._codes(one, gone[0] - self.window, stop - self.window)]
+                change[gone - start, old] -= 1
+            change[0] += carry
+            inside = np.cumsum(change, axis=0, out=change)
+            carry = inside[-1]
+            flat = np.zeros((stop - start, width - CELLS))
+            flat[:, shown - CELLS] = inside[:, of_group:]
+            counts = flat.reshape(stop - start, -1, CELLS)
+            yield start, counts, table(counts)
+
+    def _codes(self, attribute: Attribute, start: int, stop: int) -> NDArray[np.int64]:
+        return attribute.codes[start:stop].astype(np.int64) * CELLS + self._cells[start:stop]
+
+    def course(
+        self, attribute: str, points: int, limits: Mapping[str, float], n_boot: int, rng: np.random.Generator
+    ) -> Course:
+        """Values at up to ``points`` rows with a whole window, and where notions are below their ``limits``.
+
+        :param n_boot: draws of each band, which is made of 95 % of them
+        """
+        first = self.window - 1
+        rows = np.unique(np.linspace(first, len(self) - 1, points).astype(np.int64))
+        values, lowest = np.full((2, len(rows), len(self.notions)), np.nan)
+        low, high = np.full((2, len(rows), len(self.notions)), np.nan)
+        table = GapTable(self._rows, self._missing)
+        runs = {name: _Runs(limit, self.window) for name, limit in limits.items() if name in self.notions}
+        for start, counts, found in self._blocks(attribute):
+            begin, end = np.searchsorted(rows, (start, start + len(found)))
+            here = rows[begin:end] - start
+            values[begin:end] = found[here]
+            if len(here):
+                draws = drawn(counts[here], n_boot, rng)
+                gaps = table(draws.reshape(-1, *counts.shape[1:])).reshape(n_boot, len(here), -1)
+                low[begin:end], high[begin:end] = _quantiles(gaps)
+            skip = max(0, first - start)
+            if skip < len(found):
+                last = np.searchsorted(rows, start + len(found) - 1)
+                edges = np.maximum(rows[begin:last] + 1 - start, skip)  # a row shown ends its bucket
+                cut = np.unique(np.concatenate([[skip], edges]))
+                buckets = np.searchsorted(rows, start + cut)
+                lowest[buckets] = np.fmin(lowest[buckets], np.fmin.reduceat(found, cut, axis=0))
+                for name, run in runs.items():
+                    run.add(start + skip, found[skip:, self.notions.index(name)])
+        return Course(rows, values, low, high, lowest, {name: run.found for name, run in runs.items()})
+
+
+def _quantiles(draws: Array) -> tuple[Array, Array]:
+    """2.5 % and 97.5 % quantiles over the first axis; NaN where nothing is defined."""
+    ordered = np.sort(draws, axis=0)  # NaN last
+    defined = (~np.isnan(draws)).sum(axis=0)
+    low, high = (
+        np.take_along_axis(ordered, np.round(share * np.maximum(defined - 1, 0)).astype(int)[None], axis=0)[0]
+        for share in (0.025, 0.975)
+    )
+    return low, high
+
+
+class _Runs:
+    """Collects runs below a limit. Two that are less than a window apart are one: they share decisions."""
+
+    def __init__(self, limit: float, window: int) -> None:
+        self._limit, self._window = limit, window
+        self.found: list[Run] = []
+
+    def add(self, start: int, values: Array) -> None:
+        below = np.concatenate([[False], values < self._limit, [False]])
+        edges = np.flatnonzero(below[1:] != below[:-1]).reshape(-1, 2)
+        for first, past in edges.tolist():
+            run = Run(start + first, start + past - 1, float(values[first:past].min()))
+            if self.found and run.first - self.found[-1].last < self._window:
+                before = self.found.pop()
+                run = Run(before.first, run.last, min(before.worst, run.worst))
+            self.found.append(run)

@@ -1,0 +1,117 @@
+"""The findings of an audit in plain sentences."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sb3_fair.audit.result import Broken, Gap, Group, Moment, NotionValue, Share
+
+ALPHA = 0.05
+TOLD = (("SP", "favourable", ""), ("EO", "deserving", "of those who deserved it, "),
+        ("PE", "undeserving", "of those who did not deserve it, "))  # fmt: skip
+SMALL = 30
+"""Groups with fewer people say little."""
+_MOMENTS = 3
+
+
+def percent(value: float) -> str:
+    """ "4.1 %"."""
+    return "–" if math.isnan(value) else f"{100 * value:.1f} %"
+
+
+def points(value: float) -> str:
+    """A difference in percentage points, without its sign."""
+    return f"{100 * abs(value):.1f}"
+
+
+def favourable_text(about: Mapping[str, Any]) -> str:
+    """ "hired: yes"."""
+    return f"{about['action']}: {' or '.join(about['favourable'])}"
+
+
+def sentences(
+    about: Mapping[str, Any],
+    groups: Sequence[Group],
+    notions: Sequence[NotionValue],
+    gaps: Sequence[Gap],
+    moments: Sequence[Moment],
+    broken: Sequence[Broken],
+) -> list[str]:
+    """What a reader should know first: which limits are broken, who got the favourable decision less often, when."""
+    said = [f"Limit broken: {one}." for one in broken]
+    values = {(one.attribute, one.notion): one for one in notions}
+    for attribute in dict.fromkeys(group.attribute for group in groups):
+        own = [group for group in groups if group.attribute == attribute]
+        for name, column, condition in TOLD:
+            if (attribute, name) in values:
+                said += _told(about, own, values[attribute, name], column, condition, gaps)
+    said += _over_time(moments)
+    return said
+
+
+def _told(
+    about: Mapping[str, Any], groups: Sequence[Group], notion: NotionValue, column: str, condition: str,
+    gaps: Sequence[Gap],
+) -> list[str]:  # fmt: skip
+    if math.isnan(notion.value):
+        if notion.bounds is None or math.isnan(notion.bounds[0]):
+            return []
+        low, high = notion.bounds
+        return [
+            f"{notion.attribute}: {notion.title} cannot be told from this log; the gap is between {points(high)} and "
+            f"{points(low)} percentage points, whatever the unknown outcomes are."
+        ]
+    shares: dict[str, Share] = {group.group: getattr(group, column) for group in groups}
+    known = {name: share for name, share in shares.items() if share.people > 0}
+    large = {name: share for name, share in known.items() if share.people >= SMALL}
+    told = large if len(large) > 1 else known
+    lowest = min(told, key=lambda name: told[name].rate)
+    highest = max(told, key=lambda name: told[name].rate)
+    got = "got it" if condition else f"got the favourable decision ({favourable_text(about)})"
+    large_only = f" of at least {SMALL} people" if len(told) < len(known) else ""
+    which = f", {len(told)} groups{large_only}" if len(told) > 2 or large_only else ""
+    start = f"{notion.attribute}{which}: {condition}"
+    if told[lowest].rate == told[highest].rate:
+        return [f"{start}every group {got} equally often, in {percent(told[lowest].rate)} of cases."]
+    apart = points(told[highest].rate - told[lowest].rate)
+    text = (
+        f"{start}{lowest} {got} in {percent(told[lowest].rate)} of {told[lowest].people:,.0f} cases, {highest} in "
+        f"{percent(told[highest].rate)} of {told[highest].people:,.0f}: {apart} percentage points less"
+    )
+    gap = next((gap for gap in gaps if _is(gap, notion, lowest, highest)), None)
+    if gap is not None:
+        text += f" ({100 * about['confidence']:g} % interval {_from_to(gap)})"
+    text += "."
+    if len(told) == len(known):
+        text += f" Decisions blind to {notion.attribute} would show {points(notion.chance)} by chance."
+    if gap is not None and gap.p_holm >= ALPHA:
+        among = "" if gap.p >= ALPHA else f"Among {len(gaps)} comparisons, "
+        text += f" {among}{'t' if among else 'T'}his difference may be chance."
+    return [text]
+
+
+def _is(gap: Gap, notion: NotionValue, low: str, high: str) -> bool:
+    return (gap.attribute, gap.notion, {gap.first, gap.second}) == (notion.attribute, notion.notion, {low, high})
+
+
+def _from_to(gap: Gap) -> str:
+    """The interval of "so many points less"; where it contains 0, the other end is more."""
+    least, most = -100 * gap.high, -100 * gap.low
+    return f"{least:.1f} to {most:.1f}" if least >= 0 else f"{-least:.1f} more to {most:.1f} less"
+
+
+def _over_time(moments: Sequence[Moment]) -> list[str]:
+    said = []
+    for attribute, name in dict.fromkeys((moment.attribute, moment.notion) for moment in moments):
+        own = [moment for moment in moments if (moment.attribute, moment.notion) == (attribute, name)]
+        shown = "; ".join(span(moment) for moment in own[:_MOMENTS])
+        more = f"; and {len(own) - _MOMENTS} times more" if len(own) > _MOMENTS else ""
+        said.append(f"{attribute}: {name} of the latest decisions was below {own[0].limit:g} {shown}{more}.")
+    return said
+
+
+def span(moment: Moment) -> str:
+    """ "from 2026-01-03 to 2026-02-01 (lowest -0.31)"."""
+    start, end = moment.start or f"row {moment.first:,}", moment.end or f"row {moment.last:,}"
+    when = f"from {start} to {end}" if start != end else f"at {start}"
+    return f"{when} (lowest {moment.worst:.2f})"
