@@ -79,10 +79,10 @@ class LogBuilder:
         self.columns = columns
         self._comma = comma
         self._n = 0
-        self._labels = {name: Labels(name) for name in columns.group}
-        self._labels[columns.action] = Labels(columns.action, UNKNOWN)
+        self._labels = {name: Labels(name, comma=comma) for name in columns.group}
+        self._labels[columns.action] = Labels(columns.action, UNKNOWN, comma=comma)
         if columns.feedback is not None:
-            self._labels[columns.feedback] = Labels(columns.feedback, UNKNOWN)
+            self._labels[columns.feedback] = Labels(columns.feedback, UNKNOWN, comma=comma)
         if columns.stakeholder is not None and columns.stakeholder not in self._labels:
             self._labels[columns.stakeholder] = Labels(columns.stakeholder, most=None)
         self._kept: dict[str, list[NDArray[Any]]] = defaultdict(list)

@@ -195,7 +195,7 @@ def _json(path: Path, columns: Columns) -> Iterator[dict[str, Any]]:
         try:
             table = json.read_json(pa.BufferReader(block), json.ReadOptions(use_threads=False, block_size=len(block)))
         except pa.ArrowException as error:
-            raise ValueError(f"{path.name} cannot be read after line {line}: {error}") from error
+            raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
         if not seen:
             columns.check(table.column_names, path.name)
         seen = True

@@ -60,7 +60,7 @@ def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: fl
     """Interval of max - min of rates (groups,), given draws (n_boot, groups) of them."""
     off = draws - rates
     high, low = rates.argmax(), rates.argmin()
-    spread = np.nanstd(off, axis=0)
+    spread = _spread(off)
     tops, bottoms = (
         np.flatnonzero(np.abs(rates - rates[end]) <= _CANDIDATE * np.hypot(spread, spread[end])) for end in (high, low)
     )
@@ -70,13 +70,19 @@ def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: fl
         one, two = np.array([high]), np.array([(high + 1) % len(rates)])
     gaps = rates[one] - rates[two]
     apart = off[:, one] - off[:, two]
-    errors = np.nanstd(apart, axis=0)
+    errors = _spread(apart)
     with np.errstate(invalid="ignore", divide="ignore"):
-        worst = np.nan_to_num(np.nanmax(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1))
+        worst = np.nan_to_num(np.fmax.reduce(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1))
     half = np.quantile(worst, confidence) * errors
     pair = newcombe(*(Interval(*(each[index] for each in shares)) for index in (one, two)))
     lows, highs = np.minimum(gaps - half, pair.low), np.maximum(gaps + half, pair.high)
     return float(np.clip(lows.max(), 0.0, 1.0)), float(np.clip(np.maximum(highs, -lows).max(), 0.0, 1.0))
+
+
+def _spread(draws: Array) -> Array:
+    """Root mean square of draws (n_boot, m) that are defined; 0 where none is."""
+    defined = np.count_nonzero(~np.isnan(draws), axis=0)
+    return np.sqrt(np.nansum(draws * draws, axis=0) / np.maximum(defined, 1))
 
 
 def chance_levels(counts: Array, table: GapTable, n_permutations: int, rng: np.random.Generator) -> Array:
@@ -99,7 +105,9 @@ def chance_levels(counts: Array, table: GapTable, n_permutations: int, rng: np.r
 def bounds(counts: Array, table: GapTable) -> Array:
     """Lowest and highest value (notions, 2) of each notion, whatever the unknown outcomes are (Manski 1990).
 
-    The bounds are sharp for notions of one rate. ``counts`` (groups, CELLS) are what is known.
+    The lowest value can be attained by notions of one rate; the highest may be missed by less than a person.
+
+    :param counts: (groups, CELLS) of what is known
     """
     cell = np.arange(CELLS)
     corners = []
@@ -122,7 +130,9 @@ def bounds(counts: Array, table: GapTable) -> Array:
             low, high = np.nanmin(share, axis=0), np.nanmax(share, axis=0)
             apart = high[:, None] - low[None, :]
             np.fill_diagonal(apart, -1.0)
-            gaps[rate] = max(0.0, low.max() - high.min()), apart.max()
+            always = (people[:, there, rate] > 0).all(axis=0)  # other groups may have no rate at all
+            least = low[always].max() - high[always].min() if always.any() else 0.0
+            gaps[rate] = max(0.0, least), apart.max()
     return _worst_of_both(table, gaps)
 
 

@@ -29,12 +29,12 @@ def text_table(audit: Audit) -> str:
 
 def _groups(attribute: str, groups: Sequence[Group]) -> list[str]:
     feedback = any(group.deserving.people or group.undeserving.people for group in groups)
-    head = f"{shown(attribute, _LABEL):<{_LABEL}} {'decisions':>11} {'favourable':>11} {'(interval)':>14}"
+    head = f"{shown(attribute, _LABEL):<{_LABEL}} {'decisions':>10} {'favourable':>11} {'(interval)':>14}"
     lines = [head + (f" {'deserving':>10}{'others':>8}" if feedback else "")]
     for group in groups[:_MOST]:
         share = group.favourable
         ends = "" if math.isnan(share.rate) else f"{100 * share.low:.1f} to {100 * share.high:.1f}"
-        line = f"{shown(group.group, _LABEL):<{_LABEL}} {group.n:>11,} {percent(share.rate):>11} {ends:>14}"
+        line = f"{shown(group.group, _LABEL):<{_LABEL}} {group.n:>10,} {percent(share.rate):>11} {ends:>14}"
         more = f" {percent(group.deserving.rate):>10}{percent(group.undeserving.rate):>8}"
         lines.append(line + (more if feedback else ""))
     if len(groups) > _MOST:
@@ -47,12 +47,12 @@ def _notions(notions: Sequence[NotionValue], confidence: float) -> list[str]:
         return []
     bounded = any(one.bounds is not None for one in notions)
     head = f"{'':<{_LABEL}} {'value':>8} {f'{100 * confidence:g} % interval':>18} {'by chance':>10}"
-    lines = ["", head + (f" {'bounds':>15}" if bounded else "")]
+    lines = ["", head + (f" {'bounds':>16}" if bounded else "")]
     for one in notions:
         ends = "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}"
         line = f"{one.notion:<{_LABEL}} {_number(one.value):>8} {ends:>18} {_number(one.chance):>10}"
         if one.bounds is not None:
-            line += f" {' to '.join(map(_number, one.bounds)):>15}"
+            line += f" {' to '.join(map(_number, one.bounds)):>16}"
         lines.append(line)
     return lines
 

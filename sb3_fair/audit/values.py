@@ -19,14 +19,17 @@ MOST_LABELS = 1000
 _WHOLE = re.compile(r"[+-]?\d+\.0*")
 
 
-def text(value: Any) -> str:
-    """A label as it is shown: whole numbers without a point, truth values in lower case, no blanks at the ends."""
+def text(value: Any, point: str = ".") -> str:
+    """A label as it is shown: whole numbers without a point, truth values in lower case, no blanks at the ends.
+
+    :param point: how texts write the decimal point
+    """
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     shown = str(value).strip()
-    return shown.partition(".")[0] if _WHOLE.fullmatch(shown) else shown
+    return shown.partition(point)[0] if _WHOLE.fullmatch(shown.replace(point, ".")) else shown
 
 
 def rows_text(rows: NDArray[Any], start: int = 0) -> str:
@@ -47,10 +50,14 @@ class Labels:
     :param name: of the column
     :param missing: texts, in lower case, that stand for a missing label
     :param most: how many labels there may be; None: any number
+    :param comma: whether "1,0" is 1
     """
 
-    def __init__(self, name: str, missing: tuple[str, ...] = NOTHING, most: int | None = MOST_LABELS) -> None:
+    def __init__(
+        self, name: str, missing: tuple[str, ...] = NOTHING, most: int | None = MOST_LABELS, comma: bool = False
+    ) -> None:
         self.name = name
+        self._point = "," if comma else "."
         self.names: list[str] = []
         self._missing, self._most = missing, most
         self._of_text: dict[str, int] = {}
@@ -74,7 +81,7 @@ class Labels:
         return np.array([self._codes[value] for value in different], dtype=np.int32)[places]
 
     def _meet(self, value: Any) -> int:
-        shown = "" if value is None or _is_nan(value) else text(value)
+        shown = "" if value is None or _is_nan(value) else text(value, self._point)
         if shown.lower() in self._missing:
             return 0
         if shown not in self._of_text:

@@ -87,7 +87,7 @@ class Windows:
         width = (len(one.labels) + 1) * CELLS
         used = np.zeros(width, dtype=bool)
         for start in range(0, len(self), 2**20):
-            used[self._codes(one, start, start + 2**20)] = True
+            used[self._codes(one, start, min(start + 2**20, len(self)))] = True
         columns = np.flatnonzero(used)
         place = np.cumsum(used) - 1
         shown = columns[columns >= CELLS]  # without those in no group

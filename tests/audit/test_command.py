@@ -1,0 +1,64 @@
+"""Does `sb3-fair audit` print, write and judge what it found?"""
+
+import json
+import sys
+
+import pytest
+
+from sb3_fair.zoo.cli import commands as cli
+
+ROWS = "".join(f"{'yes' if i % 4 and i % 3 else 'no'},{'m' if i % 3 else 'f'},{i % 2}\n" for i in range(120))
+
+
+@pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs the console script in a folder with a log; returns exit code, stdout, stderr."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text(f"hired,gender,qualified\n{ROWS}")
+
+    def run(*arguments):
+        words = ["sb3-fair", "audit", "log.csv", "--action", "hired", "--group", "gender", "--n-boot", "20", *arguments]
+        monkeypatch.setattr(sys, "argv", words)
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        return exit_.value.code, *capsys.readouterr()
+
+    return run
+
+
+def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):
+    code, out, err = command("--feedback", "qualified", "--html", "a.html", "--json", "a.json", "--window", "50")
+    assert (code, err) == (0, "")
+    assert "got the favourable decision (hired: yes)" in out and "by chance" in out
+    assert max(map(len, out.splitlines())) <= 79
+    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+    assert json.loads((tmp_path / "a.json").read_text())["about"]["decisions"] == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--fail-below", "SP=-1"], 0, ""),
+        (["--fail-below", "SP=-0.75"], 0, ""),  # which is its value
+        (["--fail-below", "EO=-0.1", "--feedback", "qualified"], 3, "EO of gender is -1.0000"),
+        (["--fail-below", "EO@gender=-0.1", "--feedback", "qualified"], 3, "its limit is -0.1"),
+        (["--limit", "EO=-0.1", "--feedback", "qualified"], 0, ""),
+        (["--fail-below", "SP"], 2, "fail-below must be a notion and a number, as in SP=-0.2, got 'SP'"),
+        (["--fail-below", "SPP=0"], 2, "unknown notion 'SPP'"),
+        (["--group", "sex"], 2, "log.csv has no column 'sex'"),
+        (["--html", "no/a.html"], 2, "html must be in a folder that is there"),
+        (["--notions", "SPP"], 2, "unknown notion 'SPP'"),
+    ],
+)
+def test_the_exit_code_says_whether_limits_hold(command, arguments, code, said):
+    found, _, err = command(*arguments)
+    assert found == code, err
+    assert said in err and len(err.splitlines()) == bool(said)
+
+
+def test_without_its_extra_it_says_what_to_install(command, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    code, _, err = command()
+    assert code == 2
+    assert 'pip install "sb3-fair[audit]"' in err

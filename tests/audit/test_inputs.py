@@ -1,0 +1,217 @@
+"""Are tables and files of all kinds read alike, and wrong ones refused in one line?"""
+
+import gzip
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sb3_fair.audit import audit, audit_file
+
+pa = pytest.importorskip("pyarrow")
+pl = pytest.importorskip("polars")
+
+LIGHT = {"n_boot": 20, "n_permutations": 20}
+ASKED = {
+    "action": "hired",
+    "group": ["gender", "land"],
+    "feedback": "right",
+    "features": ["age"],
+    "nominal": ["land"],
+    "score": "chance",
+    "time": "day",
+    "window": 50,
+    "limits": {"SP": -0.1},
+    "reservoir": 50,
+    **LIGHT,
+}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    n = 300
+    return pd.DataFrame(
+        {
+            "day": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.permutation(n), "D"),
+            "hired": rng.choice(["yes", "no"], n),
+            "gender": rng.choice(["Männer", "Frauen"], n),
+            "land": rng.choice(["NA", "BE"], n),
+            "right": rng.choice([1.0, 0.0, np.nan], n),
+            "age": rng.integers(18, 65, n),
+            "chance": rng.random(n).round(3),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def expected(frame):
+    return audit(frame, **ASKED).to_dict()
+
+
+def as_dict(frame):
+    return {name: frame[name].to_numpy() for name in frame}
+
+
+@pytest.mark.parametrize(
+    "convert", [as_dict, pl.from_pandas, pa.Table.from_pandas, lambda f: f.astype({"land": "category"})]
+)
+def test_tables_of_all_kinds_are_read_alike(frame, expected, convert):
+    assert audit(convert(frame), **ASKED).to_dict() == expected
+
+
+def csv(encoding="utf-8", **options):
+    return lambda frame, path: path.write_bytes(frame.to_csv(index=False, **options).encode(encoding))
+
+
+def zipped(frame, path):
+    path.write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
+
+
+@pytest.mark.parametrize(
+    ("name", "write", "said"),
+    [
+        ("a.csv", csv(), None),
+        ("a.csv", csv("utf-8-sig"), None),
+        ("a.csv", csv("utf-16"), None),
+        ("a.csv", csv("cp1252"), "a.csv is not UTF-8; it was read as cp1252."),
+        ("a.csv", csv(sep=";", decimal=","), None),
+        ("a.tsv", csv(sep="\t"), None),
+        ("a.txt", csv(sep="|", lineterminator="\r\n"), None),
+        ("a.csv", csv(quoting=1), None),
+        ("a.csv.gz", zipped, None),
+        ("a.parquet", lambda frame, path: frame.to_parquet(path), None),
+        ("a.jsonl", lambda frame, path: frame.to_json(path, orient="records", lines=True, date_format="iso"), None),
+    ],
+    ids=lambda value: value if isinstance(value, str) and len(value) < 12 else "",
+)
+def test_files_of_all_kinds_are_read_alike(frame, expected, tmp_path, name, write, said):
+    write(frame, tmp_path / name)
+    found = audit_file(tmp_path / name, **ASKED).to_dict()
+    if said is not None:
+        found["warnings"].remove(said)
+    assert found == expected
+
+
+def test_chunks_do_not_matter(frame, expected, tmp_path, monkeypatch):
+    from sb3_fair.audit import read
+
+    monkeypatch.setattr(read, "BLOCK", 1000)
+    monkeypatch.setattr(read, "CHUNK", 7)
+    for name, write in (
+        ("a.csv", csv()),
+        ("a.jsonl", lambda f, p: f.to_json(p, orient="records", lines=True, date_format="iso")),
+    ):
+        write(frame, tmp_path / name)
+        assert audit_file(tmp_path / name, **ASKED).to_dict() == expected
+    assert audit(frame, **ASKED).to_dict() == expected
+
+
+GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,2025-01-02\nyes,f,50,1,.5,2025-01-03\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "message"),
+    [
+        (GOOD, {"action": "hird"}, "no column 'hird' (did you mean 'hired'?)"),
+        (GOOD, {"group": "sex"}, "no column 'sex'"),
+        (GOOD, {"group": []}, "group must name at least one column"),
+        (GOOD, {"group": ["gender", "gender"]}, "must not repeat"),
+        (GOOD, {"group": "hired"}, "group must not be the column of the action"),
+        (GOOD.replace(",f,", ",m,"), {}, "group must have at least two different values to compare, but 'gender'"),
+        (GOOD, {"features": "gender"}, "'gender' must hold finite numbers, got 'm' in rows 1, 2, 3"),
+        (GOOD.replace("40", "4o"), {"features": "age"}, "'age' must hold finite numbers, got '4o' in row 2"),
+        (GOOD.replace("40", "inf"), {"features": "age"}, "'age' must hold finite numbers, got inf in row 2"),
+        (GOOD.replace(".5", "1.5"), {"features": "age", "score": "p"}, "in [0, 1], but 'p' is 1.5 in rows 1, 2, 3"),
+        (GOOD, {"score": "p"}, "features must be given with score"),
+        (GOOD, {"favourable": 1}, "favourable must be one or more of the values of 'hired', 'yes', 'no', got '1'"),
+        (GOOD, {"favourable": "ye"}, "got 'ye' (did you mean 'yes'?)"),
+        (GOOD, {"action": "age", "group": "gender"}, "favourable must say which values of 'age'"),
+        (GOOD.replace("2025-01-02", "2.1.25"), {"time": "day"}, "dates such as 2026-01-31, got '2.1.25' in row 2"),
+        (GOOD, {"feedback": "age"}, "deserving must say which values of"),
+        (GOOD, {"notions": ["EO"]}, "notion 'EO' needs feedback"),
+        (GOOD, {"notions": ["IF"]}, "notion 'IF' needs features"),
+        (GOOD, {"notions": ["SPP"]}, "unknown notion 'SPP'"),
+        (GOOD, {"limits": {"EO": -0.1}}, "limits must be about notions of the audit"),
+        (GOOD, {"limits": {"SP": 0.1}}, "limit of SP must be in [-1, 0]"),
+        (GOOD, {"limits": {"SP@age": -0.1}}, "limits must be about 'gender'"),
+        (GOOD, {"reward": "age"}, "reward and stakeholder must be given together"),
+        (GOOD, {"window": 0}, "window must be a positive integer"),
+        (GOOD, {"delimiter": ",,"}, "delimiter must be one character"),
+        (GOOD, {"encoding": "utf-9"}, "unknown encoding"),
+        (GOOD + "yes,f\n", {}, "cannot be read"),
+        ("", {}, "is empty"),
+        ("\n\n", {}, "is empty"),
+        ("hired,gender\n", {}, "at least one row"),
+        ("hired,gender,hired\n1,f,0\n", {}, "must have one column 'hired', got 2"),
+        ("hired,gender\n,f\n,m\n", {}, "favourable must say which values"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path, text, asked, message):
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises((ValueError, TypeError)) as error:
+        audit_file(tmp_path / "a.csv", **{"action": "hired", "group": "gender", **LIGHT, **asked})
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.xlsx", b"PK", "must end in one of"),
+        ("a.parquet", b"no parquet", "cannot be read"),
+        ("a.jsonl", b'[{"hired": 1}]', "one JSON object per line"),
+        ("a.jsonl", b'{"hired": 1, "gender": "f"}\n{"hired": ', "cannot be read from line"),
+        ("a.jsonl", b'{"hired": 1, "gender": "f"}\n{"hired": 0, "gender": 2}\n', "cannot be read from line"),
+    ],
+)
+def test_damaged_files_are_refused_in_one_line(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        audit_file(tmp_path / name, action="hired", group="gender")
+
+
+@pytest.mark.parametrize("table", [3, "decisions.csv", [1, 2], None])
+def test_what_is_no_table_is_refused(table):
+    with pytest.raises(TypeError, match="table must be a DataFrame of pandas or polars"):
+        audit(table, action="hired", group="gender")
+
+
+def test_no_row_is_dropped_silently():
+    table = {
+        "hired": ["yes", "no", None, "yes", "no", "yes"],
+        "gender": ["m", "f", "m", "", "f", "m"],
+        "age": [30, None, 31, 32, 40, 50],
+        "day": [1, 2, 3, 4, 5, float("nan")],
+    }
+    found = audit(table, action="hired", group="gender", features="age", time="day", window=2, **LIGHT)
+    assert "1 row without 'hired' is not counted as decisions (row 3)." in found.warnings
+    assert "1 row without 'gender' is in none of its groups (row 4)." in found.warnings
+    assert "1 row without 'age' is left out of individual notions (row 2)." in found.warnings
+    assert "1 row without 'day' is left out of the course over time (row 6)." in found.warnings
+    assert found.about["decisions"] == 5
+    assert [group.n for group in found.groups] == [2, 2]
+
+
+def test_labels_are_the_same_whatever_their_type():
+    kinds = [[1, 0, 1, 0], [1.0, 0.0, 1.0, 0.0], ["1.0", "0.0", "1", "0 "], [True, False, True, False]]
+    values = [
+        audit({"a": kind, "g": ["m", "m", "f ", "f"]}, action="a", group="g", favourable=kind[0], **LIGHT).value("SP")
+        for kind in kinds
+    ]
+    assert values == [0, 0, 0, 0]
+    (said,) = (
+        w for w in audit({"a": [1, 0], "g": ["M", "m"]}, action="a", group="g", **LIGHT).warnings if "taken" in w
+    )
+    assert said == "'g' has 'M' and 'm', which are taken for two different values."
+
+
+def test_a_mixed_column_of_json_is_read_where_its_lines_are_far_apart(tmp_path, monkeypatch):
+    from sb3_fair.audit import read
+
+    monkeypatch.setattr(read, "BLOCK", 64)
+    rows = [{"hired": i % 2, "gender": "f" if i < 9 else 2} for i in range(20)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    found = audit_file(tmp_path / "a.jsonl", action="hired", group="gender", **LIGHT)
+    assert {group.group: group.n for group in found.groups} == {"f": 9, "2": 11}
