@@ -37,6 +37,7 @@ evaluate --run {PCN_RUN} --n-eval-episodes 2
 evaluate --pretrained fair_qcm --n-eval-episodes 2
 enjoy --run {PCN_RUN} --film film.gif
 report --run {PCN_RUN}
+audit log.csv --action hired --group gender --group land --feedback fit --window 50 --html audit.html
 benchmark speed --quick --json speed.json
 benchmark all --quick --algo dqn --env sb3_fair/Doughnut-v0 {ONE}
 benchmark tuned --quick --algo fair_qcm {ONE}
@@ -65,6 +66,8 @@ def run(title: str, command: list[str]) -> None:
         sys.exit(f"{title} ended with code {done.returncode}:\n{done.stdout}{done.stderr}")
 
 
+rows = [f"{i * 7 % 3 // 2},{'mf'[i % 2]},{'ab'[i % 3 // 2]},{i % 5 // 3}" for i in range(200)]
+Path("log.csv").write_text("\n".join(["hired,gender,land,fit", *rows]))
 shutil.copy(Path(sys.argv[1]).parent / "tests/own_env/bank.py", ".")
 lines = [f"{line} " for line in COMMANDS]
 forgotten = [

@@ -5,7 +5,7 @@ from importlib import import_module
 from inspect import cleandoc, isclass, isroutine
 from pathlib import Path
 
-PACKAGES = ("", ".fairness", ".wrappers", ".f_ppo", ".fair_ppo", ".fair_qcm", ".report", ".zoo")
+PACKAGES = ("", ".fairness", ".audit", ".wrappers", ".f_ppo", ".fair_ppo", ".fair_qcm", ".report", ".zoo")
 
 
 def exported() -> dict[int, tuple[str, str]]:

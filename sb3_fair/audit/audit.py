@@ -17,7 +17,7 @@ from sb3_fair.audit.read import read_file, read_table
 from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
 from sb3_fair.audit.stakeholders import welfare_figures
 from sb3_fair.audit.warn import all_warnings
-from sb3_fair.audit.windows import Windows
+from sb3_fair.audit.windows import RollingNotions
 from sb3_fair.audit.words import sentences
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
@@ -122,11 +122,11 @@ def audit(
         log, _accepted(log, decided), [name for name in names if name not in group_names], distance, confidence
     )
     gaps = with_holm(gaps)
-    windows: Windows | None = None
+    windows: RollingNotions | None = None
     series: list[Series] = []
     moments: list[Moment] = []
     if window is not None and chosen and window <= decided.timed:
-        windows = Windows(decided.attributes, decided.cells[: decided.timed], chosen, window, feedback_missing)
+        windows = RollingNotions(decided.attributes, decided.cells[: decided.timed], chosen, window, feedback_missing)
         series, moments = _over_time(windows, log, decided, accepted_limits, rng)
     about = _about(log, decided, names, window, confidence, n_boot, n_permutations, seed)
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
@@ -143,11 +143,10 @@ def audit_file(
 
     :param path: ends in .csv, .tsv, .txt, .parquet, .pq, .jsonl, .ndjson or .json
     :param delimiter: of CSV; None: as the file looks
-    :param encoding: of CSV; None: UTF-8, or where the file is not, that of Western Windows, with a warning
+    :param encoding: of CSV; None: UTF-8, or where the file is not, that of Western Windows (cp1252), with a warning
     :param arguments: those of :func:`audit` but the table
     :raises OSError: if the file cannot be read
     :raises ValueError: as for :func:`audit`, or if the file is damaged or empty
-    :raises MissingExtra: if pyarrow is not installed
     """
     return audit(_File(path, delimiter, encoding), **arguments)
 
@@ -198,7 +197,11 @@ def _accepted(log: Log, decided: Decisions) -> NDArray[np.bool_]:
 
 
 def _over_time(
-    windows: Windows, log: Log, decided: Decisions, limits: Mapping[tuple[str, str], float], rng: np.random.Generator
+    windows: RollingNotions,
+    log: Log,
+    decided: Decisions,
+    limits: Mapping[tuple[str, str], float],
+    rng: np.random.Generator,
 ) -> tuple[list[Series], list[Moment]]:
     series, moments = [], []
     for attribute in windows.attributes:

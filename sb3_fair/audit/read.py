@@ -11,7 +11,6 @@ import numpy as np
 from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.log import Log, LogBuilder
 from sb3_fair.audit.values import is_arrow
-from sb3_fair.common.extras import extra
 
 CHUNK = 2**17
 """Rows of a chunk of Parquet or of a table."""
@@ -88,8 +87,8 @@ def read_file(path: str | Path, columns: Columns, reservoir: int = 1000, seed: i
     kinds = [ENDINGS[ending] for ending in reversed(path.suffixes[-2:]) if ending in ENDINGS]
     if not kinds:
         raise ValueError(f"the file must end in one of {', '.join(ENDINGS)}, got {path.name!r}")
-    with extra("audit", "reading decisions from a file"):
-        import pyarrow as pa
+    import pyarrow as pa
+
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     if not path.stat().st_size:

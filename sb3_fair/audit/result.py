@@ -12,7 +12,7 @@ import numpy as np
 from sb3_fair.common.whole_file import whole
 
 if TYPE_CHECKING:
-    from sb3_fair.audit.windows import Windows
+    from sb3_fair.audit.windows import RollingNotions
 
 
 class Share(NamedTuple):
@@ -176,7 +176,7 @@ class Audit:
     broken: list[Broken]
     sentences: list[str]
     warnings: list[str]
-    windows: "Windows | None" = None
+    windows: "RollingNotions | None" = None
 
     def value(self, notion: str, attribute: str = "") -> float:
         """Value of a notion.

@@ -12,7 +12,7 @@ from sb3_fair.audit.resampling import Array, drawn
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable, GroupNotion
 
 _BLOCK = 2**13
-"""Windows computed at once: their counts fit into the cache of a core."""
+"""RollingNotions computed at once: their counts fit into the cache of a core."""
 
 
 class Run(NamedTuple):
@@ -42,7 +42,7 @@ class Course:
     runs: dict[str, list[Run]]
 
 
-class Windows:
+class RollingNotions:
     """Group notions of the latest ``window`` decisions at every row.
 
     Nothing is kept but the codes of the log: values are computed when they are asked for, block by block.

@@ -13,7 +13,6 @@ ROWS = "".join(f"{'yes' if i % 4 and i % 3 else 'no'},{'m' if i % 3 else 'f'},{i
 @pytest.fixture
 def command(monkeypatch, capsys, tmp_path):
     """Runs the console script in a folder with a log; returns exit code, stdout, stderr."""
-    pytest.importorskip("pyarrow")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text(f"hired,gender,qualified\n{ROWS}")
 
@@ -55,10 +54,3 @@ def test_the_exit_code_says_whether_limits_hold(command, arguments, code, said):
     found, _, err = command(*arguments)
     assert found == code, err
     assert said in err and len(err.splitlines()) == bool(said)
-
-
-def test_without_its_extra_it_says_what_to_install(command, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    code, _, err = command()
-    assert code == 2
-    assert 'pip install "sb3-fair[audit]"' in err

@@ -5,12 +5,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from sb3_fair.audit import audit, audit_file
-
-pa = pytest.importorskip("pyarrow")
-pl = pytest.importorskip("polars")
 
 LIGHT = {"n_boot": 20, "n_permutations": 20}
 ASKED = {

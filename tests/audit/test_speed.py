@@ -58,7 +58,6 @@ def test_a_million_rows_take_less_than_five_seconds_and_a_gigabyte():
 
 @pytest.mark.slow
 def test_ten_million_rows_of_a_file_take_less_than_a_gigabyte(tmp_path):
-    pytest.importorskip("pyarrow")
     measured(FILE, tmp_path / "a.csv", "write")
     seconds, gigabytes = measured(FILE, tmp_path / "a.csv", "read")
     print(f"{seconds:.1f} s, {gigabytes:.2f} GB")
