@@ -250,8 +250,9 @@ class Measuring(Core):
             copy for copy, (info, person) in enumerate(zip(infos, told_of, strict=True)) if self._is(info, person)
         ]
         for copy in set(range(self._n_copies)) - set(somebody) if somebody else ():
-            nobody = {"group": _nothing(told_of[somebody[0]]["group"])}
-            told_of[copy] = {**told_of[somebody[0]], **nobody}
+            one = told_of[somebody[0]]
+            group = dict.fromkeys(one["group"]) if isinstance(one["group"], Mapping) else None
+            told_of[copy] = {**one, "group": group}
         described = [
             {"action": action if np.ndim(action) else action.item(), **person, **individual_in(info)}
             for action, person, info in zip(actions, told_of, infos, strict=True)
@@ -369,10 +370,6 @@ def _told(person: Individual) -> People:
 
 def _tells(info: Mapping[str, Any]) -> bool:
     return bool(individual_in(info))
-
-
-def _nothing(group: Any) -> Any:
-    return dict.fromkeys(group) if isinstance(group, Mapping) else None
 
 
 def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:

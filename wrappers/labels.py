@@ -99,7 +99,4 @@ def _numbers_of(kind: str, labels: Any, numbers: Numbers) -> NDArray[Any]:
 
 def same(first: Found, second: Found) -> bool:
     """Are these labels (of :func:`checked`) the same?"""
-    pairs = [(first[kind], second[kind]) for kind in KINDS]
-    return all(
-        np.array_equal(one, other) if one is not None and other is not None else one is other for one, other in pairs
-    )
+    return all(np.array_equal(first[kind], second[kind]) for kind in KINDS)

@@ -34,7 +34,11 @@ class Remembering(Core):
         flatten: bool = False,
     ) -> None:
         super().__init__(env, memory=memory, high=high, encoder=encoder, flatten=flatten)
-        self.memory = memory_for(env, memory, high, encoder)
+        if not isinstance(memory, Memory):
+            stakeholders, first_action = stakeholders_of(env.action_space, attribute(env, "stakeholders"))
+            most = max_steps_of(env) if high is None else high
+            memory = make_memory(memory, stakeholders, most, encoder=encoder, first_action=first_action)
+        self.memory: Memory = memory
         self._now: NDArray[Any] = self.memory.initial((self._n_copies,))
         self._require_shape("initial", self._now)
         _try_out(self.memory, env.action_space)
@@ -82,16 +86,6 @@ def _try_out(memory: Memory, action_space: spaces.Space) -> None:
     shown = memory.encode(memory.initial((2,)))
     if np.ndim(shown) != 2 or len(shown) != 2 or np.asarray(shown).dtype != np.float32:
         raise ValueError(f"encode of the memory {memory.name!r} must return rows of float32, got {shown!r}")
-
-
-def memory_for(env: Wrapped, memory: MemoryLike, high: int | None, encoder: str) -> Memory:
-    """The memory of this name for what ``env`` says of its actions and of the length of its episodes."""
-    if isinstance(memory, Memory):
-        return memory
-    stakeholders, first_action = stakeholders_of(env.action_space, attribute(env, "stakeholders"))
-    if high is None:
-        high = max_steps_of(env)
-    return make_memory(memory, stakeholders, high, encoder=encoder, first_action=first_action)
 
 
 class MemoryAugmentation(Remembering, Face):

@@ -26,15 +26,16 @@ class Recompute:
     def __init__(self, memory: Memory, scheme: Scheme) -> None:
         self.memory, self.scheme = memory, scheme
         start = memory.initial((1,))
-        if hasattr(memory, "differences") and scheme.status != "counts":
+        differences = getattr(memory, "differences", None)
+        if differences and scheme.status != "counts":
             raise ValueError(
                 f"memory {memory.name!r} counts who was served, so the scheme's status must be 'counts' for its reward "
                 f"to follow from it, got {scheme.status!r}"
             )
         if memory.status(start) is not None:
             self._status = memory.status
-        elif needs_differences_only(scheme) and _differences(memory, start) is not None:
-            self._status = memory.differences  # type: ignore[attr-defined]
+        elif needs_differences_only(scheme) and differences and differences(start) is not None:
+            self._status = differences
         else:
             raise ValueError(
                 f"memory {memory.name!r} does not hold the status that the welfare {scheme.welfare!r} and the filter "
@@ -43,7 +44,7 @@ class Recompute:
             )
         rounds = getattr(memory, "round_length", None)
         wanted = scheme.period if scheme.restart else None
-        if hasattr(memory, "differences") and rounds != wanted:
+        if differences and rounds != wanted:
             allowed = f"'rounds({wanted})'" if wanted else "one that counts over the whole episode"
             kind = "restarts" if wanted else "does not restart"
             raise ValueError(f"memory must be {allowed} for a scheme whose status {kind}, got {memory.name!r}")
@@ -70,7 +71,3 @@ class Recompute:
 def needs_differences_only(scheme: Scheme) -> bool:
     """Whether a number added to everybody's status changes neither the welfare nor when it is assessed."""
     return getattr(scheme.W, "shift_invariant", False) and not callable(scheme.when)
-
-
-def _differences(memory: Any, start: Array) -> Array | None:
-    return memory.differences(start) if hasattr(memory, "differences") else None

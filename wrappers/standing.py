@@ -1,6 +1,5 @@
 """VecStanding: adds the lead of the agent's group to observations."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,7 +103,10 @@ class VecStanding(VecLayer):
         obs, rewards, dones, infos = self.venv.step_wait()
         coming = self._arrays()
         if coming is None:  # an array tells it beforehand
-            self._tell(self._of_infos(infos))
+            found = of_infos(infos)
+            if found is None:
+                raise ValueError(MISSING)
+            self._tell(checked(found, self.num_envs, self._numbers))
         self._rewards += rewards
         standing = self._groups.standing(self._rewards)
         ended = np.flatnonzero(dones).tolist()
@@ -122,12 +124,6 @@ class VecStanding(VecLayer):
 
     def _arrays(self) -> Found | None:
         return of_arrays(layer_with(self.venv, "slot_group"), self._numbers)
-
-    def _of_infos(self, infos: Sequence[Mapping[str, Any]]) -> Found:
-        found = of_infos(infos)
-        if found is None:
-            raise ValueError(MISSING)
-        return checked(found, self.num_envs, self._numbers)
 
     def _tell(self, found: Found | None) -> None:
         if found is None or (self._found is not None and same(found, self._found)):

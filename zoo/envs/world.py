@@ -261,7 +261,8 @@ class WorldVecEnv(VecEnv):
         super().__init__(n_envs * self._agents, self.world.observation_space, self.world.action_space)
 
     def reset(self) -> Array:
-        rngs = _generators(self._seeds[: self.world.n_worlds])
+        seeds = self._seeds[: self.world.n_worlds]
+        rngs = [None if seed is None else np_random(seed)[0] for seed in seeds]
         given = self._options[:: self._agents]
         self._reset_seeds()
         self._reset_options()
@@ -333,10 +334,6 @@ class WorldVecEnv(VecEnv):
 
     def env_is_wrapped(self, wrapper_class: type[gym.Wrapper], indices: VecEnvIndices = None) -> list[bool]:
         return [False for _ in self._get_indices(indices)]
-
-
-def _generators(seeds: Sequence[int | None]) -> list[np.random.Generator | None]:
-    return [None if seed is None else np_random(seed)[0] for seed in seeds]
 
 
 def _massage(world: World) -> Record:

@@ -60,7 +60,9 @@ def rule_value(rule: str, gamma: float = 1.0, **config: Any) -> float:
 
     if rule == "oracle":
         return _solved(settings, gamma, fewest_first)
-    lots = chances / len(chances) if rule == "random-all" else _lots_among_present(chances)
+    lots = chances / len(chances)  # probability of being present and drawn
+    if rule == "random-present":
+        lots = np.sum([chance * mask / max(1, mask.sum()) for mask, chance in _masks(chances)], axis=0)
     return _solved(settings, gamma, lambda given, wasted, counts, time: given @ lots + (1 - lots.sum()) * wasted)
 
 
@@ -96,7 +98,9 @@ def _solved(settings: DoughnutConfig, gamma: float, backup: Backup, alike: bool 
     :param alike: whether people who are alike may be told apart by their number of doughnuts alone
     """
     steps = settings.episode_length
-    states = _states(settings.n_people, steps, alike and _people_are_alike(settings))
+    welfare, presences = settings.welfare, settings.presences
+    alike &= isinstance(welfare, str) or (isinstance(welfare, Welfare) and welfare.groups is None)
+    states = _states(settings.n_people, steps, bool(alike and (presences == presences[0]).all()))
     worth = settings.scheme.W(states.counts.astype(np.float64))
     paid_for_waste = worth if settings.waste == "welfare" else np.zeros_like(worth)
     value = np.zeros(len(worth))
@@ -106,12 +110,6 @@ def _solved(settings: DoughnutConfig, gamma: float, backup: Backup, alike: bool 
         wasted = paid_for_waste[:now] + gamma * value[:now]
         value = backup(given, wasted, states.counts[:now], time)
     return float(value[0])
-
-
-def _people_are_alike(settings: DoughnutConfig) -> bool:
-    welfare = settings.welfare
-    symmetric = isinstance(welfare, str) or (isinstance(welfare, Welfare) and welfare.groups is None)
-    return symmetric and bool((settings.presences == settings.presences[0]).all())
 
 
 @dataclass(frozen=True)
@@ -165,11 +163,6 @@ def _masks(chances: Array) -> list[tuple[NDArray[np.bool_], float]]:
     """Who may be present (n,), and with which probability."""
     masks = [np.array(mask) for mask in product((False, True), repeat=len(chances))]
     return [(mask, float(np.where(mask, chances, 1 - chances).prod())) for mask in masks]
-
-
-def _lots_among_present(chances: Array) -> Array:
-    """Probability (n,) of being present and drawn among those present."""
-    return np.sum([chance * mask / max(1, mask.sum()) for mask, chance in _masks(chances)], axis=0)
 
 
 def _rows(decided: Any, shape: tuple[int, ...]) -> Array:

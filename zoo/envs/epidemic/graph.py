@@ -2,14 +2,11 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-if TYPE_CHECKING:
-    import networkx
 
 DENSE = 256
 """Up to so many nodes the product with a dense adjacency matrix is the faster one, also if there are few edges."""
@@ -50,7 +47,7 @@ def _karate_club() -> Network:
 
 
 def _network(graph: Any, communities: Any) -> Network:
-    edges = _edges(_karate_club_graph() if graph is None else graph)
+    edges = _edges(graph)
     nodes = edges.shape[0]
     if communities is None:
         codes = _first_split(edges)
@@ -65,17 +62,12 @@ def _network(graph: Any, communities: Any) -> Network:
     return Network(adjacency, degrees, codes, tuple(names))
 
 
-def _karate_club_graph() -> "networkx.Graph":
-    import networkx  # slow to import
-
-    return networkx.karate_club_graph()
-
-
 def _edges(graph: Any) -> Any:
     """CSR array (nodes, nodes) of float32: 1 for an edge, nothing on the diagonal."""
-    if hasattr(graph, "is_directed"):
+    if graph is None or hasattr(graph, "is_directed"):
         import networkx  # slow to import
 
+        graph = networkx.karate_club_graph() if graph is None else graph
         if graph.is_directed():
             raise ValueError(f"graph must be undirected, got {graph}; see its method to_undirected()")
         matrix = networkx.to_scipy_sparse_array(graph, weight=None, format="csr") if len(graph) else np.zeros((0, 0))

@@ -171,7 +171,12 @@ class EpidemicWorld(World):
         self.config = settings = self.configured(n_worlds, detail, EpidemicConfig, config)
         self.adjacency, self.degrees, self.communities, names = network(settings.graph, settings.communities)
         self.nodes = len(self.degrees)
-        self._check_initial()
+        initial = settings.initial_infected
+        if isinstance(initial, int | np.integer):
+            if initial > self.nodes:
+                raise ValueError(f"initial_infected must be at most the {self.nodes} nodes, got {initial}")
+        elif max(initial) >= self.nodes:
+            raise ValueError(f"each of initial_infected must be a node below {self.nodes}, got {max(initial)}")
         self.max_steps = settings.episode_length
         self.max_return = float(settings.episode_length)
         self.action_space = spaces.Discrete(self.nodes + 1)
@@ -207,14 +212,6 @@ class EpidemicWorld(World):
         self._contagion = _Contagion(settings.infection_probability, settings.recovery_probability)
         rows = min(max(8192 // n_worlds, 16), max(2**22 // (n_worlds * self.nodes), 1), 1024)
         super().__init__(n_worlds, Tapes(n_worlds, self.nodes, self._contagion, rows))
-
-    def _check_initial(self) -> None:
-        initial = self.config.initial_infected
-        if isinstance(initial, int | np.integer):
-            if initial > self.nodes:
-                raise ValueError(f"initial_infected must be at most the {self.nodes} nodes, got {initial}")
-        elif max(initial) >= self.nodes:
-            raise ValueError(f"each of initial_infected must be a node below {self.nodes}, got {max(initial)}")
 
     def infected_neighbours(self, infected: NDArray[np.bool_]) -> NDArray[np.float32]:
         """How many neighbours of each node are infected.

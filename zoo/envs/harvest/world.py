@@ -75,11 +75,12 @@ class HarvestWorld(World):
     ) -> None:
         integer("n_worlds", n_worlds, 1)
         require_one_of("detail", detail, (False, True))
-        self.config = config = _configured(config, settings)
+        checked = configure(HarvestConfig, settings)
+        self.config = config = checked if config is None else replace(config, **settings)
         if config.backend == "numba":
-            _require_numba()
-        installed = config.backend == "auto" and find_spec("numba") is not None
-        self._compiled = config.backend == "numba" or installed
+            with extra("numba", 'backend="numba"'):
+                import numba  # noqa: F401
+        self._compiled = config.backend == "numba" or (config.backend == "auto" and find_spec("numba") is not None)
         self.detail = detail
         self.n_agents, self.max_steps = config.n_agents, config.horizon
         self.max_return = 5.0 * config.horizon
@@ -192,12 +193,16 @@ class HarvestWorld(World):
 
     def _play(self, actions: Array) -> tuple[Array, Array]:
         order, luck = self.tapes.now
+        idle = odd = self._odd()
+        if self.config.slow == "moves_only":
+            idle = odd & (actions >= UP) & (actions <= RIGHT)
+        able = np.where(odd, _STANDING, _ALL)  # what may be carried out in place of invalid actions
         agents = np.ascontiguousarray(order.T) + np.arange(self.n_worlds) * self.n_agents
         turns = Turns(
             agents,
             self.lf.reshape(-1).take(agents),
-            np.where(self._idle(actions), VOID, actions).reshape(-1).take(agents),
-            Substitution(luck.swapaxes(0, 1), self._able().reshape(-1).take(agents)) if luck.size else None,
+            np.where(idle, VOID, actions).reshape(-1).take(agents),
+            Substitution(luck.swapaxes(0, 1), able.reshape(-1).take(agents)) if luck.size else None,
             self.time,
         )
         table = rules(self.config.movement, self.config.scan)
@@ -218,14 +223,6 @@ class HarvestWorld(World):
     def _odd(self) -> NDArray[np.bool_]:
         """Who is slow and has an odd turn next (B, N)."""
         return (self.group == 1) & (self.time % 2 == 0)[:, None]
-
-    def _able(self) -> NDArray[np.uint8]:
-        """Which actions may be carried out in place of invalid ones (B, N), a bit each."""
-        return np.where(self._odd(), _STANDING, _ALL)
-
-    def _idle(self, actions: Array) -> NDArray[np.bool_]:
-        odd = self._odd()
-        return odd if self.config.slow == "all_actions" else odd & (actions >= UP) & (actions <= RIGHT)
 
     def observe(self, which: Any = slice(None)) -> NDArray[np.float32]:
         """What the agents of the copies ``which`` (k,) see now (k, N, d)."""
@@ -307,13 +304,3 @@ _STATE = (
     "reset_streams",
     "sensitive_streams",
 )
-
-
-def _configured(config: HarvestConfig | None, settings: Mapping[str, Any]) -> HarvestConfig:
-    checked = configure(HarvestConfig, dict(settings))
-    return checked if config is None else replace(config, **settings)
-
-
-def _require_numba() -> None:
-    with extra("numba", 'backend="numba"'):
-        import numba  # noqa: F401

@@ -249,11 +249,13 @@ class LendingWorld(World):
         }
         if below_before is not None:
             outlook = _above(below_before)
+            means = outlook.sum(axis=2)
+            behind = means < means.mean(axis=1, keepdims=True)  # whose mean score is below that of all groups
             record["detail"] = {
                 "groups": self.distributions,
                 "outlook_before": outlook,
                 "outlook": _above(self._below if after is None else after),
-                "behind": _behind(outlook)[self._rows, now.group],
+                "behind": behind[self._rows, now.group],
                 "would_repay": now.repays,
                 "tpr": self._rates(counts[GRANTED], counts[REPAYING]),
             }
@@ -334,12 +336,6 @@ class LendingWorld(World):
 
 def _above(below: Array) -> NDArray[np.float64]:
     return np.ascontiguousarray(np.moveaxis(1 - below[:, 1:-1], -1, 0))
-
-
-def _behind(above: Array) -> NDArray[np.bool_]:
-    means = above.sum(axis=2)
-    below: NDArray[np.bool_] = means < means.mean(axis=1, keepdims=True)
-    return below
 
 
 def _widest(below: Array) -> NDArray[np.float64]:

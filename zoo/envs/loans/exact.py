@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.zoo.envs.exact import Preference, expected_best, expected_first, expected_preferred, preference, ranked
+from sb3_fair.zoo.envs.exact import expected_best, expected_first, expected_preferred, preference, ranked
 from sb3_fair.zoo.envs.loans.world import GROUPS, TOP, LoanAllocationWorld, LoansConfig
 from sb3_fair.zoo.envs.settings import configure
 
@@ -99,7 +99,8 @@ def optimal_policy(gamma: float = 1.0, **config: Any) -> "LoansPolicy":
     for stage in model.stages():
         given, refused = stage.given(stage.paid + gamma * goal), stage.refused(stage.fined + gamma * goal)
         choice = preference(given, refused)
-        codes.append(_encoded(choice))
+        order = ORDER_OF[tuple(np.moveaxis(choice.order, -1, 0))]
+        codes.append(order * np.uint8(PEOPLE + 1) + choice.better.sum(axis=-1, dtype=np.uint8))
         goal = expected_preferred(given, refused, model.chances, choice)
         given, refused = stage.given(stage.paid + value), stage.refused(stage.fined + value)
         value = expected_preferred(given, refused, model.chances, choice)
@@ -223,9 +224,3 @@ def _best_credit_first(differences: NDArray[np.int64]) -> NDArray[np.intp]:
     levels[..., :2], levels[..., 2:] = PAIRS[:, None, None, None], PAIRS[:, None, None]
     ahead = np.sign(differences)[:, None, None] * np.where(np.array(GROUPS) == 0, 1, -1) > 0
     return np.argsort(ahead * (TOP + 1) - levels, axis=-1, kind="stable")
-
-
-def _encoded(choice: Preference) -> NDArray[np.uint8]:
-    order = ORDER_OF[tuple(np.moveaxis(choice.order, -1, 0))]
-    codes: NDArray[np.uint8] = order * np.uint8(PEOPLE + 1) + choice.better.sum(axis=-1, dtype=np.uint8)
-    return codes

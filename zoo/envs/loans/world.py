@@ -72,16 +72,6 @@ class LoansConfig(Settings):
         """Repayments minus defaults below which the margin is missed."""
         return self.margin * self.episode_length - 1e-9  # 0.1 * 30 is a little more than 3
 
-    @property
-    def shown_clock(self) -> bool:
-        """Whether the observation shows the time."""
-        return not self.paper if self.clock is None else self.clock
-
-    @property
-    def ending(self) -> str:
-        """How an episode ends."""
-        return ("truncated" if self.paper else "terminated") if self.end is None else self.end
-
 
 class _Day(NamedTuple):
     """Who applies (..., 4), and what decides on repayment and change of score (...)."""
@@ -144,7 +134,8 @@ class LoanAllocationWorld(AllocationWorld):
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, LoansConfig, config)
         self.gaussian = settings.credit == "gaussian"
-        self.clock, self.end = settings.shown_clock, settings.ending
+        self.clock = not settings.paper if settings.clock is None else settings.clock
+        self.end = settings.end or ("truncated" if settings.paper else "terminated")
         super().__init__(
             n_worlds,
             Tapes(
