@@ -17,15 +17,16 @@ from sb3_fair.audit.read import read_file, read_table
 from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
 from sb3_fair.audit.stakeholders import welfare_figures
 from sb3_fair.audit.warn import all_warnings
-from sb3_fair.audit.windows import RollingNotions
+from sb3_fair.audit.windows import MOST_OVER_TIME, RollingNotions
 from sb3_fair.audit.words import sentences
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 
-POINTS = 200
+POINTS = 120
 BAND_DRAWS = 200
+"""Rows at which notions over time are shown, and bootstrap draws at each."""
 
 
 class _File(NamedTuple):
@@ -126,8 +127,9 @@ def audit(
     series: list[Series] = []
     moments: list[Moment] = []
     if window is not None and chosen and window <= decided.timed:
-        windows = RollingNotions(decided.attributes, decided.cells[: decided.timed], chosen, window, feedback_missing)
-        series, moments = _over_time(windows, log, decided, accepted_limits, rng)
+        few = [attribute for attribute in decided.attributes if len(attribute.labels) <= MOST_OVER_TIME]
+        windows = RollingNotions(few, decided.cells[: decided.timed], chosen, window, feedback_missing)
+        series, moments = _over_time(windows, log, decided, accepted_limits, rng, confidence)
     about = _about(log, decided, names, window, confidence, n_boot, n_permutations, seed)
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
     broken = _broken(found, accepted_limits)
@@ -202,12 +204,13 @@ def _over_time(
     decided: Decisions,
     limits: Mapping[tuple[str, str], float],
     rng: np.random.Generator,
+    confidence: float,
 ) -> tuple[list[Series], list[Moment]]:
     series, moments = [], []
     for attribute in windows.attributes:
         own = {name: limit for (name, of), limit in limits.items() if of == ""}
         own |= {name: limit for (name, of), limit in limits.items() if of == attribute}
-        course = windows.course(attribute, POINTS, own, BAND_DRAWS, rng)
+        course = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
         for column, name in enumerate(windows.notions):
             shown = (each[:, column].tolist() for each in (course.values, course.low, course.high, course.lowest))
             rows, times = (decided.rows[course.rows] + 1).tolist(), _times(log, decided.rows[course.rows])
@@ -227,7 +230,7 @@ def _times(log: Log, rows: NDArray[np.int64]) -> list[str] | None:
     times = log.times[rows]
     if times.dtype.kind == "M":
         daily = (log.times.astype("datetime64[D]") == log.times)[~np.isnat(log.times)].all()
-        return np.datetime_as_string(times, unit="D" if daily else "s").tolist()
+        return [text.replace("T", " ") for text in np.datetime_as_string(times, unit="D" if daily else "s").tolist()]
     return [f"{value:.12g}" for value in times]
 
 

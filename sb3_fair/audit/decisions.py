@@ -1,4 +1,4 @@
-"""Cells of logged decisions: was each favourable, and would a favourable one have been right?"""
+"""Cells of logged decisions: whether each was favourable, and whether a favourable one would have been right."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.values import text
+from sb3_fair.audit.values import MOST_LABELS, text
 from sb3_fair.fairness.notions.table import CELLS, cells_of
 from sb3_fair.fairness.validation import did_you_mean
 
@@ -111,7 +111,7 @@ def _in_order(rows: NDArray[np.int64], times: NDArray[Any] | None) -> tuple[NDAr
 
 
 def _intersection(attributes: list[Attribute]) -> Attribute | None:
-    """The combinations of all attributes that occur."""
+    """The combinations of all attributes that occur; None where there are too many of them, or one attribute only."""
     if len(attributes) < 2:
         return None
     codes = np.zeros(len(attributes[0].codes), dtype=np.int64)
@@ -120,6 +120,8 @@ def _intersection(attributes: list[Attribute]) -> Attribute | None:
         codes = codes * len(attribute.labels) + attribute.codes - 1
         everywhere &= attribute.codes > 0
     different = np.unique(codes[everywhere])
+    if len(different) > MOST_LABELS:
+        return None
     places = np.where(everywhere, np.searchsorted(different, codes) + 1, 0).astype(np.int32)
     shape = [len(attribute.labels) for attribute in attributes]
     labels = [

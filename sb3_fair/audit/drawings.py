@@ -28,7 +28,7 @@ def interval(share: Share) -> Markup | str:
 
 
 def course(series: Series) -> Markup:
-    """A notion over time: its value, its 95 % band, the lowest values between, and its limit."""
+    """A notion over time: its value, its band, the lowest values between, and its limit."""
     known = [value for value in (*series.low, *series.values, *series.lowest, series.limit) if not math.isnan(value)]
     floor = _round_floor(min(known, default=-0.1))
     plot_width, plot_height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM

@@ -171,7 +171,7 @@ def _over_time(audit: Audit, attribute: str) -> Markup | None:
         return None
     moments = [moment for moment in audit.moments if moment.attribute == attribute]
     hint = (
-        f"Of the latest {audit.about['window']:,} decisions; 0 is fair. The band holds 95 % of bootstrap draws, the "
+        f"Of the latest {audit.about['window']:,} decisions; 0 is fair. The band is the confidence interval, the "
         "thin line is the lowest value in between, the dashed line the limit."
     )
     charts = [

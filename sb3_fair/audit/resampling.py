@@ -16,6 +16,10 @@ from sb3_fair.fairness.proportions import newcombe, wilson
 Array = NDArray[np.float64]
 _CANDIDATE = 3.0
 """Groups whose rate is so many standard errors from the highest may be the highest."""
+_PAIRS = 2000
+"""With more pairs of groups than this, all have intervals of the same width."""
+_ENTRIES = 2_000_000
+"""Counts drawn at once."""
 
 
 def drawn(counts: Array, n_boot: int, rng: np.random.Generator) -> Array:
@@ -38,15 +42,17 @@ def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random
     rates are nearly equal: the largest difference of equal rates is never 0. Therefore every pair of groups that may
     be the furthest apart gets an interval for its signed difference; their half-widths are multiples of the standard
     errors of the draws, the same for all pairs, chosen so that all of them hold at once. With two groups this is an
-    ordinary bootstrap interval, folded at 0. As draws have no spread where all or nobody of a small group got the
+    ordinary bootstrap interval, folded at 0. It covers more than asked for where the extremes are nearly tied. As draws have no spread where all or nobody of a small group got the
     favourable decision, an interval is never shorter than Newcombe's.
 
     :param n_boot: number of draws
     """
     hits, people = table.hits_and_people(counts[None])
-    draws_hits, draws_people = table.hits_and_people(drawn(counts, n_boot, rng))
+    batch = max(1, _ENTRIES // counts.size)
+    parts = (drawn(counts, min(batch, n_boot - start), rng) for start in range(0, n_boot, batch))
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates, draws = (hits / people)[0], draws_hits / draws_people
+        rates = (hits / people)[0]
+        draws = np.concatenate([np.divide(*table.hits_and_people(part)) for part in parts])
     ends = np.full((rates.shape[1], 2), np.nan)
     for rate in range(rates.shape[1]):
         there = np.flatnonzero(~np.isnan(rates[:, rate]))
@@ -69,11 +75,16 @@ def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: fl
     if not len(one):  # all rates are the same, without any spread
         one, two = np.array([high]), np.array([(high + 1) % len(rates)])
     gaps = rates[one] - rates[two]
-    apart = off[:, one] - off[:, two]
-    errors = _spread(apart)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        worst = np.nan_to_num(np.fmax.reduce(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1))
-    half = np.quantile(worst, confidence) * errors
+    if len(one) > _PAIRS:
+        candidates = off[:, np.union1d(tops, bottoms)]
+        errors: Array | float = 1.0
+        worst = np.fmax.reduce(candidates, axis=1) - np.fmin.reduce(candidates, axis=1)
+    else:
+        apart = off[:, one] - off[:, two]
+        errors = _spread(apart)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            worst = np.fmax.reduce(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1)
+    half = np.quantile(np.nan_to_num(worst), confidence) * errors
     pair = newcombe(*(Interval(*(each[index] for each in shares)) for index in (one, two)))
     lows, highs = np.minimum(gaps - half, pair.low), np.maximum(gaps + half, pair.high)
     return float(np.clip(lows.max(), 0.0, 1.0)), float(np.clip(np.maximum(highs, -lows).max(), 0.0, 1.0))

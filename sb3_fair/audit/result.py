@@ -110,7 +110,7 @@ class Series:
 
     :param rows: (m,) rows in order of time, from 1
     :param times: (m,) or None
-    :param values: (m,) with a 95 % band from ``low`` to ``high``
+    :param values: (m,) with confidence intervals from ``low`` to ``high``
     :param lowest: (m,) the lowest value since the row before
     """
 

@@ -9,6 +9,8 @@ from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.resampling import Array
 from sb3_fair.audit.result import Gap, Group, NotionValue
+from sb3_fair.audit.values import MOST_LABELS
+from sb3_fair.audit.windows import MOST_OVER_TIME
 from sb3_fair.audit.words import SMALL
 from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, KNOWN, RIGHT, FeedbackMissing, feedback_counts
 
@@ -33,6 +35,7 @@ def all_warnings(
         *_undefined(found),
         *_sampled(log),
         *_no_windows(decided, window),
+        *_no_combinations(decided),
         *_many(gaps),
     ]
 
@@ -108,9 +111,18 @@ def _sampled(log: Log) -> list[str]:
 
 
 def _no_windows(decided: Decisions, window: int | None) -> list[str]:
-    if window is None or window <= decided.timed:
+    if window is None:
         return []
+    if window <= decided.timed:
+        many = [attribute.name for attribute in decided.attributes if len(attribute.labels) > MOST_OVER_TIME]
+        return [f"Not followed over time, as it has more than {MOST_OVER_TIME} groups: {name}." for name in many]
     return [f"There are {decided.timed:,} decisions to show over time, fewer than a window of {window:,}."]
+
+
+def _no_combinations(decided: Decisions) -> list[str]:
+    if len(decided.attributes) < 2 or decided.intersection is not None:
+        return []
+    return [f"Combinations of the attributes are not compared: there are more than {MOST_LABELS:,} of them."]
 
 
 def _many(gaps: Sequence[Gap]) -> list[str]:

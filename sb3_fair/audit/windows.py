@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Attribute
-from sb3_fair.audit.resampling import Array, drawn
+from sb3_fair.audit.resampling import Array, notion_intervals
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable, GroupNotion
 
+MOST_OVER_TIME = 50
+"""Groups of an attribute that is followed over time."""
 _BLOCK = 2**13
 """RollingNotions computed at once: their counts fit into the cache of a core."""
 
@@ -29,7 +31,7 @@ class Course:
 
     :param rows: (m,) the last row of each window shown
     :param values: (m, notions)
-    :param low: (m, notions) of the 95 % band, ``high`` its other end
+    :param low: (m, notions) of the confidence interval, ``high`` its other end
     :param lowest: (m, notions) lowest value at the rows since the one shown before
     :param runs: notion -> where it is below its limit
     """
@@ -113,26 +115,30 @@ class RollingNotions:
         return attribute.codes[start:stop].astype(np.int64) * CELLS + self._cells[start:stop]
 
     def course(
-        self, attribute: str, points: int, limits: Mapping[str, float], n_boot: int, rng: np.random.Generator
+        self,
+        attribute: str,
+        points: int,
+        limits: Mapping[str, float],
+        n_boot: int,
+        rng: np.random.Generator,
+        confidence: float,
     ) -> Course:
         """Values at up to ``points`` rows with a whole window, and where notions are below their ``limits``.
 
-        :param n_boot: draws of each band, which is made of 95 % of them
+        :param n_boot: draws of each interval
         """
         first = self.window - 1
         rows = np.unique(np.linspace(first, len(self) - 1, points).astype(np.int64))
         values, lowest = np.full((2, len(rows), len(self.notions)), np.nan)
-        low, high = np.full((2, len(rows), len(self.notions)), np.nan)
+        bands = np.empty((len(rows), len(self.notions), 2))
         table = GapTable(self._rows, self._missing)
         runs = {name: _Runs(limit, self.window) for name, limit in limits.items() if name in self.notions}
         for start, counts, found in self._blocks(attribute):
             begin, end = np.searchsorted(rows, (start, start + len(found)))
             here = rows[begin:end] - start
             values[begin:end] = found[here]
-            if len(here):
-                draws = drawn(counts[here], n_boot, rng)
-                gaps = table(draws.reshape(-1, *counts.shape[1:])).reshape(n_boot, len(here), -1)
-                low[begin:end], high[begin:end] = _quantiles(gaps)
+            for place, row in enumerate(here, start=begin):
+                bands[place] = notion_intervals(counts[row], table, n_boot, rng, confidence)
             skip = max(0, first - start)
             if skip < len(found):
                 last = np.searchsorted(rows, start + len(found) - 1)
@@ -142,18 +148,9 @@ class RollingNotions:
                 lowest[buckets] = np.fmin(lowest[buckets], np.fmin.reduceat(found, cut, axis=0))
                 for name, run in runs.items():
                     run.add(start + skip, found[skip:, self.notions.index(name)])
-        return Course(rows, values, low, high, lowest, {name: run.found for name, run in runs.items()})
-
-
-def _quantiles(draws: Array) -> tuple[Array, Array]:
-    """2.5 % and 97.5 % quantiles over the first axis; NaN where nothing is defined."""
-    ordered = np.sort(draws, axis=0)  # NaN last
-    defined = (~np.isnan(draws)).sum(axis=0)
-    low, high = (
-        np.take_along_axis(ordered, np.round(share * np.maximum(defined - 1, 0)).astype(int)[None], axis=0)[0]
-        for share in (0.025, 0.975)
-    )
-    return low, high
+        return Course(
+            rows, values, bands[..., 0], bands[..., 1], lowest, {name: run.found for name, run in runs.items()}
+        )
 
 
 class _Runs:

@@ -242,3 +242,15 @@ def test_intervals_cover_the_truth(rates):
         (one,) = audit({"a": actions, "g": groups}, action="a", group="g", **options).notions
         covered += one.low <= truth <= one.high
     assert 930 <= covered <= 970, covered
+
+
+def test_very_many_groups_are_compared_within_bounds():
+    rng = np.random.default_rng(0)
+    data = {"hired": rng.integers(0, 2, 9000), "town": rng.integers(0, 300, 9000), "job": rng.integers(0, 60, 9000)}
+    found = audit(data, action="hired", group=["town", "job"], window=100, n_boot=100, n_permutations=20)
+    assert {group.attribute for group in found.groups} == {"town", "job"}
+    assert found.series == []
+    assert any("Combinations of the attributes are not compared" in text for text in found.warnings)
+    assert sum("Not followed over time" in text for text in found.warnings) == 2
+    assert len([gap for gap in found.gaps if gap.attribute == "town"]) == 299
+    assert all(one.low <= one.value <= one.high for one in found.notions)
