@@ -39,11 +39,12 @@ def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random
     """Confidence intervals (notions, 2) of the values that ``table`` has for ``counts`` (groups, CELLS).
 
     The value is minus the largest of several differences, so that percentiles of its draws lie beside the truth where
-    rates are nearly equal: the largest difference of equal rates is never 0. Therefore every pair of groups that may
-    be the furthest apart gets an interval for its signed difference; their half-widths are multiples of the standard
+    rates are nearly equal: the largest difference of equal rates is never 0. Therefore every pair of groups that may be
+    the furthest apart gets an interval for its signed difference; their half-widths are multiples of the standard
     errors of the draws, the same for all pairs, chosen so that all of them hold at once. With two groups this is an
-    ordinary bootstrap interval, folded at 0. It covers more than asked for where the extremes are nearly tied. As draws have no spread where all or nobody of a small group got the
-    favourable decision, an interval is never shorter than Newcombe's.
+    ordinary bootstrap interval, folded at 0. It covers more than asked for where the extremes are nearly tied. As draws
+    have no spread where all or nobody of a small group got the favourable decision, an interval is never shorter than
+    Newcombe's.
 
     :param n_boot: number of draws
     """
