@@ -74,8 +74,7 @@ def checked_stakeholders(stakeholders: Sequence[int]) -> tuple[int, ...]:
 def served_by(stakeholders: Sequence[int]) -> NDArray[np.float32]:
     """(n_actions, n): 1 where the action serves the stakeholder."""
     numbers = np.asarray(stakeholders)
-    table: NDArray[np.float32] = (numbers[:, None] == np.arange(numbers.max() + 1)).astype(np.float32)
-    return table
+    return (numbers[:, None] == np.arange(numbers.max() + 1)).astype(np.float32)
 
 
 def stakeholders_of(actions: spaces.Space, stakeholders: Sequence[int] | None) -> tuple[tuple[int, ...], int]:

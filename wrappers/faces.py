@@ -147,8 +147,7 @@ class VecFace(Core, VecLayer):
         self._restart(np.arange(self.num_envs), self._seeded)
         self._seeded = False
         self._seen = obs = self.venv.reset()
-        shown: VecEnvObs = self._shown(obs)
-        return shown
+        return self._shown(obs)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         self._probabilities = getattr(actions, "probabilities", None) if self._takes_probabilities else None

@@ -87,8 +87,7 @@ class Decisions:
         if not space.is_bounded():
             raise ValueError(f"treatment must be given for actions without bounds, {space}")
         scaled = (np.asarray(actions, dtype=np.float64) - space.low) / (space.high - space.low)
-        coordinates: NDArray[np.float64] = scaled.reshape(len(scaled), -1) / scaled[0].size ** 0.5
-        return coordinates
+        return scaled.reshape(len(scaled), -1) / scaled[0].size ** 0.5
 
     def treatment(self, actions: NDArray[Any]) -> NDArray[np.float64]:
         """What the spec's ``treatment`` says of actions (m, ...): coordinates (m, e)."""

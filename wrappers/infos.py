@@ -223,8 +223,7 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     """What all copies published of their individuals; where their numbers of them differ, ``present`` (n, m) tells who
     is there."""
     if record_of(infos) is not None:
-        people: Record = stack(infos, "individual")
-        return people
+        return stack(infos, "individual")
     told = [individual_in(info) for info in infos]
     if not all(told):
         raise ValueError(f"info['individual'] must tell whom every copy decided on, or be missing in all, got {told}")

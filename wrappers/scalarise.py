@@ -71,8 +71,7 @@ class Scalarising(Core):
     def _record(self, step: Step) -> NDArray[np.float64]:
         vectors = step.vectors()
         if self._utility is None:
-            scalars: NDArray[np.float64] = vectors @ self._weights
-            return scalars
+            return vectors @ self._weights
         if self._on == "step":
             return np.asarray(self._utility(vectors), dtype=np.float64)
         before = self._total

@@ -122,15 +122,13 @@ class Assessing(Core):
         status = self._tracker.status
         figures = {**figures, "welfare": welfare, "spread": status.max(axis=1) - status.min(axis=1)}
         publish(infos, "fairness", figures)
-        rewards: NDArray[np.float64] = base + np.where(mask * assessed, mask * welfare, 0.0)
-        return rewards
+        return base + np.where(mask * assessed, mask * welfare, 0.0)
 
     def _gains(self, step: Step, granted: NDArray[Any]) -> NDArray[Any]:
         if self.scheme.status == "counts":
             return increments(self._served, step.actions, granted, self._first_action)
         if self.scheme.status == "rewards":
-            vectors: NDArray[Any] = stack(step.infos, "vector_reward")
-            return vectors
+            return stack(step.infos, "vector_reward")
         gain: Any = self.scheme.status
         return np.array([gain(info) for info in step.infos], dtype=np.float64)
 

@@ -103,8 +103,7 @@ class AllocationWorld(World):
     @property
     def present(self) -> NDArray[np.bool_]:
         """Who can be given something in the coming step (n, m): whoever has arrived, if the tape says so."""
-        present: NDArray[np.bool_] = self.tapes.now.present
-        return present
+        return self.tapes.now.present
 
     @property
     def refused(self) -> NDArray[np.float64]:

@@ -148,8 +148,7 @@ class World:
     def render(self, index: int) -> NDArray[np.uint8]:
         """Picture (height, width, 3) of one copy."""
         module, _, name = self.picture.partition(":")  # imported when asked for: matplotlib is slow to import
-        picture: NDArray[np.uint8] = getattr(import_module(module), name)(self, index)
-        return picture
+        return getattr(import_module(module), name)(self, index)
 
 
 class ActionCheck:
@@ -271,8 +270,7 @@ class WorldVecEnv(VecEnv):
             if "layout" in options:
                 obs[index] = self.world.install(options["layout"], np.array([index]))[0]
         self._note_restart(self._all)
-        slots: Array = self._slots(obs)
-        return slots
+        return self._slots(obs)
 
     def step_async(self, actions: Any) -> None:
         self._actions = self._check(actions if self.world.n_agents is None else np.reshape(actions, self._check.shape))
@@ -301,8 +299,7 @@ class WorldVecEnv(VecEnv):
         return value.reshape(-1, *value.shape[2:])
 
     def _slots_of(self, which: Array) -> list[int]:
-        slots: list[int] = (which[:, None] * self._agents + np.arange(self._agents)).ravel().tolist()
-        return slots
+        return (which[:, None] * self._agents + np.arange(self._agents)).ravel().tolist()
 
     def _note_restart(self, which: Array) -> None:
         record = self._slots(_massage(self.world))

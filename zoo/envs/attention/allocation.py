@@ -67,8 +67,7 @@ def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArr
 
 def units_to_allocation(locations: ArrayLike, n_locations: int) -> NDArray[np.int64]:
     """Units per location (..., n_locations) from the location of each unit (..., n_units)."""
-    counts: NDArray[np.int64] = (np.asarray(locations)[..., None] == np.arange(n_locations)).sum(axis=-2)
-    return counts
+    return (np.asarray(locations)[..., None] == np.arange(n_locations)).sum(axis=-2)
 
 
 @cache
@@ -99,5 +98,4 @@ def allocation_to_index(allocation: ArrayLike, n_units: int) -> NDArray[np.int64
     if units.dtype.kind not in "iu" or (units < 0).any() or (units.sum(axis=-1) != n_units).any():
         raise ValueError(f"allocation must be whole numbers that sum to {n_units}, got {allocation!r}")
     digits = (n_units + 1) ** np.arange(units.shape[-1])[::-1]
-    index: Any = np.searchsorted(all_allocations(n_units, units.shape[-1]) @ digits, units @ digits)
-    return index
+    return np.searchsorted(all_allocations(n_units, units.shape[-1]) @ digits, units @ digits)

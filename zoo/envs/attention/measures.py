@@ -39,8 +39,7 @@ def raw_disparity(values: ArrayLike) -> NDArray[np.float64]:
     :param values: (..., K)
     """
     columns = allocation.by_location(values)
-    gap: NDArray[np.float64] = _deviation(columns, columns.sum(axis=0)) / len(columns)
-    return gap
+    return _deviation(columns, columns.sum(axis=0)) / len(columns)
 
 
 def _deviation(columns: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
@@ -48,8 +47,7 @@ def _deviation(columns: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
 
     :param columns: (K, ...)
     """
-    largest: NDArray[Any] = np.abs(columns * len(columns) - total).max(axis=0)
-    return largest
+    return np.abs(columns * len(columns) - total).max(axis=0)
 
 
 @dataclass(frozen=True)

@@ -117,8 +117,7 @@ def _any(units: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _needed(obs: Any, action: Any, info: Mapping[str, Any]) -> NDArray[np.int64]:
-    needed: NDArray[np.int64] = (np.asarray(info["individual"]["feedback"]) > 0).astype(np.int64)
-    return needed
+    return (np.asarray(info["individual"]["feedback"]) > 0).astype(np.int64)
 
 
 def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:

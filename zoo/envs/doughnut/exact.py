@@ -190,7 +190,6 @@ def _from_table(table: Array, people: int, steps: int) -> Policy:
 
     def decide(present: NDArray[np.bool_], counts: NDArray[np.int64], time: int) -> Array:
         place = (*present.T.astype(np.intp), *counts.T)
-        found: Array = table[(*place, time)] if timed else table[place]
-        return found
+        return table[(*place, time)] if timed else table[place]
 
     return decide

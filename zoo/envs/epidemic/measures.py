@@ -25,8 +25,7 @@ def short_term(vaccines: NDArray[Any], new_infections: NDArray[Any]) -> NDArray[
     :param new_infections: (..., communities), in the same window
     """
     shares = vaccines / (new_infections + 1)
-    gap: NDArray[np.float64] = shares.max(axis=-1) - shares.min(axis=-1)
-    return gap
+    return shares.max(axis=-1) - shares.min(axis=-1)
 
 
 def long_term(states: NDArray[np.float64], distance: str = "l2") -> NDArray[np.float64]:
@@ -39,8 +38,7 @@ def long_term(states: NDArray[np.float64], distance: str = "l2") -> NDArray[np.f
     first, second = _pairs(states.shape[1])
     gaps = states[:, first] - states[:, second]
     apart = np.sqrt(np.square(gaps).sum(axis=-1)) if distance == "l2" else np.abs(gaps).sum(axis=-1) / 2
-    farthest: NDArray[np.float64] = apart.max(axis=1)
-    return farthest
+    return apart.max(axis=1)
 
 
 @cache

@@ -221,8 +221,7 @@ class EpidemicWorld(World):
         """
         if sparse.issparse(self.adjacency):
             return np.ascontiguousarray((self.adjacency @ infected.T.astype(np.float32)).T)
-        neighbours: NDArray[np.float32] = infected.astype(np.float32) @ self.adjacency
-        return neighbours
+        return infected.astype(np.float32) @ self.adjacency
 
     def restart(self, which: Array) -> Array:
         initial, burn_in = self.config.initial_infected, self.config.burn_in

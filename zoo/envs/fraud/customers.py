@@ -265,8 +265,7 @@ def expected_arrivals(config: FraudConfig, calendar: Calendar) -> NDArray[np.flo
     """New customers (hours, 2) by hour and class, of genuine ones if satisfaction is 1."""
     months = 12 * profiles()[:, MONTHS][:, calendar.months].T
     hourly = config.volumes / HOURS_PER_YEAR * (1 - np.asarray(config.stay_prob))
-    arrivals: NDArray[np.float64] = hourly * ((1 - config.noise_level) * months + config.noise_level)
-    return arrivals
+    return hourly * ((1 - config.noise_level) * months + config.noise_level)
 
 
 def _reluctance(luck: NDArray[np.float32], rates: NDArray[np.float32], fraud: NDArray[np.bool_]) -> NDArray[np.float32]:
@@ -280,5 +279,4 @@ def _reluctance(luck: NDArray[np.float32], rates: NDArray[np.float32], fraud: ND
 
 def grained(satisfaction: NDArray[np.float64]) -> NDArray[np.float64]:
     """The nearest multiples of :data:`GRAIN`."""
-    multiples: NDArray[np.float64] = np.rint(satisfaction / GRAIN) * GRAIN
-    return multiples
+    return np.rint(satisfaction / GRAIN) * GRAIN

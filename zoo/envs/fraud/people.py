@@ -122,5 +122,4 @@ class People:
         daily = self.rate.take(people)[..., None] * days_shares.prod(axis=-1)  # (m, k, 2)
         hourly = self.profile.take((start + HOURS.start + begins)[..., None] + _DAY)
         tomorrow = (DAY - begins)[..., None] <= _DAY
-        rates: NDArray[np.float32] = hourly * np.where(tomorrow, daily[..., 1:], daily[..., :1])
-        return rates
+        return hourly * np.where(tomorrow, daily[..., 1:], daily[..., :1])

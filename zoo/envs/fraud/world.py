@@ -140,8 +140,7 @@ class FraudWorld(World):
     @property
     def fraudsters(self) -> NDArray[np.int64]:
         """Number of fraudsters among the customers of each copy (n,)."""
-        here: NDArray[np.int64] = ((self.customers.eagerness > 0) & self.customers.fraud).sum(axis=1)
-        return here
+        return ((self.customers.eagerness > 0) & self.customers.fraud).sum(axis=1)
 
     def massage(self) -> Record:
         """The coming transactions' codes (n,) as ``group``, or by attribute."""

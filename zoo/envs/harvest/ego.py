@@ -65,8 +65,7 @@ def _busy(world: "EgoHarvestWorld") -> Array:
     useful, moves = masks.copy(), masks.copy()
     useful[:, :RIPEN], moves[:, RIPEN:] = False, False
     chosen = np.where(useful.any(axis=1, keepdims=True), useful, moves)
-    probabilities: Array = chosen / chosen.sum(axis=1, keepdims=True)
-    return probabilities
+    return chosen / chosen.sum(axis=1, keepdims=True)
 
 
 class EgoHarvestWorld(World):
@@ -186,8 +185,7 @@ class EgoHarvestWorld(World):
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Which actions of the ego are valid now (n, 8)."""
-        masks: NDArray[np.bool_] = self.game.action_masks()[self._rows, self.game.ego]
-        return masks
+        return self.game.action_masks()[self._rows, self.game.ego]
 
     def install(self, layout: Mapping[str, Any], which: Array | None = None) -> Array:
         if None in self.reset_streams:

@@ -90,8 +90,7 @@ class HarvestVecEnv(WorldVecEnv):
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         if attr_name in self.LABELS:
-            labels: list[int] = getattr(self, attr_name)[list(self._get_indices(indices))].tolist()
-            return labels
+            return getattr(self, attr_name)[list(self._get_indices(indices))].tolist()
         return super().get_attr(attr_name, indices)
 
 

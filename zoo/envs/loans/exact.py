@@ -213,8 +213,7 @@ class _Stage:
 
     def refused(self, after: Array) -> Array:
         """Value of being refused, from that of the states after it."""
-        unchanged: Array = after[:, :, 1:-1, self.net_after[1]]
-        return unchanged
+        return after[:, :, 1:-1, self.net_after[1]]
 
 
 def _best_credit_first(differences: NDArray[np.int64]) -> NDArray[np.intp]:

@@ -159,8 +159,7 @@ class LoanAllocationWorld(AllocationWorld):
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        applied: NDArray[np.bool_] = self.tapes.now.applied
-        return applied
+        return self.tapes.now.applied
 
     @property
     def lead(self) -> NDArray[np.float64]:

@@ -46,8 +46,7 @@ class Solution:
         (...), -1 for nowhere yet, and ``counts`` (..., n) have arrived.
         """
         state = counts.astype(np.int64) @ _digits(self.config)
-        chances: Array = self.chances[time, last, state]
-        return chances
+        return self.chances[time, last, state]
 
     def route(self, lost: Collection[int] = ()) -> tuple[int, ...]:
         """Where the shipments are sent, if those with the numbers ``lost`` (from 0) get lost and all others arrive."""
