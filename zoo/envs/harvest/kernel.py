@@ -26,23 +26,9 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     """One agent of each world after the other: :func:`~sb3_fair.zoo.envs.harvest.turns.in_turn`."""
     shape = turns.actions.shape
     played = Played(np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int8))
-    _play(
-        field.cells,
-        field.held,
-        field.places.reshape(-1),
-        field.ripens,
-        field.ripening or 0,
-        field.steps,
-        rules.outcomes,
-        rules.valid,
-        turns.agents,
-        turns.colours,
-        turns.actions,
-        *(turns.substitution or _NONE),
-        turns.time,
-        obstruct_turns,
-        *played,
-    )
+    state = field.cells, field.held, field.places.reshape(-1), field.ripens, field.ripening or 0, field.steps
+    chosen = turns.agents, turns.colours, turns.actions
+    _play(state, rules, chosen, turns.substitution or _NONE, turns.time, obstruct_turns, played)
     return played
 
 
@@ -61,24 +47,13 @@ def _substituted(action: int, valid: int, luck: NDArray[np.float64]) -> int:
 
 @njit(cache=True)
 def _play(
-    cells: Any,
-    held: Any,
-    places: Any,
-    ripens: Any,
-    ripening: int,
-    steps: Any,
-    outcomes: Any,
-    valid: Any,
-    agents: Any,
-    colours: Any,
-    actions: Any,
-    luck: Any,
-    able: Any,
-    time: Any,
-    obstruct_turns: float,
-    rewards: Any,
-    executed: Any,
+    state: Any, rules: Any, chosen: Any, substitution: Any, time: Any, obstruct_turns: float, played: Any
 ) -> None:
+    cells, held, places, ripens, ripening, steps = state
+    outcomes, valid = rules
+    agents, colours, actions = chosen
+    luck, able = substitution
+    rewards, executed = played
     size = cells.shape[1]
     for world in range(cells.shape[0]):
         grid, waiting = cells[world], held[world]
