@@ -216,9 +216,8 @@ class AttentionWorld(World):
 
     def restart(self, which: Array) -> Array:
         self.tapes.redraw(which, self.restart_streams(which))
-        self.time[which] = 0
-        self.history[which] = 0
-        self.units[which] = 0
+        for state in (self.time, self.history, self.units):
+            state[which] = 0
         self.rates = self.rates.copy()  # the last step has handed it out
         self.rates[which] = self._initial
         incidents = poisson_quantile(self.tapes.now.values[which], self.rates[which])

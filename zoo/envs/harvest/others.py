@@ -1,6 +1,7 @@
 """Behaviour of the other agents around one that learns."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,13 +26,13 @@ def acting(others: Others, observation_space: spaces.Space, n_actions: int) -> A
     :raises ValueError: if ``others`` is nothing that can act, or a model for other observations
     """
     if isinstance(others, str) and others in SIMPLE:
-        return _Random(n_actions) if others == "random" else _stay
+        return partial(_random, n_actions) if others == "random" else _stay
     if hasattr(others, "predict"):
         if others.observation_space.shape != observation_space.shape:
             raise ValueError(f"others must be a model for {observation_space}, got one for {others.observation_space}")
-        return _Model(others)
+        return partial(_model, others)
     if callable(others):
-        return _Asked(others, n_actions)
+        return partial(_asked, others, n_actions)
     hint = did_you_mean(others, SIMPLE) if isinstance(others, str) else ""
     raise ValueError(f"others must be a callable, a model, or one of {SIMPLE}, got {others!r}{hint}")
 
@@ -40,49 +41,32 @@ def _stay(obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) 
     return np.zeros(luck.shape, dtype=np.int64)
 
 
-class _Random:
-    def __init__(self, n_actions: int) -> None:
-        self.n_actions = n_actions
-
-    def __call__(self, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) -> NDArray[np.int64]:
-        return (luck * self.n_actions).astype(np.int64)
+def _random(n_actions: int, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) -> NDArray[np.int64]:
+    return (luck * n_actions).astype(np.int64)
 
 
-class _Model:
-    def __init__(self, model: Any) -> None:
-        self.model = model
+def _model(model: Any, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) -> NDArray[np.int64]:
+    seen = obs.reshape(-1, obs.shape[-1])
+    policy: Any = getattr(model, "policy", None)
+    if hasattr(policy, "get_distribution"):
+        import torch  # slow to import
 
-    def __call__(self, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) -> NDArray[np.int64]:
-        seen = obs.reshape(-1, obs.shape[-1])
-        policy: Any = getattr(self.model, "policy", None)
-        if hasattr(policy, "get_distribution"):
-            import torch  # slow to import
-
-            with torch.no_grad():
-                distribution = policy.get_distribution(policy.obs_to_tensor(seen)[0]).distribution
-            below = distribution.probs.cpu().numpy().cumsum(axis=1)[:, :-1]
-            actions = (below <= luck.reshape(-1, 1)).sum(axis=1)
-        else:
-            actions = np.asarray(self.model.predict(seen, deterministic=True)[0])
-        return actions.reshape(luck.shape).astype(np.int64)
+        with torch.no_grad():
+            distribution = policy.get_distribution(policy.obs_to_tensor(seen)[0]).distribution
+        below = distribution.probs.cpu().numpy().cumsum(axis=1)[:, :-1]
+        actions = (below <= luck.reshape(-1, 1)).sum(axis=1)
+    else:
+        actions = np.asarray(model.predict(seen, deterministic=True)[0])
+    return actions.reshape(luck.shape).astype(np.int64)
 
 
-class _Asked:
+def _asked(
+    function: Callable[..., Any], n_actions: int, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]
+) -> NDArray[np.int64]:
     """One copy after the other, each with its own generator, so that its path does not depend on how many there are."""
-
-    def __init__(self, function: Callable[..., Any], n_actions: int) -> None:
-        self.function = function
-        self.n_actions = n_actions
-
-    def __call__(self, obs: NDArray[np.float32], luck: NDArray[np.float64], rngs: list[Any]) -> NDArray[np.int64]:
-        answers = [np.asarray(self.function(seen, rng)) for seen, rng in zip(obs, rngs, strict=True)]
-        for answer in answers:
-            if answer.shape != luck.shape[1:] or answer.dtype.kind not in "iu" or not _inside(answer, self.n_actions):
-                raise ValueError(
-                    f"others must return {luck.shape[1]} actions from 0 to {self.n_actions - 1}, got {answer!r}"
-                )
-        return np.stack(answers).astype(np.int64)
-
-
-def _inside(actions: NDArray[Any], n_actions: int) -> bool:
-    return bool(((actions >= 0) & (actions < n_actions)).all())
+    answers = [np.asarray(function(seen, rng)) for seen, rng in zip(obs, rngs, strict=True)]
+    for answer in answers:
+        whole = answer.shape == luck.shape[1:] and answer.dtype.kind in "iu"
+        if not whole or ((answer < 0) | (answer >= n_actions)).any():
+            raise ValueError(f"others must return {luck.shape[1]} actions from 0 to {n_actions - 1}, got {answer!r}")
+    return np.stack(answers).astype(np.int64)

@@ -128,10 +128,8 @@ class HiringWorld(World):
         return self._prospect()[0]
 
     def restart(self, which: Array) -> Array:
-        self.team[which] = 0
-        self.team_noise[which] = 0
-        self.company[which] = 0
-        self._baseline[which] = 0
+        for state in (self.team, self.team_noise, self.company, self._baseline):
+            state[which] = 0
         self._deadline[which] = self._clock + self.max_steps
         for copy in which.tolist():
             self._episode[copy] += 1

@@ -5,6 +5,7 @@ The case study "bank loans" of "Striking a Balance in Fairness for Dynamic Syste
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar, NamedTuple
 
@@ -33,17 +34,9 @@ class _Chances(NamedTuple):
     luck: NDArray[np.float64]
 
 
-class _Draws:
-    """From uniforms (..., 3) to chances."""
-
-    columns = 3
-
-    def __init__(self, group_probability: Any) -> None:
-        self.edges = distribution_function(group_probability)[1:-1]
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> _Chances:
-        group, place, luck = np.ascontiguousarray(np.moveaxis(uniforms, -1, 0))
-        return _Chances((group[..., None] >= self.edges).sum(axis=-1), place, luck)
+def _draws(uniforms: NDArray[np.float64], edges: NDArray[np.float64]) -> _Chances:
+    group, place, luck = np.ascontiguousarray(np.moveaxis(uniforms, -1, 0))
+    return _Chances((group[..., None] >= edges).sum(axis=-1), place, luck)
 
 
 class Applicants(NamedTuple):
@@ -165,8 +158,8 @@ class LendingWorld(World):
         self._window_w1 = np.zeros(n_worlds)
         self._d_s = np.zeros(n_worlds)  # as the bank knows it
         self._figures: dict[str, Array] = {}
-        draws = _Draws(settings.group_probability)
-        super().__init__(n_worlds, Tapes(n_worlds, draws.columns, draws, rows=min(max(8192 // n_worlds, 64), 1024)))
+        draws = partial(_draws, edges=distribution_function(settings.group_probability)[1:-1])
+        super().__init__(n_worlds, Tapes(n_worlds, 3, draws, rows=min(max(8192 // n_worlds, 64), 1024)))
 
     @property
     def distributions(self) -> NDArray[np.float64]:
