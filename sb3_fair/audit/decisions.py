@@ -72,6 +72,8 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
     """
     columns = log.columns
     actions = log.labels[columns.action]
+    if not actions:
+        raise ValueError(f"action must be known for some rows, but {columns.action!r} is empty")
     good = _chosen("favourable", f"{columns.action!r}", favourable, actions)
     accepted = np.array([False, *(name in good for name in actions)])
     for attribute in columns.group:
@@ -94,8 +96,6 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
         outcome = np.array([0, *(2 if name in right else 1 for name in known)])
         feedback = log.feedback if log.feedback is not None else np.zeros(log.n, dtype=np.uint8)
     rows = np.flatnonzero(log.actions) if (log.actions == 0).any() else np.arange(log.n)
-    if not len(rows):
-        raise ValueError(f"action must be known for some rows, but {columns.action!r} is empty")
     rows, timed = _in_order(rows, log.times)
     cells = _CELL[accepted[log.actions[rows]].astype(np.intp), outcome[feedback[rows]]]
     attributes = [Attribute(name, log.labels[name], codes[rows]) for name, codes in log.groups.items()]

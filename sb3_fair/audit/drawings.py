@@ -11,10 +11,8 @@ _WIDTH, _HEIGHT = 420, 170
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 10, 10, 24
 
 
-def interval(share: Share) -> Markup | str:
+def interval(share: Share) -> Markup:
     """A share as a dot with its interval as a line, on an axis from 0 to 100 %."""
-    if math.isnan(share.rate):
-        return "–"
     low, middle, high = (2 + 116 * value for value in (share.low, share.rate, share.high))
     label = f"{percent(share.rate)}, interval {percent(share.low)} to {percent(share.high)}"
     return tag(

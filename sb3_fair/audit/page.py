@@ -115,19 +115,17 @@ def _groups(groups: Sequence[Group]) -> Markup:
     columns = {"favourable": "got the favourable decision", "deserving": "of those who deserved it",
                "undeserving": "of those who did not"}  # fmt: skip
     shown = [name for name in columns if any(getattr(group, name).people for group in groups)]
-    heads = ["group", "decisions", *(text for name in shown for text in (columns[name], ""))]
-    rows = []
-    for group in groups:
-        shares: list[Share] = [getattr(group, name) for name in shown]
-        cells = (cell for share in shares for cell in (_share(share), interval(share)))
-        rows.append([group.group, f"{group.n:,}", *cells])
+    heads = ["group", "decisions", *(columns[name] for name in shown)]
+    rows = [[group.group, f"{group.n:,}", *(_share(getattr(group, name)) for name in shown)] for group in groups]
     return _table(heads, rows)
 
 
 def _share(share: Share) -> Markup:
     if math.isnan(share.rate):
         return join("–")
-    return join(percent(share.rate), " ", tag("small", f"{100 * share.low:.1f} to {100 * share.high:.1f}"))
+    return join(
+        percent(share.rate), " ", tag("small", f"{100 * share.low:.1f} to {100 * share.high:.1f}"), interval(share)
+    )
 
 
 def _notions(notions: Sequence[NotionValue]) -> Markup:

@@ -59,19 +59,22 @@ def _frame(table: Any) -> tuple[list[str], Any]:
 
     try:
         frame = nw.from_native(table, eager_only=True)
+        there = [str(name) for name in frame.columns]
+    except nw.exceptions.NarwhalsError as error:  # as of columns of the same name
+        raise ValueError(" ".join(str(error).split())) from error
     except TypeError as error:
         kinds = "a DataFrame of pandas or polars, a table of pyarrow, or a dict of arrays"
         raise TypeError(f"table must be {kinds}, got {type(table).__name__}") from error
 
     def column(name: str) -> Any:
-        series = frame[name]
+        series = frame[:, there.index(name)]
         if is_arrow(native := series.to_native()):
             return native
         simple = series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Datetime, nw.Date)
         array = series.to_numpy() if simple else None
         return series.to_list() if array is None or array.dtype == object else array
 
-    return list(frame.columns), column
+    return there, column
 
 
 def read_file(path: str | Path, columns: Columns, reservoir: int = 1000, seed: int = 0, **options: Any) -> Log:

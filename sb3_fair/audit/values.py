@@ -28,7 +28,7 @@ def text(value: Any, point: str = ".") -> str:
         return str(bool(value)).lower()
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
-    shown = str(value).strip()
+    shown = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
     return shown.partition(point)[0] if _WHOLE.fullmatch(shown.replace(point, ".")) else shown
 
 
@@ -77,7 +77,10 @@ class Labels:
             found, places = np.unique(values, return_inverse=True)
             different = [None if value != value else value for value in found]
         else:
-            return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+            try:
+                return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+            except TypeError as error:
+                raise ValueError(f"{self.name!r} must hold single values: {error}") from error
         return np.array([self._codes[value] for value in different], dtype=np.int32)[places]
 
     def _meet(self, value: Any) -> int:

@@ -71,21 +71,17 @@ def _feedback(log: Log, decided: Decisions, counts: Array, missing: FeedbackMiss
                 "the others, nobody knows: notions that need it are undefined, and the bounds say what is possible."
             )
     if not said and (known < made).any():
-        shares = [f"{100 * k / m:.0f} % of the {w}" for k, m, w in zip(known, made, _KINDS, strict=True) if m]
-        values = {
-            "reweight": "known outcomes stand for the unknown ones of the same group and decision",
-        }.get(missing, "values are of the known outcomes alone")
+        unknown = made - known
+        values = "known outcomes stand for them" if missing == "reweight" else "values are of the known outcomes alone"
         said.append(
-            f"{column!r} is known for {' and '.join(shares)} decisions: {values}, which is right only if outcomes are "
-            "missing at random. The bounds say what is possible otherwise."
+            f"{column!r} is unknown for {unknown[0]:,} of {made[0]:,} unfavourable decisions and {unknown[1]:,} of "
+            f"{made[1]:,} favourable ones: {values}, which is right only if outcomes are missing at random. The bounds "
+            "say what is possible otherwise."
         )
     wrong = counts[KNOWN & ~RIGHT].sum()
     if known.sum() > 0 and wrong == 0:
         said.append(f"Every known value of {column!r} agrees with the decision. Was it made from the decision?")
     return said
-
-
-_KINDS = ("unfavourable", "favourable")
 
 
 def _undefined(found: Sequence[NotionValue]) -> list[str]:

