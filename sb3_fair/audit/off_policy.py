@@ -1,0 +1,171 @@
+"""What another policy would have earned on the logged people: inverse propensity, self-normalised, doubly robust.
+
+One decision at a time: what a decision changes for later people is not replayed.
+
+Sources: Horvitz and Thompson 1952; Hájek 1971; Dudík, Langford, Li 2011, *Doubly robust policy evaluation and
+learning*; cross-fitting as in Chernozhukov et al. 2018.
+"""
+
+import math
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from sb3_fair.fairness.arguments import Numbers, checked
+
+Array = NDArray[np.float64]
+LEAST = 50
+"""Effective sample size below which nothing is estimated."""
+LEAST_SHARE = 0.01
+"""The same as a share of the rows."""
+_OFF = 4.0
+"""Standard errors that the mean weight may be away from 1."""
+
+
+class Estimated(NamedTuple):
+    """Mean reward of a decision with its confidence interval."""
+
+    name: str
+    title: str
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class OffPolicy:
+    """What another policy would have earned per decision.
+
+    :param n: decisions
+    :param effective: effective sample size: so many decisions of the other policy itself would say as much
+    :param mean_weight: near 1 if the propensities are right and the log has what the other policy does
+    :param logged: mean reward of the logged decisions
+    :param estimates: of the other policy; none if they are refused
+    :param refused: why there are none; empty otherwise
+    """
+
+    n: int
+    effective: float
+    mean_weight: float
+    logged: Estimated
+    estimates: list[Estimated]
+    refused: str = ""
+
+
+class Ridge:
+    """Linear regression with a small penalty; any regressor of scikit-learn can stand in its place."""
+
+    def fit(self, features: Array, values: Array) -> "Ridge":
+        """Coefficients of values (n,) on features (n, d)."""
+        self._centre, self._scale = features.mean(axis=0), features.std(axis=0) + 1e-12
+        design = self._design(features)
+        penalty = np.diag([0.0] + [1.0] * features.shape[1])
+        self._coefficients = np.linalg.solve(design.T @ design + penalty, design.T @ values)
+        return self
+
+    def predict(self, features: Array) -> Array:
+        """Values (n,)."""
+        return self._design(features) @ self._coefficients
+
+    def _design(self, features: Array) -> Array:
+        return np.column_stack([np.ones(len(features)), (features - self._centre) / self._scale])
+
+
+@checked
+def off_policy(
+    rewards: Numbers,
+    accepted: Any,
+    propensity: Numbers,
+    target: Numbers,
+    *,
+    features: Numbers | None = None,
+    regressor: Any = None,
+    folds: int = 5,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> OffPolicy:
+    """Mean reward of a decision if another policy had decided, with intervals (normal approximation).
+
+    :param rewards: (n,) of the logged decisions
+    :param accepted: (n,) whether each was favourable
+    :param propensity: (n,) probability, in (0, 1], with which the decision that was made had been made
+    :param target: (n,) probability with which the other policy makes the favourable decision
+    :param features: (n, d) for the model of the reward that the doubly robust estimate takes; None: ``target`` alone
+    :param regressor: anything with ``fit`` and ``predict``, as in scikit-learn; None: a linear model
+    :param folds: parts of the log; the reward of each is predicted from the others
+    :return: without estimates if the effective sample is smaller than 50 or 1 % of the rows, or the mean weight is
+        far from 1: then the log does not have enough of what the other policy does
+    :raises ValueError: if shapes differ or a probability is out of range
+    """
+    reward, chance, wanted = (np.asarray(each, dtype=np.float64) for each in (rewards, propensity, target))
+    took = np.asarray(accepted, dtype=bool)
+    for name, array in (("accepted", took), ("propensity", chance), ("target", wanted)):
+        if array.shape != reward.shape or array.ndim != 1:
+            raise ValueError(f"{name} must have the shape of rewards {reward.shape}, (n,), got {array.shape}")
+    if not len(reward):
+        raise ValueError("rewards must hold at least one number, got none")
+    if not ((chance > 0) & (chance <= 1)).all():
+        raise ValueError(f"propensity must be in (0, 1], got {chance[~((chance > 0) & (chance <= 1))][0]:g}")
+    if not ((wanted >= 0) & (wanted <= 1)).all():
+        raise ValueError(f"target must be in [0, 1], got {wanted[~((wanted >= 0) & (wanted <= 1))][0]:g}")
+    n = len(reward)
+    weights = np.where(took, wanted, 1 - wanted) / chance
+    total = weights.sum()
+    effective = float(total**2 / np.square(weights).sum()) if total else 0.0
+    mean = total / n
+    logged = _estimated("logged", "the logged decisions", reward, confidence)
+    refused = _refused(n, effective, mean, weights)
+    if refused:
+        return OffPolicy(n, effective, mean, logged, [], refused)
+    predicted = _predicted(reward, took, wanted if features is None else features, regressor, folds, seed)
+    own = np.where(took, predicted[:, 1], predicted[:, 0])
+    direct = wanted * predicted[:, 1] + (1 - wanted) * predicted[:, 0]
+    ratio = (weights * reward).sum() / total
+    estimates = [
+        _estimated("ips", "inverse propensity", weights * reward, confidence),
+        _estimated("snips", "self-normalised", ratio + weights * (reward - ratio) / mean, confidence),
+        _estimated("dr", "doubly robust", direct + weights * (reward - own), confidence),
+    ]
+    return OffPolicy(n, effective, mean, logged, estimates)
+
+
+def _refused(n: int, effective: float, mean: float, weights: Array) -> str:
+    least = max(LEAST, LEAST_SHARE * n)
+    if effective < least:
+        return f"the overlap is too small: the effective sample is {effective:.0f}, at least {least:.0f} is needed"
+    error = weights.std(ddof=1) / math.sqrt(n)
+    if abs(mean - 1) > max(_OFF * error, 0.05):
+        return (
+            f"the mean weight is {mean:.2f}, not 1: the propensities are wrong, or the log lacks decisions that the "
+            "other policy makes"
+        )
+    return ""
+
+
+def _estimated(name: str, title: str, terms: Array, confidence: float) -> Estimated:
+    """The mean of independent terms (n,)."""
+    value = float(terms.mean())
+    half = (
+        float(ndtri((1 + confidence) / 2) * terms.std(ddof=1) / math.sqrt(len(terms))) if len(terms) > 1 else math.nan
+    )
+    return Estimated(name, title, value, value - half, value + half)
+
+
+def _predicted(reward: Array, took: NDArray[np.bool_], features: Any, regressor: Any, folds: int, seed: int) -> Array:
+    """Reward (n, 2) of the unfavourable and the favourable decision, predicted for each row from the other folds."""
+    described = np.asarray(features, dtype=np.float64)
+    described = described.reshape(len(reward), -1)
+    fold = np.random.default_rng(seed).integers(folds, size=len(reward))
+    predicted = np.zeros((len(reward), 2))
+    for part in range(folds):
+        for decision in (0, 1):
+            known = (fold != part) & (took == decision)
+            here = fold == part
+            if known.any() and here.any():
+                model = (Ridge() if regressor is None else deepcopy(regressor)).fit(described[known], reward[known])
+                predicted[here, decision] = model.predict(described[here])
+    return predicted

@@ -1,0 +1,83 @@
+"""Do off-policy estimates tell what another policy would have earned?"""
+
+import numpy as np
+import pytest
+
+from sb3_fair.audit.off_policy import off_policy
+
+RNG = np.random.default_rng
+
+
+def bank(n, seed):
+    """Loans by chance; applicants repay with probability x, a loan earns 1 or loses 1.5. The other policy prefers
+    large x. Returns arguments and the truth: the mean reward of the other policy."""
+    rng = RNG(seed)
+    x = rng.random(n)
+    logging, target = 0.3 + 0.4 * x, np.clip(1.6 * x - 0.3, 0.02, 0.98)
+    accepted = rng.random(n) < logging
+    repaid = rng.random(n) < x
+    rewards = np.where(accepted, np.where(repaid, 1.0, -1.5), 0.0)
+    grid = np.linspace(0, 1, 100_001)
+    truth = float(np.mean(np.clip(1.6 * grid - 0.3, 0.02, 0.98) * (grid - 1.5 * (1 - grid))))
+    propensity = np.where(accepted, logging, 1 - logging)
+    return {"rewards": rewards, "accepted": accepted, "propensity": propensity, "target": target, "features": x}, truth
+
+
+def test_estimates_are_near_the_truth_and_the_doubly_robust_one_is_the_surest():
+    given, truth = bank(50_000, 0)
+    found = off_policy(**given)
+    for one in found.estimates:
+        assert one.low <= truth <= one.high
+    width = {one.name: one.high - one.low for one in found.estimates}
+    assert width["dr"] <= width["snips"]
+    assert found.effective < found.n and found.mean_weight == pytest.approx(1, abs=0.02)
+
+
+def test_of_the_logging_policy_itself_they_are_the_logged_mean():
+    given, _ = bank(2000, 1)
+    given["target"] = np.where(given["accepted"], given["propensity"], 1 - given["propensity"])
+    found = off_policy(**given)
+    assert found.effective == pytest.approx(2000)
+    for one in found.estimates[:2]:
+        assert one.value == pytest.approx(found.logged.value)
+
+
+def test_any_regressor_can_model_the_reward():
+    linear = pytest.importorskip("sklearn.linear_model")
+    given, _ = bank(2000, 1)
+    mine, other = off_policy(**given), off_policy(**given, regressor=linear.Ridge(alpha=1e-9))
+    assert mine.estimates[2].value == pytest.approx(other.estimates[2].value, abs=1e-3)
+
+
+def test_without_overlap_nothing_is_estimated():
+    given, _ = bank(2000, 1)
+    given["propensity"] = np.where(RNG(0).random(2000) < 0.01, 1e-4, 0.999)
+    found = off_policy(**given)
+    assert found.estimates == [] and "the overlap is too small" in found.refused
+    given, _ = bank(2000, 1)
+    given["propensity"] = np.full(2000, 0.9)
+    assert "the mean weight is" in off_policy(**given).refused
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("propensity", [0.0, 0.5], r"propensity must be in \(0, 1\], got 0"),
+        ("target", [1.5, 0.5], r"target must be in \[0, 1\], got 1.5"),
+        ("accepted", [True], "accepted must have the shape of rewards"),
+    ],
+)
+def test_wrong_arguments_are_refused(name, value, message):
+    given = {"rewards": [1.0, 0.0], "accepted": [True, False], "propensity": [0.5, 0.5], "target": [0.5, 0.5]}
+    with pytest.raises(ValueError, match=message):
+        off_policy(**{**given, name: value})
+
+
+@pytest.mark.slow
+def test_intervals_cover_the_truth_of_300_logs():
+    covered = {"ips": 0, "snips": 0, "dr": 0}
+    for seed in range(300):
+        given, truth = bank(1000, seed)
+        for one in off_policy(**given).estimates:
+            covered[one.name] += one.low <= truth <= one.high
+    assert all(270 <= number <= 297 for number in covered.values()), covered
