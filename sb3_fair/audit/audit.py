@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows, with_ho
 from sb3_fair.audit.decisions import Decisions, decisions
 from sb3_fair.audit.individuals import individual_notions
 from sb3_fair.audit.log import Log
+from sb3_fair.audit.other_policy import other_policy
 from sb3_fair.audit.read import read_file, read_table
 from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
 from sb3_fair.audit.stakeholders import welfare_figures
@@ -48,6 +50,8 @@ def audit(
     time: str | None = None,
     reward: str | None = None,
     stakeholder: str | None = None,
+    propensity: str | None = None,
+    target: str | None = None,
     window: Count | None = None,
     favourable: Any = None,
     deserving: Any = None,
@@ -80,7 +84,10 @@ def audit(
     :param score: column with the probability of the favourable decision; None: individual notions take the decision
     :param time: column with numbers or dates; None: the rows are in order of time
     :param reward: column with what a decision brought to its stakeholder
-    :param stakeholder: column with whom it concerned; reward and stakeholder are given together
+    :param stakeholder: column with whom it concerned, for welfare
+    :param propensity: column with the probability with which the decision that was made had been made
+    :param target: column with the probability with which another policy would make the favourable decision: see
+        :mod:`sb3_fair.audit.other_policy`
     :param window: number of latest decisions for notions over time; None: not over time
     :param favourable: the favourable action, or several; None: the one that means yes
     :param deserving: the values of ``feedback`` that mean a favourable decision was right; None: the one that means
@@ -98,7 +105,7 @@ def audit(
     :raises ValueError: if a column is missing, or a value does not fit; names it, and the rows
     :raises TypeError: if the table is of another kind
     """
-    columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder)  # type: ignore[arg-type]
+    columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, target)  # type: ignore[arg-type]
     names = _asked(notions, columns)
     accepted_limits = _limits(limits, names, columns)
     if isinstance(table, _File):
@@ -135,7 +142,8 @@ def audit(
     broken = _broken(found, accepted_limits)
     said = sentences(about, groups, found, gaps, moments, broken)
     welfare = welfare_figures(log, decided, scheme)
-    return Audit(about, groups, found, gaps, series, moments, welfare, broken, said, warned, windows)
+    other = other_policy(log, decided, confidence, seed)
+    return Audit(about, groups, found, gaps, series, moments, welfare, broken, said, warned, *other, windows)
 
 
 def audit_file(
@@ -250,21 +258,12 @@ def _about(log: Log, decided: Decisions, names: list[str], window: int | None, *
     from sb3_fair import __version__
 
     confidence, n_boot, n_permutations, seed = settings
-    columns = log.columns
     return {
         "rows": log.n,
         "decisions": len(decided.rows),
-        "action": columns.action,
+        **asdict(log.columns),
         "favourable": decided.favourable,
-        "group": list(columns.group),
-        "feedback": columns.feedback,
         "deserving": decided.deserving,
-        "features": list(columns.features),
-        "nominal": list(columns.nominal),
-        "score": columns.score,
-        "time": columns.time,
-        "reward": columns.reward,
-        "stakeholder": columns.stakeholder,
         "notions": names,
         "window": window,
         "sample": None if log.sample is None else len(log.sample.rows),

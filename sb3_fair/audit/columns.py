@@ -20,6 +20,8 @@ class Columns:
     :param time: when it was made; None: in the order of the rows
     :param reward: what the decision brought to its stakeholder
     :param stakeholder: whom it concerned
+    :param propensity: probability with which the decision that was made had been made
+    :param target: probability with which another policy would make the favourable decision
     """
 
     action: str
@@ -31,6 +33,8 @@ class Columns:
     time: str | None = None
     reward: str | None = None
     stakeholder: str | None = None
+    propensity: str | None = None
+    target: str | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -52,15 +56,18 @@ class Columns:
             raise ValueError(
                 f"features must be given with score, which only individual notions use, got {self.score!r}"
             )
-        if (self.reward is None) != (self.stakeholder is None):
-            raise ValueError(
-                f"reward and stakeholder must be given together, got {self.reward!r} and {self.stakeholder!r}"
-            )
+        if self.stakeholder is not None and self.reward is None:
+            raise ValueError(f"reward must be given with stakeholder, got {self.stakeholder!r} alone")
+        if self.reward is not None and (self.stakeholder, self.propensity) == (None, None):
+            raise ValueError(f"reward must be given with stakeholder or propensity, got {self.reward!r} alone")
+        if self.propensity is not None and self.target is None:
+            raise ValueError(f"propensity must be given with target, got {self.propensity!r} alone")
 
     @property
     def used(self) -> list[str]:
         """Every column that is read, once."""
-        single = (self.action, self.feedback, self.score, self.time, self.reward, self.stakeholder)
+        decided = (self.action, self.feedback, self.score, self.time)
+        single = (*decided, self.reward, self.stakeholder, self.propensity, self.target)
         return list(dict.fromkeys(name for name in (*self.group, *self.features, *single) if name is not None))
 
     def check(self, there: Sequence[str], where: str = "the table") -> None:

@@ -15,6 +15,13 @@ from numpy.typing import NDArray
 from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.values import MOST_LABELS, UNKNOWN, Array, Labels, numbers, rows_text, same_but_for_case, times
 
+CHANCES = {
+    "score": "the favourable decision, in [0, 1]",
+    "propensity": "the decision that was made, in (0, 1]",
+    "target": "the favourable decision by another policy, in [0, 1]",
+}
+PER_ROW = ("reward", "propensity", "target")
+"""Roles of columns of numbers that are kept for every row."""
 _OUTLIERS = 3
 _SMALL = np.uint16
 
@@ -48,7 +55,7 @@ class Log:
     :param feedback: (n,) code of the feedback, 0 where it is unknown; None: no such column
     :param labels: column -> the labels of its codes 1, 2, ...
     :param times: (n,) or None
-    :param rewards: (n,) or None; NaN where unknown
+    :param numbers: reward, propensity and target, as far as they are given -> (n,); NaN where unknown
     :param stakeholders: (n,) codes or None
     :param warnings: what was noticed while reading
     """
@@ -60,7 +67,7 @@ class Log:
     feedback: NDArray[np.uint16] | None
     labels: dict[str, list[str]]
     times: NDArray[Any] | None
-    rewards: Array | None
+    numbers: dict[str, Array]
     stakeholders: NDArray[np.int32] | None
     sample: Sample | None
     warnings: list[str] = field(default_factory=list)
@@ -86,6 +93,7 @@ class LogBuilder:
         if columns.stakeholder is not None and columns.stakeholder not in self._labels:
             self._labels[columns.stakeholder] = Labels(columns.stakeholder, most=None)
         self._kept: dict[str, list[NDArray[Any]]] = defaultdict(list)
+        self._of_rows: dict[str, list[NDArray[Any]]] = defaultdict(list)
         self._missing: dict[str, int] = defaultdict(int)
         self._missing_rows: dict[str, NDArray[np.intp]] = {}
         self._sampler = _Sampler(columns, reservoir, seed) if columns.features else None
@@ -96,34 +104,32 @@ class LogBuilder:
         :param chunk: column -> its values (m,)
         :raises ValueError: if a value does not fit the meaning of its column; names the rows
         """
-        codes = {name: labels.codes(chunk[name]) for name, labels in self._labels.items()}
-        for name, found in codes.items():
+        missing: dict[str, NDArray[np.bool_]] = {}
+        for name, labels in self._labels.items():
+            codes = labels.codes(chunk[name])
             wide = name == self.columns.stakeholder and name not in self.columns.group
-            self._kept[name].append(found if wide else found.astype(_SMALL))
+            self._kept[name].append(codes if wide else codes.astype(_SMALL))
             if name != self.columns.feedback:
-                self._count_missing(name, found == 0)
+                missing[name] = codes == 0
         if self.columns.time is not None:
             when = times(self.columns.time, chunk[self.columns.time], self._n)
-            self._kept["time of a row"].append(when)
-            self._count_missing(self.columns.time, when != when)
-        if self.columns.reward is not None:
-            brought = self._numbers(self.columns.reward, chunk)
-            self._kept["reward of a row"].append(brought)
-            self._count_missing(self.columns.reward, np.isnan(brought))
+            self._of_rows["time"].append(when)
+            missing[self.columns.time] = when != when
+        roles = {role: name for role in PER_ROW if (name := getattr(self.columns, role)) is not None}
+        for role, name in roles.items():
+            found = self._chances(role, name, chunk) if role in CHANCES else self._numbers(name, chunk)
+            self._of_rows[role].append(found)
+            missing[name] = np.isnan(found)
         if self._sampler is not None:
-            values = {
-                name: self._sampler.nominal[name].codes(chunk[name]).astype(np.float64)
-                if name in self._sampler.nominal
-                else self._numbers(name, chunk)
-                for name in self.columns.features
-            }
-            score = None if self.columns.score is None else self._score(chunk)
-            for name, column in {**values, **({} if score is None else {str(self.columns.score): score})}.items():
-                nothing = column == 0 if name in self._sampler.nominal else np.isnan(column)
-                self._count_missing(name, nothing)
-                column[nothing] = np.nan
-            self._sampler.add(self._n, np.column_stack(list(values.values())), score)
-        self._n += len(codes[self.columns.action])
+            values = [self._feature(name, chunk) for name in self.columns.features]
+            missing |= {name: np.isnan(column) for name, column in zip(self.columns.features, values, strict=True)}
+            score = None if self.columns.score is None else self._chances("score", self.columns.score, chunk)
+            if score is not None:
+                missing[str(self.columns.score)] = np.isnan(score)
+            self._sampler.add(self._n, np.column_stack(values), score)
+        for name, rows in missing.items():
+            self._count_missing(name, rows)
+        self._n += len(chunk[self.columns.action])
 
     def _numbers(self, name: str, chunk: Mapping[str, Any]) -> Array:
         found = numbers(name, chunk[name], self._n, self._comma)
@@ -132,14 +138,19 @@ class LogBuilder:
             raise ValueError(f"{name!r} must hold finite numbers, got inf in {rows_text(wrong, self._n)}")
         return found
 
-    def _score(self, chunk: Mapping[str, Any]) -> Array:
-        name = str(self.columns.score)
+    def _feature(self, name: str, chunk: Mapping[str, Any]) -> Array:
+        if self._sampler is None or name not in self._sampler.nominal:
+            return self._numbers(name, chunk)
+        codes = self._sampler.nominal[name].codes(chunk[name]).astype(np.float64)
+        return np.where(codes == 0, np.nan, codes)
+
+    def _chances(self, role: str, name: str, chunk: Mapping[str, Any]) -> Array:
         found = self._numbers(name, chunk)
-        wrong = np.flatnonzero((found < 0) | (found > 1))
+        wrong = np.flatnonzero((found < 0) | (found > 1) | ((found == 0) & (role == "propensity")))
         if len(wrong):
             raise ValueError(
-                f"score must be the probability of the favourable decision, in [0, 1], but {name!r} is "
-                f"{found[wrong[0]]:g} in {rows_text(wrong, self._n)}"
+                f"{role} must be the probability of {CHANCES[role]}, but {name!r} is {found[wrong[0]]:g} in "
+                f"{rows_text(wrong, self._n)}"
             )
         return found
 
@@ -157,7 +168,9 @@ class LogBuilder:
         """
         if not self._n:
             raise ValueError("the log must have at least one row, got none")
-        kept = {name: np.concatenate(self._kept.pop(name)) for name in list(self._kept)}
+        kept, of_rows = (
+            {name: np.concatenate(parts.pop(name)) for name in list(parts)} for parts in (self._kept, self._of_rows)
+        )
         columns = self.columns
         return Log(
             columns=columns,
@@ -166,8 +179,8 @@ class LogBuilder:
             groups={name: kept[name] for name in columns.group},
             feedback=None if columns.feedback is None else kept[columns.feedback],
             labels={name: labels.names for name, labels in self._labels.items()},
-            times=kept.get("time of a row"),
-            rewards=kept.get("reward of a row"),
+            times=of_rows.get("time"),
+            numbers={role: of_rows[role] for role in PER_ROW if role in of_rows},
             stakeholders=None if columns.stakeholder is None else kept[columns.stakeholder],
             sample=None if self._sampler is None else self._sampler.sample(),
             warnings=[*self._missing_warnings(), *self._spelling_warnings()],
@@ -175,20 +188,21 @@ class LogBuilder:
 
     def _missing_warnings(self) -> list[str]:
         columns = self.columns
-        consequence: dict[str | None, str] = {
-            **dict.fromkeys((*columns.features, columns.score), "are left out of individual notions"),
-            **dict.fromkeys((columns.reward, columns.stakeholder), "are left out of welfare"),
-            **dict.fromkeys(columns.group, "are in none of its groups"),
-            columns.time: "are left out of the course over time",
-            columns.action: "are not counted as decisions",
-        }
+        consequences = (
+            ((columns.action,), "not counted as decisions"),
+            (columns.group, "in none of its groups"),
+            ((columns.time,), "left out of the course over time"),
+            ((*columns.features, columns.score), "left out of individual notions"),
+            ((columns.reward, columns.stakeholder), "left out of welfare and returns"),
+            ((columns.propensity, columns.target), "left out of what another policy would do"),
+        )
         said = []
         for name, count in self._missing.items():
             first = self._missing_rows[name]
             where = ", ".join(str(row + 1) for row in first.tolist()) + (", ..." if count > len(first) else "")
-            one = count == 1
-            verb = consequence[name].replace("are ", "is ", 1) if one else consequence[name]
-            said.append(f"{count:,} row{'s' * (not one)} without {name!r} {verb} (row{'s' * (not one)} {where}).")
+            rows, verb = ("row", "is") if count == 1 else ("rows", "are")
+            out = " and ".join(consequence for names, consequence in consequences if name in names)
+            said.append(f"{count:,} {rows} without {name!r} {verb} {out} ({rows} {where}).")
         return said
 
     def _spelling_warnings(self) -> list[str]:

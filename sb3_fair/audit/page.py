@@ -46,6 +46,7 @@ def page(audit: Audit) -> str:
         *(_attribute(audit, attribute) for attribute in attributes),
         _individuals(audit),
         *(_over_time(audit, attribute) for attribute in attributes),
+        _other(audit),
         _welfare(audit),
         _card("What the figures mean", _glossary(audit)),
         _card("What this page cannot tell", tag("ul", *(tag("li", text) for text in LIMITS), class_="say")),
@@ -184,6 +185,36 @@ def _over_time(audit: Audit, attribute: str) -> Markup | None:
         tag("div", *charts, class_="charts"),
         tag("ul", *said, class_="say") if said else None,
     )
+
+
+def _other(audit: Audit) -> Markup | None:
+    if not audit.other_rates:
+        return None
+    hint = (
+        f"The policy whose probabilities are in {audit.about['target']!r}, on the same people. What a decision changes "
+        "for later ones is not replayed."
+    )
+    rows = [
+        [rate.attribute, rate.group, rate.among, percent(rate.logged), percent(rate.other),
+         f"{percent(rate.low)} to {percent(rate.high)}"]
+        for rate in audit.other_rates[:_GROUPS]
+    ]  # fmt: skip
+    heads = ["", "group", "among", "in the log", "other policy", "interval"]
+    return _card("Another policy", tag("p", hint, class_="hint"), _table(heads, rows, left=3), _earned(audit))
+
+
+def _earned(audit: Audit) -> Markup | None:
+    found = audit.off_policy
+    if found is None:
+        return None
+    said = f"What a decision would earn: {found.refused}."
+    if not found.refused:
+        said = (
+            f"What a decision would earn. Effective sample size {found.effective:,.0f} of {found.n:,}; mean weight "
+            f"{found.mean_weight:.3f}, 1 if the propensities are right."
+        )
+    rows = [[one.title, number(one.value, 4), _ends(one.low, one.high, 4)] for one in (found.logged, *found.estimates)]
+    return join(tag("h3", said), _table(["estimate", "reward", "interval"], rows))
 
 
 def _welfare(audit: Audit) -> Markup | None:

@@ -12,6 +12,8 @@ import numpy as np
 from sb3_fair.common.whole_file import whole
 
 if TYPE_CHECKING:
+    from sb3_fair.audit.off_policy import OffPolicy
+    from sb3_fair.audit.other_policy import OtherRate
     from sb3_fair.audit.windows import RollingNotions
 
 
@@ -163,6 +165,8 @@ class Audit:
     :param broken: notions of the whole log beyond their limits
     :param sentences: the findings in words
     :param warnings: what to be careful about
+    :param other_rates: how often another policy gives the groups the favourable decision
+    :param off_policy: what the other policy would have earned; None without rewards and propensities
     :param windows: notions over time, at every row; None without a window
     """
 
@@ -176,6 +180,8 @@ class Audit:
     broken: list[Broken]
     sentences: list[str]
     warnings: list[str]
+    other_rates: "list[OtherRate]"
+    off_policy: "OffPolicy | None"
     windows: "RollingNotions | None" = None
 
     def value(self, notion: str, attribute: str = "") -> float:
@@ -223,7 +229,7 @@ def _write(path: str | Path, text: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, Share):
+    if hasattr(value, "_asdict"):
         return {name: _plain(entry) for name, entry in value._asdict().items()}
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}

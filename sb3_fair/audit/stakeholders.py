@@ -23,11 +23,11 @@ def welfare_figures(log: Log, decisions: Decisions, scheme: Scheme | None) -> li
 
     :raises ValueError: if a scheme is given without rewards, or the log is too long for it
     """
-    if log.rewards is None or log.stakeholders is None:
+    if "reward" not in log.numbers or log.stakeholders is None:
         if scheme is not None:
             raise ValueError("scheme must be given with reward and stakeholder")
         return []
-    rewards, who = log.rewards[decisions.rows], log.stakeholders[decisions.rows].astype(np.int64)
+    rewards, who = log.numbers["reward"][decisions.rows], log.stakeholders[decisions.rows].astype(np.int64)
     known = ~np.isnan(rewards) & (who > 0)
     rewards, who = rewards[known], who[known] - 1
     if not len(who):

@@ -1,6 +1,7 @@
 """The figures of an audit as text for a terminal, at most 79 columns wide."""
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from sb3_fair.audit.result import Audit, Group, NotionValue
@@ -24,7 +25,25 @@ def text_table(audit: Audit) -> str:
     if audit.welfare:
         lines = [f"{shown(figure.title, 60):<60} {_number(figure.value, '12.4g'):>12}" for figure in audit.welfare]
         blocks.append("\n".join(["welfare of the stakeholders", *lines]))
+    blocks += _other(audit)
     return "\n\n".join(blocks)
+
+
+def _other(audit: Audit) -> list[str]:
+    if not audit.other_rates:
+        return []
+    lines = [f"{'another policy':<34} {'among':<10} {'in the log':>10} {'other':>7} {'interval':>14}"]
+    for rate in audit.other_rates[: 2 * _MOST]:
+        group = shown(f"{rate.attribute}: {rate.group}", 34)
+        ends = "" if math.isnan(rate.low) else f"{100 * rate.low:.1f} to {100 * rate.high:.1f}"
+        lines.append(f"{group:<34} {rate.among:<10} {percent(rate.logged):>10} {percent(rate.other):>7} {ends:>14}")
+    found = audit.off_policy
+    if found is not None:
+        lines += ["", f"reward of a decision; effective sample size {found.effective:,.0f} of {found.n:,}"]
+        for one in (found.logged, *found.estimates):
+            lines.append(f"{one.title:<34} {_number(one.value, '10.4f'):>10}   {one.low:.4f} to {one.high:.4f}")
+        lines += textwrap.wrap(found.refused, WIDTH)
+    return ["\n".join(lines)]
 
 
 def _groups(attribute: str, groups: Sequence[Group]) -> list[str]:

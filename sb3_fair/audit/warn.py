@@ -37,6 +37,7 @@ def all_warnings(
         *_no_windows(decided, window),
         *_no_combinations(decided),
         *_many(gaps),
+        *_no_propensity(log),
     ]
 
 
@@ -113,6 +114,12 @@ def _no_windows(decided: Decisions, window: int | None) -> list[str]:
         many = [attribute.name for attribute in decided.attributes if len(attribute.labels) > MOST_OVER_TIME]
         return [f"Not followed over time, as it has more than {MOST_OVER_TIME} groups: {name}." for name in many]
     return [f"There are {decided.timed:,} decisions to show over time, fewer than a window of {window:,}."]
+
+
+def _no_propensity(log: Log) -> list[str]:
+    if log.columns.target is None or log.columns.propensity is not None:
+        return []
+    return ["Without the propensity of the logged decisions, the reward of the other policy cannot be estimated."]
 
 
 def _no_combinations(decided: Decisions) -> list[str]:

@@ -135,7 +135,7 @@ GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,202
         (GOOD, {"limits": {"EO": -0.1}}, "limits must be about notions of the audit"),
         (GOOD, {"limits": {"SP": 0.1}}, "limit of SP must be in [-1, 0]"),
         (GOOD, {"limits": {"SP@age": -0.1}}, "limits must be about 'gender'"),
-        (GOOD, {"reward": "age"}, "reward and stakeholder must be given together"),
+        (GOOD, {"reward": "age"}, "reward must be given with stakeholder or propensity"),
         (GOOD, {"window": 0}, "window must be a positive integer"),
         (GOOD, {"delimiter": ",,"}, "delimiter must be one character"),
         (GOOD, {"encoding": "utf-9"}, "unknown encoding"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sb3_fair.audit import audit
 from sb3_fair.audit.off_policy import off_policy
 
 RNG = np.random.default_rng
@@ -81,3 +82,63 @@ def test_intervals_cover_the_truth_of_300_logs():
         for one in off_policy(**given).estimates:
             covered[one.name] += one.low <= truth <= one.high
     assert all(270 <= number <= 297 for number in covered.values()), covered
+
+
+def bank_log(n, seed):
+    """The bank's log with groups, of whom one has smaller x, and with outcomes of the accepted only."""
+    given, _ = bank(n, seed)
+    rng = RNG(seed + 1000)
+    deserves = rng.random(n) < given["features"]
+    reward = np.where(given["accepted"], np.where(deserves, 1.0, -1.5), 0.0)
+    group = np.where(rng.random(n) < given["features"], "a", "b")
+    names = {"granted": given["accepted"], "group": group, "p": given["propensity"], "new": given["target"]}
+    return {**names, "reward": reward, "repaid": np.where(given["accepted"], deserves, np.nan)}, deserves
+
+
+ASKED = {"action": "granted", "group": "group", "feedback": "repaid", "propensity": "p", "target": "new"}
+LIGHT = {"reward": "reward", "n_boot": 5, "n_permutations": 5}
+
+
+def test_rates_of_another_policy_are_told_although_outcomes_are_selective():
+    log, deserves = bank_log(20_000, 0)
+    found = audit(log, **ASKED, **LIGHT)
+    for rate in found.other_rates:
+        people = log["group"] == rate.group
+        truth = log["new"][people if rate.among == "everybody" else people & deserves].mean()
+        assert rate.low - 0.01 <= truth <= rate.high + 0.01
+        assert rate.low <= rate.other <= rate.high
+    assert [rate.among for rate in found.other_rates] == ["everybody", "everybody", "deserving", "deserving"]
+    assert np.isnan(found.other_rates[2].logged)  # everybody of known outcome was accepted
+    assert [one.name for one in found.off_policy.estimates] == ["ips", "snips", "dr"]
+    assert "Another policy" in found.to_html() and "doubly robust" in found.table()
+    assert found.to_dict()["off_policy"]["effective"] == found.off_policy.effective
+    assert max(map(len, found.table().splitlines())) <= 79
+
+
+def test_without_propensity_only_rates_are_told():
+    log, _ = bank_log(500, 0)
+    del log["p"], log["reward"]
+    found = audit(log, action="granted", group="group", target="new", n_boot=5, n_permutations=5)
+    assert found.off_policy is None and len(found.other_rates) == 2
+    assert any(text.startswith("Without the propensity") for text in found.warnings)
+
+
+def test_a_refusal_is_said_on_the_page():
+    log, _ = bank_log(500, 0)
+    log["p"] = np.full(500, 0.9)
+    found = audit(log, **ASKED, **LIGHT)
+    assert found.off_policy.refused in found.to_html()
+
+
+@pytest.mark.slow
+def test_rates_among_the_deserving_cover_the_truth_of_300_logs():
+    covered = []
+    for seed in range(300):
+        log, _ = bank_log(1500, seed)
+        rates = [rate for rate in audit(log, **ASKED, **LIGHT).other_rates if rate.among == "deserving"]
+        x = np.linspace(0, 1, 100_001)
+        new = np.clip(1.6 * x - 0.3, 0.02, 0.98)
+        for rate, share in zip(sorted(rates, key=lambda rate: rate.group), (x, 1 - x), strict=True):
+            truth = (new * x * share).sum() / (x * share).sum()
+            covered.append(rate.low <= truth <= rate.high)
+    assert 0.9 <= np.mean(covered) <= 0.99

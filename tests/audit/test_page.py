@@ -105,6 +105,8 @@ def test_json_is_the_dict_and_has_everything(found, tmp_path):
             "broken",
             "sentences",
             "warnings",
+            "other_rates",
+            "off_policy",
         )
     }
     assert read["groups"][0]["favourable"].keys() == {"hits", "people", "rate", "low", "high"}

@@ -42,6 +42,13 @@ def audit(
     ] = None,
     reward: Annotated[str | None, typer.Option(help="Column with what a decision brought; with --stakeholder.")] = None,
     stakeholder: Annotated[str | None, typer.Option(help="Column with whom it was brought to.")] = None,
+    propensity: Annotated[
+        str | None, typer.Option(help="Column with the probability of the decision that was made; with --target.")
+    ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column with the probability of the favourable decision by another policy, to compare."),
+    ] = None,
     notions: Annotated[str | None, typer.Option(help="As in SP:EO; by default all that the columns allow.")] = None,
     limit: Annotated[
         Names, typer.Option(help="Lowest value that is accepted, as in SP=-0.2 or SP@gender=-0.2. Repeatable.")
@@ -81,6 +88,8 @@ def audit(
             time=time,
             reward=reward,
             stakeholder=stakeholder,
+            propensity=propensity,
+            target=target,
             window=window,
             favourable=favourable or None,
             deserving=deserving or None,

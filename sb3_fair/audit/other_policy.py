@@ -1,0 +1,106 @@
+"""What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from sb3_fair.audit.decisions import Decisions
+from sb3_fair.audit.log import Log
+from sb3_fair.audit.off_policy import LEAST, OffPolicy, off_policy
+from sb3_fair.audit.resampling import Array
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN
+
+_MOST = 50
+"""Groups of an attribute that the model of the reward knows."""
+
+
+class OtherRate(NamedTuple):
+    """How often another policy gives a group the favourable decision, beside the log; NaN where undefined, or where
+    people of known outcome stand for too many others.
+
+    :param among: "everybody", or "deserving"
+    :param effective: effective number of people it is estimated from
+    """
+
+    attribute: str
+    group: str
+    among: str
+    logged: float
+    other: float
+    low: float
+    high: float
+    effective: float
+
+
+def other_policy(
+    log: Log, decided: Decisions, confidence: float, seed: int
+) -> tuple[list[OtherRate], OffPolicy | None]:
+    """Rates and the mean reward if decisions had been made by the policy whose probabilities are ``target``.
+
+    Rates among everybody are means of the probabilities: nothing is estimated but the people. Those among the deserving
+    are means over the people of known outcome; if outcomes are known after favourable decisions only, each such person
+    stands for 1 / propensity people like them.
+    """
+    if "target" not in log.numbers:
+        return [], None
+    target = log.numbers["target"][decided.rows]
+    accepted = ACCEPTED[decided.cells]
+    chance = log.numbers["propensity"][decided.rows] if "propensity" in log.numbers else None
+    there = ~np.isnan(target) & (True if chance is None else ~np.isnan(chance))
+    known, right = KNOWN[decided.cells], DESERVING[decided.cells]
+    counts = np.bincount(decided.cells, minlength=CELLS)
+    selective = counts[KNOWN & ACCEPTED].any() and not counts[KNOWN & ~ACCEPTED].any() and counts[~ACCEPTED].any()
+    weights = np.ones(len(target))
+    if selective and chance is not None:
+        weights = np.divide(1.0, chance, out=np.zeros(len(target)), where=accepted & there)
+    among = {"everybody": (there, np.ones(len(target)))}
+    if known.any() and not (selective and chance is None):
+        among["deserving"] = (there & right, weights)
+    rates = []
+    for attribute in (*decided.attributes, *([decided.intersection] if decided.intersection else ())):
+        for name, (who, weight) in among.items():
+            for label, logged, values, weighing in _by_group(attribute, who, accepted, target, weight):
+                estimate = _mean(values, weighing, confidence)
+                rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
+    return rates, _earned(log, decided, target, chance, there, accepted, confidence, seed)
+
+
+def _by_group(attribute: Any, who: Any, accepted: Any, target: Array, weight: Array) -> Iterator[tuple[Any, ...]]:
+    for code, label in enumerate(attribute.labels, start=1):
+        rows = np.flatnonzero(who & (attribute.codes == code))
+        total = weight[rows].sum()
+        logged = float((weight[rows] * accepted[rows]).sum() / total) if total else np.nan
+        # Of selected people the logged rate is not seen: all of them were accepted.
+        yield label, np.nan if (weight[rows] != 1).any() else logged, target[rows], weight[rows]
+
+
+def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:
+    total = weights.sum()
+    effective = float(total**2 / np.square(weights).sum()) if total else 0.0
+    if not total or (effective < LEAST and (weights != 1).any()):
+        return np.nan, np.nan, np.nan, effective
+    mean = float((weights * values).sum() / total)
+    half = float(ndtri((1 + confidence) / 2) * np.sqrt(np.square(weights * (values - mean)).sum()) / total)
+    return mean, max(mean - half, 0.0), min(mean + half, 1.0), effective
+
+
+def _earned(
+    log: Log, decided: Decisions, target: Array, chance: Array | None, there: Any, accepted: Any, confidence: float,
+    seed: int,
+) -> OffPolicy | None:  # fmt: skip
+    if "reward" not in log.numbers or chance is None:
+        return None
+    reward = log.numbers["reward"][decided.rows]
+    rows = np.flatnonzero(there & ~np.isnan(reward))
+    if not len(rows):
+        return None
+    described = [target[rows]]
+    for attribute in decided.attributes:
+        if len(attribute.labels) <= _MOST:
+            described += [attribute.codes[rows] == code for code in range(2, len(attribute.labels) + 1)]
+    return off_policy(
+        reward[rows], accepted[rows], chance[rows], target[rows], features=np.column_stack(described).astype(float),
+        confidence=confidence, seed=seed,
+    )  # fmt: skip
