@@ -71,9 +71,8 @@ def _by_group(attribute: Any, who: Any, accepted: Any, target: Array, weight: Ar
     for code, label in enumerate(attribute.labels, start=1):
         rows = np.flatnonzero(who & (attribute.codes == code))
         total = weight[rows].sum()
-        logged = float((weight[rows] * accepted[rows]).sum() / total) if total else np.nan
-        # Of selected people the logged rate is not seen: all of them were accepted.
-        yield label, np.nan if (weight[rows] != 1).any() else logged, target[rows], weight[rows]
+        logged = float(accepted[rows].sum() / total) if total else np.nan
+        yield label, logged, target[rows], weight[rows]
 
 
 def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:
