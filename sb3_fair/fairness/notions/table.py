@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 CELLS = 16
 _CELL = np.arange(CELLS)
+_MANY = 32
 
 Mask: TypeAlias = NDArray[np.bool_]
 FeedbackMissing: TypeAlias = Literal["undefined", "reweight", "ignore"]
@@ -238,8 +239,10 @@ class GapTable:
 
         :param counts: as for a call
         """
-        # One large product is faster than many small ones.
-        sums = (counts.reshape(-1, CELLS) @ self._masks).reshape(*counts.shape[:-1], self._masks.shape[1])
+        if len(counts) < _MANY:
+            sums = counts @ self._masks
+        else:  # one large product is faster than many small ones
+            sums = (counts.reshape(-1, CELLS) @ self._masks).reshape(*counts.shape[:-1], self._masks.shape[1])
         if self._judges:
             decided, known = sums[..., -4:-2], sums[..., -2:]
             sums = self._reweighted(counts, decided, known) if self._reweights else sums[..., :-4]
