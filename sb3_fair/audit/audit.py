@@ -139,7 +139,7 @@ def audit(
         series, moments = _over_time(windows, log, decided, accepted_limits, rng, confidence)
     about = _about(log, decided, names, window, confidence, n_boot, n_permutations, seed)
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
-    broken = _broken(found, accepted_limits)
+    broken = _broken(found, accepted_limits, decided.intersection.name if decided.intersection else " and ")
     said = sentences(about, groups, found, gaps, moments, broken)
     welfare = welfare_figures(log, decided, scheme)
     other = other_policy(log, decided, confidence, seed)
@@ -242,14 +242,14 @@ def _times(log: Log, rows: NDArray[np.int64]) -> list[str] | None:
     return [f"{value:.12g}" for value in times]
 
 
-def _broken(found: list[NotionValue], limits: Mapping[tuple[str, str], float]) -> list[Broken]:
-    """What has no value breaks its limit, too: undefined is not fair."""
+def _broken(found: list[NotionValue], limits: Mapping[tuple[str, str], float], intersection: str) -> list[Broken]:
+    """Notions below their limits, or undefined, which is not fair. Combinations of attributes have limits of their own
+    only."""
     broken = []
     for one in found:
-        limit = limits.get((one.notion, one.attribute), limits.get((one.notion, "")))
-        if limit is not None and " and " in one.attribute and (one.notion, one.attribute) not in limits:
-            continue  # combinations of attributes have limits of their own only
-        if limit is not None and not one.value >= limit:
+        general = math.nan if one.attribute == intersection else limits.get((one.notion, ""), math.nan)
+        limit = limits.get((one.notion, one.attribute), general)
+        if not math.isnan(limit) and not one.value >= limit:
             broken.append(Broken(one.attribute, one.notion, limit, one.value))
     return broken
 

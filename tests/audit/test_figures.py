@@ -218,6 +218,14 @@ def test_limits_of_undefined_notions_are_broken():
     assert [one.notion for one in found.broken] == ["EO"]
 
 
+def test_limits_are_about_attributes_and_combinations_have_their_own():
+    data = {"hired": [1, 0, 1, 0] * 9, "search and rescue": list("ynyn") * 9, "land": list("aabb") * 9}
+    asked = {"action": "hired", "group": ["search and rescue", "land"], **LIGHT}
+    assert [one.attribute for one in audit(data, **asked, limits={"SP": -0.5}).broken] == ["search and rescue"]
+    whole = "search and rescue and land"
+    assert [one.attribute for one in audit(data, **asked, limits={f"SP@{whole}": -0.5}).broken] == [whole]
+
+
 def test_intervals_and_tests_of_shares_are_the_published_ones():
     share = wilson(81, 263)  # Newcombe 1998, Statistics in Medicine 17, 857-872, table I, method 3
     np.testing.assert_allclose((share.low, share.high), (0.2553, 0.3662), atol=5e-5)
