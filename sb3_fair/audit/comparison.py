@@ -33,6 +33,19 @@ def one_rate(name: str) -> GroupNotion:
     return replace(notion, rates=notion.rates[:1])
 
 
+def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tuple[Array, Array]:
+    """Hits and people (groups, names) of the first rates of the notions, from counts (groups, CELLS).
+
+    Where known outcomes stand for unknown ones, the people are those of known outcome: no more are known.
+    """
+    rates = [one_rate(name) for name in names]
+    hits, people = GapTable(rates, missing).hits_and_people(counts[None])
+    if missing == "reweight":
+        _, known = GapTable(rates).hits_and_people(counts[None])
+        hits, people = np.divide(hits * known, people, out=np.zeros_like(hits), where=people > 0), known
+    return hits[0], people[0]
+
+
 def shares(hits: Array, people: Array, confidence: float) -> list[Share]:
     """Wilson's intervals of shares, all (n,)."""
     return [Share(*map(float, each)) for each in zip(hits, people, *wilson(hits, people, confidence), strict=True)]
@@ -40,8 +53,8 @@ def shares(hits: Array, people: Array, confidence: float) -> list[Share]:
 
 def group_rows(attribute: Attribute, counts: Array, missing: FeedbackMissing, confidence: float) -> list[Group]:
     """How each group fared, from counts (groups, CELLS); the largest first."""
-    hits, people = GapTable([one_rate(name) for name in ("SP", "EO", "PE")], missing).hits_and_people(counts[None])
-    columns = [shares(hits[0, :, rate], people[0, :, rate], confidence) for rate in range(3)]
+    hits, people = counted(("SP", "EO", "PE"), counts, missing)
+    columns = [shares(hits[:, rate], people[:, rate], confidence) for rate in range(3)]
     found = [
         Group(attribute.name, label, int(counts[index].sum()), *(column[index] for column in columns))
         for index, label in enumerate(attribute.labels)
@@ -86,8 +99,7 @@ def gap_rows(
 ) -> list[Gap]:
     """Differences between pairs of groups, the lower rate first; p-values are not yet raised."""
     names = [name for name in RATES if name in notions or ("EqOdds" in notions and name in ("EO", "PE"))]
-    table = GapTable([one_rate(name) for name in names], missing)
-    hits, people = (each[0] for each in table.hits_and_people(counts[None]))
+    hits, people = counted(names, counts, missing)
     found: list[Gap] = []
     for column, name in enumerate(names):
         there = np.flatnonzero(people[:, column] > 0)

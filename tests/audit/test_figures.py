@@ -212,6 +212,15 @@ def test_selective_feedback_is_recognised_and_bounded():
             assert one.bounds[0] <= truth.value(one.notion) <= one.bounds[1]
 
 
+def test_outcomes_that_stand_for_others_do_not_make_the_shares_surer():
+    data = log(2000)
+    data["right"] = np.where(np.random.default_rng(3).random(2000) < 0.1, data["right"], np.nan)
+    asked = {"action": "hired", "group": "gender", "feedback": "right", **LIGHT}
+    plain, weighted = (audit(data, **asked, feedback_missing=way).groups[0].deserving for way in ("ignore", "reweight"))
+    assert weighted.people == plain.people < 200
+    assert weighted.high - weighted.low == pytest.approx(plain.high - plain.low, rel=0.2)
+
+
 def test_limits_of_undefined_notions_are_broken():
     data = {"hired": [1, 0, 1, 0], "gender": list("mffm"), "right": [1, math.nan, 0, math.nan]}
     found = audit(data, action="hired", group="gender", feedback="right", limits={"EO": -0.5, "SP": -1})
