@@ -107,7 +107,8 @@ def gap_rows(
         few = len(attribute.labels) <= MANY
         pairs = combinations(there, 2) if few else ((one, largest) for one in there if one != largest)
         for pair in pairs:
-            rates = hits[list(pair), column] / people[list(pair), column]
+            index = np.array(pair)
+            rates = hits[index, column] / people[index, column]
             low, high = pair if rates[0] <= rates[1] else pair[::-1]
             gap = newcombe(*(wilson(hits[side, column], people[side, column], confidence) for side in (low, high)))
             found.append(

@@ -173,6 +173,17 @@ def test_moments_are_the_windows_below_the_limit():
     assert all(start - moment.last >= 100 for start, moment in zip(starts, found.moments, strict=False))
 
 
+def test_series_hold_the_lowest_value_since_the_row_shown_before():
+    found = audit(log(20_000), action="hired", group="gender", window=300, notions=["SP"], **LIGHT)
+    values, (series,) = found.windows.values("gender")[:, 0], found.series
+    before = 298
+    for row, value, lowest in zip(series.rows, series.values, series.lowest, strict=True):
+        assert value == values[row - 1]
+        assert lowest == values[before + 1 : row].min()
+        before = row - 1
+    assert len(series.rows) == 120 and row == 20_000
+
+
 def test_individual_notions_are_those_of_the_library():
     from sb3_fair.fairness import consistency, individual_fairness, lipschitz_violation
 
