@@ -1,15 +1,25 @@
-"""Evaluates several commands of a conditioned policy."""
+"""Coverage set of PCN: evaluates the commands of its best episodes, at the end and during training."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.type_aliases import GymEnv
 
 from sb3_fair.common.evaluation import Outcome, outcomes, policy_of
 from sb3_fair.common.front import Command, EvaluatedPolicy
+from sb3_fair.common.pareto import crowding_distance, epsilon_metric, front_of, hypervolume, nondominated, sparsity
+from sb3_fair.common.rollout import twin
+from sb3_fair.fairness.warning import warn
+from sb3_fair.pcn.environment import check_emit
 from sb3_fair.pcn.objectives import Objectives
 from sb3_fair.wrappers.desired_return import VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute
+
+if TYPE_CHECKING:
+    from sb3_fair.pcn.pcn import PCN
 
 
 def evaluate_commands(
@@ -57,3 +67,100 @@ def evaluate_commands(
         )
         for index, command in enumerate(commands)
     ]
+
+
+def evaluated(
+    model: "PCN",
+    n_eval_episodes: int,
+    deterministic: bool | Literal["both"] | None,
+    n_commands: int | None,
+    eval_env: GymEnv | None,
+    seed: int = 0,
+) -> list[EvaluatedPolicy]:
+    """One policy per command and way of acting; the arguments are those of :meth:`PCN.coverage_set`."""
+    if not len(model.buffer):
+        raise ValueError("there are no episodes to take commands from: call learn() first")
+    points = model.buffer.points
+    slots = np.flatnonzero(nondominated(points))
+    least_crowded = np.argsort(-crowding_distance(points[slots]), kind="stable")[:n_commands]
+    slots = slots[np.sort(least_crowded)]
+    commands = [Command(model.buffer.asks[slot], float(model.buffer.lengths[slot])) for slot in slots]
+    venv = _evaluation_env(model, eval_env)
+    mode = model.eval_deterministic if deterministic is None else deterministic
+
+    def reached(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
+        return [
+            replace(policy, aim=aim)
+            for way in ((True, False) if mode == "both" else (bool(mode),))
+            for policy, aim in zip(
+                evaluate_commands(model, venv, commands, model._chosen, n_eval_episodes, way, seed), aims, strict=True
+            )
+        ]
+
+    policies = reached(commands, list(points[slots]))
+    raised = _raised(model, policies)
+    return policies + (reached(raised, [None] * len(raised)) if raised else [])
+
+
+def _raised(model: "PCN", policies: Sequence[EvaluatedPolicy]) -> list[Command]:
+    """Commands that ask for more of each objective than the one that brought most of it."""
+    asked = np.array([policy.command.desired_return for policy in policies if policy.command])
+    best = np.array([policy.mean for policy in policies]).argmax(axis=0)
+    steps = np.diag(asked.std(axis=0))
+    horizons = [policy.command.desired_horizon for policy in policies if policy.command]
+    return [
+        Command(np.minimum(asked[index] + times * step, model.max_return), horizons[index])
+        for index, step in zip(best, steps, strict=True)
+        for times in model.eval_optimism
+    ]
+
+
+def _evaluation_env(model: "PCN", eval_env: GymEnv | None) -> VecDesiredReturn:
+    if eval_env is not None:
+        venv = model._wrap_env(eval_env)
+        check_emit("eval_env", venv, model.emit)
+        return model._commanded(venv)
+    if model.env is None:
+        raise ValueError("eval_env must be given because the model has no environment")
+    try:
+        copied = twin(model.env)
+    except Exception as error:
+        raise ValueError(
+            f"eval_env must be given because the training environment cannot be copied ({error})"
+        ) from error
+    assert isinstance(copied, VecDesiredReturn)
+    return copied
+
+
+def evaluation_times(model: "PCN", total_timesteps: int) -> NDArray[np.float64]:
+    """At which numbers of steps ``learn`` evaluates."""
+    every, started = model.eval_freq, model._num_timesteps_at_start
+    if isinstance(every, float) and every < 1:
+        every *= total_timesteps - started
+    if not every:
+        return np.zeros(0)
+    if model.eval_env is None:
+        try:
+            _evaluation_env(model, None)
+        except ValueError as error:
+            warn(f"no evaluations during training: {error}")
+            return np.zeros(0)
+    return np.arange(started + every, total_timesteps + every, every)
+
+
+def evaluate_in_training(model: "PCN") -> None:
+    """Evaluates, keeps the front in ``model.evaluations`` and logs its figures."""
+    policies = evaluated(model, model.n_eval_episodes, None, model.n_eval_commands, model.eval_env)
+    front = front_of(policies)
+    model.evaluations.append((model.num_timesteps, front))
+    reached = np.array([policy.mean for policy in policies])
+    aimed = [policy.aim is not None for policy in policies]
+    aims = np.array([policy.aim for policy in policies if policy.aim is not None])
+    mean_miss, max_miss = epsilon_metric(aims, reached[aimed], floor=model.scaling_floor)
+    model.n_eval_timesteps += int(sum(policy.lengths.sum() for policy in policies))
+    figures = {f"best_{name}": float(best) for name, best in zip(model.optimised, reached.max(axis=0), strict=True)}
+    figures |= {"hypervolume": hypervolume(front.means, model.ref_point), "front_size": len(front)}
+    figures |= {"sparsity": sparsity(front.means), "epsilon_mean": mean_miss, "epsilon_max": max_miss}
+    figures["timesteps"] = model.n_eval_timesteps
+    for name, value in figures.items():
+        model.logger.record(f"eval/{name}", value)

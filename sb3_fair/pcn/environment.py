@@ -48,3 +48,10 @@ def numbers_of(
         return None
     row = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(objectives.all_names),))
     return objectives.numbers(argument, row[objectives.columns])
+
+
+def check_emit(name: str, venv: VecEnv, expected: str | None) -> None:
+    """:raises ValueError: if both are known and the environment pays for notions at other times than ``expected``"""
+    emit = attribute(venv, "emit")
+    if None not in (emit, expected) and emit != expected:
+        raise ValueError(f"{name} must have emit={expected!r}, as in training, got {emit!r}")

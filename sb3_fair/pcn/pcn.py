@@ -20,23 +20,15 @@ from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped, unwrap_v
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.common.pareto import (
-    crowding_distance,
-    epsilon_metric,
-    front_of,
-    hypervolume,
-    nondominated,
-    reference_point,
-    sparsity,
-)
-from sb3_fair.common.rollout import Act, play, shares, twin, vector_rewards
+from sb3_fair.common.pareto import front_of, hypervolume, nondominated, reference_point
+from sb3_fair.common.rollout import Act, play, shares, vector_rewards
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Share, checked, recheck
 from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
-from sb3_fair.pcn.coverage import evaluate_commands
-from sb3_fair.pcn.environment import names_of, numbers_of, with_scalar_reward
+from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_times
+from sb3_fair.pcn.environment import check_emit, names_of, numbers_of, with_scalar_reward
 from sb3_fair.pcn.objectives import Objectives, PerObjective
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn
@@ -258,25 +250,16 @@ class PCN(SameLayers, OwnGenerator):
         self.max_return = np.full(len(chosen), np.inf) if bound is None else bound
         self.ref_point = numbers_of(venv, "ref_point", self.ref_point, chosen)
         self.scaling_floor = chosen.numbers("scaling_floor", self.scaling_floor, missing=SMALLEST_RANGE)
-        if isinstance(self.scaling_factor, str):
-            fits = self.scaling_factor == "auto"
-        else:
-            fits = np.shape(self.scaling_factor) == (len(chosen) + 1,)
-        if not fits:
+        factors = self.scaling_factor
+        if not (factors == "auto" if isinstance(factors, str) else np.shape(factors) == (len(chosen) + 1,)):
             raise ValueError(
                 f"scaling_factor must be 'auto' or one factor per optimised objective {chosen.names} and one for the "
-                f"horizon, got {self.scaling_factor!r}"
+                f"horizon, got {factors!r}"
             )
         self.max_steps = max_steps_of(venv)
         self.emit = attribute(venv, "emit")
-        self.buffer = EpisodeBuffer(
-            self.buffer_size,
-            chosen.columns,
-            chosen.discounts,
-            chosen.held,
-            self.crowding_threshold,
-            self.crowding_penalty,
-        )
+        kept = self.crowding_threshold, self.crowding_penalty
+        self.buffer = EpisodeBuffer(self.buffer_size, chosen.columns, chosen.discounts, chosen.held, *kept)
         self.env = self._commanded(venv)
         self.observation_space = self.env.observation_space
 
@@ -321,7 +304,7 @@ class PCN(SameLayers, OwnGenerator):
         if reset_num_timesteps:
             self._underway = None
         if reset_num_timesteps or total_timesteps != aimed_at:  # else an interrupted training goes on to its end
-            self._evaluate_at = self._evaluation_times(total_timesteps)
+            self._evaluate_at = evaluation_times(self, total_timesteps)
         iteration = 0
         if not len(self.buffer) and not self._fill(callback):
             total_timesteps = 0
@@ -341,7 +324,7 @@ class PCN(SameLayers, OwnGenerator):
             self._underway = None
             if len(self._evaluate_at) and self.num_timesteps >= self._evaluate_at[0]:
                 self._evaluate_at = self._evaluate_at[self._evaluate_at > self.num_timesteps]
-                self._evaluate()
+                evaluate_in_training(self)
             if log_interval is not None and iteration % log_interval == 0:
                 self.dump_logs(iteration)
         callback.on_training_end()
@@ -517,106 +500,8 @@ class PCN(SameLayers, OwnGenerator):
         :raises ValueError: if there is nothing to evaluate yet, ``eval_env`` pays for notions at other times than the
             training environment, or that cannot be copied
         """
-        front = front_of(self._evaluated(n_eval_episodes, deterministic, n_commands, eval_env, seed))
+        front = front_of(evaluated(self, n_eval_episodes, deterministic, n_commands, eval_env, seed))
         return Front(tuple(replace(policy, name=f"PCN {index}") for index, policy in enumerate(front)))
-
-    def _evaluated(
-        self,
-        n_eval_episodes: int,
-        deterministic: bool | Literal["both"] | None,
-        n_commands: int | None,
-        eval_env: GymEnv | None,
-        seed: int = 0,
-    ) -> list[EvaluatedPolicy]:
-        """One policy per command and way of acting."""
-        if not len(self.buffer):
-            raise ValueError("there are no episodes to take commands from: call learn() first")
-        points = self.buffer.points
-        slots = np.flatnonzero(nondominated(points))
-        least_crowded = np.argsort(-crowding_distance(points[slots]), kind="stable")[:n_commands]
-        slots = slots[np.sort(least_crowded)]
-        commands = [Command(self.buffer.asks[slot], float(self.buffer.lengths[slot])) for slot in slots]
-        venv = self._evaluation_env(eval_env)
-        mode = self.eval_deterministic if deterministic is None else deterministic
-
-        def evaluated(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
-            return [
-                replace(policy, aim=aim)
-                for way in ((True, False) if mode == "both" else (bool(mode),))
-                for policy, aim in zip(
-                    evaluate_commands(self, venv, commands, self._chosen, n_eval_episodes, way, seed), aims, strict=True
-                )
-            ]
-
-        policies = evaluated(commands, list(points[slots]))
-        raised = self._raised(policies)
-        return policies + (evaluated(raised, [None] * len(raised)) if raised else [])
-
-    def _raised(self, policies: Sequence[EvaluatedPolicy]) -> list[Command]:
-        """Commands that ask for more of each objective than the one that brought most of it."""
-        asked = np.array([policy.command.desired_return for policy in policies if policy.command])
-        best = np.array([policy.mean for policy in policies]).argmax(axis=0)
-        steps = np.diag(asked.std(axis=0))
-        horizons = [policy.command.desired_horizon for policy in policies if policy.command]
-        return [
-            Command(np.minimum(asked[index] + times * step, self.max_return), horizons[index])
-            for index, step in zip(best, steps, strict=True)
-            for times in self.eval_optimism
-        ]
-
-    def _evaluation_env(self, eval_env: GymEnv | None) -> VecDesiredReturn:
-        if eval_env is not None:
-            venv = self._wrap_env(eval_env)
-            self._check_emit("eval_env", venv)
-            return self._commanded(venv)
-        if self.env is None:
-            raise ValueError("eval_env must be given because the model has no environment")
-        try:
-            copied = twin(self.env)
-        except Exception as error:
-            raise ValueError(
-                f"eval_env must be given because the training environment cannot be copied ({error})"
-            ) from error
-        assert isinstance(copied, VecDesiredReturn)
-        return copied
-
-    def _check_emit(self, name: str, venv: VecEnv) -> None:
-        emit = attribute(venv, "emit")
-        if None not in (emit, self.emit) and emit != self.emit:
-            raise ValueError(f"{name} must have emit={self.emit!r}, as in training, got {emit!r}")
-
-    def _evaluation_times(self, total_timesteps: int) -> NDArray[np.float64]:
-        """At which numbers of steps to evaluate."""
-        every = self.eval_freq
-        if isinstance(every, float) and every < 1:
-            every *= total_timesteps - self._num_timesteps_at_start
-        if not every:
-            return np.zeros(0)
-        if self.eval_env is None:
-            try:
-                self._evaluation_env(None)
-            except ValueError as error:
-                warn(f"no evaluations during training: {error}")
-                return np.zeros(0)
-        return np.arange(self._num_timesteps_at_start + every, total_timesteps + every, every)
-
-    def _evaluate(self) -> None:
-        policies = self._evaluated(self.n_eval_episodes, None, self.n_eval_commands, self.eval_env)
-        front = front_of(policies)
-        self.evaluations.append((self.num_timesteps, front))
-        reached = np.array([policy.mean for policy in policies])
-        aimed = [policy.aim is not None for policy in policies]
-        aims = np.array([policy.aim for policy in policies if policy.aim is not None])
-        mean_miss, max_miss = epsilon_metric(aims, reached[aimed], floor=self.scaling_floor)
-        for name, best in zip(self.optimised, reached.max(axis=0), strict=True):
-            self.logger.record(f"eval/best_{name}", float(best))
-        self.logger.record("eval/hypervolume", hypervolume(front.means, self.ref_point))
-        self.logger.record("eval/front_size", len(front))
-        self.logger.record("eval/sparsity", sparsity(front.means))
-        self.logger.record("eval/epsilon_mean", mean_miss)
-        self.logger.record("eval/epsilon_max", max_miss)
-        self.n_eval_timesteps += int(sum(policy.lengths.sum() for policy in policies))
-        self.logger.record("eval/timesteps", self.n_eval_timesteps)
 
     # ---------------------------------------------------------------- using what was learned
 
@@ -671,7 +556,7 @@ class PCN(SameLayers, OwnGenerator):
             raise ValueError(
                 f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead"
             )
-        self._check_emit("env", venv)
+        check_emit("env", venv, self.emit)
         commanded = self._commanded(venv)
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:

@@ -16,6 +16,7 @@ from sb3_fair import make_vec
 from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
+from sb3_fair.pcn.coverage import evaluated
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.choices import Choices
 from tests.pcn.chain import FRONT, SPACES, Chain
@@ -591,7 +592,7 @@ def test_minecart_trains():
 
 def test_commands_are_evaluated_both_ways():
     model = model_on(chains(2, noise=0.1, early=0.1)).learn(200)
-    policies = model._evaluated(3, "both", None, None)
+    policies = evaluated(model, 3, "both", None, None)
     ways = [policy.deterministic for policy in policies]
     assert sum(ways) == len(ways) / 2
     asked = [policy.command.desired_return.tolist() for policy in policies]
@@ -603,7 +604,7 @@ def test_commands_are_evaluated_both_ways():
 
 def test_optimistic_evaluation_asks_for_more_than_was_reached():
     model = model_on(chains(2, noise=0.1, early=0.1), eval_optimism=(1, 2)).learn(200)
-    policies = model._evaluated(3, True, None, None)
+    policies = evaluated(model, 3, True, None, None)
     plain = [policy for policy in policies if policy.aim is not None]
     raised = [policy for policy in policies if policy.aim is None]
     k = len(model.optimised)
