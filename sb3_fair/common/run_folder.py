@@ -25,6 +25,7 @@ LISTED = (
     "args.yml",
     "command.txt",
     "versions.yml",
+    "words.yml",
     "progress.csv",
     "model.zip",
     NORMALISER,
@@ -54,6 +55,7 @@ class RunFolder:
     ``args.yml``         the options of the command line
     ``command.txt``      the command line itself
     ``versions.yml``     Python and packages, date and time of the start
+    ``words.yml``        what the environment calls its measures, groups and decisions
     ``progress.csv``     numbers logged during training (SB3's CSV logger)
     ``events.out.*``     the same for TensorBoard, if asked for; W&B's copy is in ``wandb/``
     ``checkpoint.pkl``   the training as it was at its last checkpoint, until it is finished, and in
@@ -149,6 +151,11 @@ class RunFolder:
     @property
     def versions(self) -> dict[str, Any]:
         return self._settings("versions.yml")
+
+    @property
+    def words(self) -> dict[str, Any]:
+        """What the environment calls its measures, groups and decisions; empty: it says nothing."""
+        return self._settings("words.yml")
 
     @property
     def front(self) -> Front:
@@ -252,11 +259,19 @@ class RunFolder:
             content = {"files": found, "signature": signature(_canonical(found))}
             file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
-    def start(self, *, config: Mapping[str, Any], args: Mapping[str, Any], command: str) -> None:
+    def start(
+        self,
+        *,
+        config: Mapping[str, Any],
+        args: Mapping[str, Any],
+        command: str,
+        words: Mapping[str, Any] | None = None,
+    ) -> None:
         """Writes down what is about to be run, before it runs."""
         _write_yaml(self.path / "config.yml", config)
         _write_yaml(self.path / "args.yml", args)
         _write_yaml(self.path / "versions.yml", {"date": datetime.now().isoformat(" ", "seconds"), **versions()})
+        _write_yaml(self.path / "words.yml", words or {})
         (self.path / "command.txt").write_text(command + "\n", encoding="utf-8")
         self.seal()
 

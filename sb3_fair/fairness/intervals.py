@@ -47,3 +47,22 @@ def rate_and_interval(hits: ArrayLike, people: ArrayLike, confidence: float = 0.
         off = (hits - rate * people) / people.mean(axis=0)
         half = stdtrit(m - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=0) / (m - 1) / m)
     return Interval(rate, rate - half, rate + half)
+
+
+def rate_difference(
+    hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike, confidence: float = 0.95
+) -> Interval:
+    """The rate of one group less that of another over the same episodes, and its confidence interval (ratio estimators
+    of both, Student t over episodes; the groups of an episode need not be independent).
+
+    :param hits: of the first group in each episode, (m, ...); the others alike
+    """
+    of = [np.asarray(values, dtype=np.float64) for values in (hits, people, other_hits, other_people)]
+    m = len(of[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates = [of[i].sum(axis=0) / of[i + 1].sum(axis=0) for i in (0, 2)]
+        off = [(of[i] - rate * of[i + 1]) / of[i + 1].mean(axis=0) for i, rate in zip((0, 2), rates, strict=True)]
+        apart = off[0] - off[1]
+        half = stdtrit(m - 1, (1 + confidence) / 2) * np.sqrt((apart * apart).sum(axis=0) / (m - 1) / m)
+    difference = rates[0] - rates[1]
+    return Interval(difference, difference - half, difference + half)

@@ -3,7 +3,6 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,72 +10,17 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.fairness.notions.table import NOTIONS
+from sb3_fair.report.groups import group_rates
+from sb3_fair.report.measures import Measure, axes, measures
 from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
-from sb3_fair.report.words import long_name, meaning
+from sb3_fair.report.shortlist import bands, beaten, same, short_list
 
-Array = NDArray[np.float64]
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
 CONTEXT = ("asked", "training episodes")
 """Curves that are there to compare the other one with."""
 Curves = Mapping[str, Sequence[float | None]]
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One column of the table: a figure that every policy has.
-
-    :param name: objective or notion
-    :param optimised: whether the policies were trained for it
-    :param final: True: the fairness figure after an episode's last step; False: the return of the episode
-    """
-
-    name: str
-    optimised: bool
-    final: bool
-
-    def samples(self, policy: EvaluatedPolicy) -> Array:
-        """The figure in each evaluation episode that has it, (m,)."""
-        if self.final:
-            values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
-        elif self.name in policy.objectives:
-            values = policy.returns[:, policy.objectives.index(self.name)]
-        else:
-            values = np.empty(0)
-        return values[~np.isnan(values)]
-
-    def mean(self, policy: EvaluatedPolicy) -> float:
-        """Mean over the episodes that have the figure, NaN if none has."""
-        return float(mean_and_interval(self.samples(policy)).mean)
-
-    def half_width(self, policy: EvaluatedPolicy) -> float:
-        """Half the width of the 95 % confidence interval of the mean, NaN with fewer than two episodes."""
-        mean, low, _ = mean_and_interval(self.samples(policy))
-        return float(mean - low)
-
-
-def measures(front: Front) -> list[Measure]:
-    """The optimised objectives, then every fairness figure after the last step that does not repeat one of them."""
-    returns = [Measure(name, optimised=True, final=False) for name in axis_order(front.objectives)]
-    names = dict.fromkeys(name for policy in front for name in policy.final)
-    finals = [Measure(name, optimised=name in front.objectives, final=True) for name in axis_order(list(names))]
-    return returns + [final for final in finals if not (final.optimised and _repeats(front, final))]
-
-
-def axes(front: Front) -> list[Measure]:
-    """The measures that get an axis in radar and parallel coordinates: one for each name that some policy has."""
-    found: dict[str, Measure] = {}
-    for measure in measures(front):
-        if any(len(measure.samples(policy)) for policy in front):
-            found.setdefault(measure.name, measure)
-    return [found[name] for name in axis_order(list(found))]
-
-
-def best_performance(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> float:
-    """Largest mean performance of a policy or rule: the 0 of the radar's R axis. NaN without an objective R."""
-    performance = Measure("R", optimised=True, final=False)
-    known = (mean for mean in map(performance.mean, (*front, *baselines)) if not np.isnan(mean))
-    return max(known, default=float("nan"))
 
 
 def content(
@@ -87,41 +31,61 @@ def content(
     made: Mapping[str, Any] | None = None,
     title: str | None = None,
     run: RunFolder | None = None,
+    words: Words = NO_WORDS,
 ) -> dict[str, Any]:
     """Everything the page shows, as numbers, strings, lists and dicts; what is undefined is None."""
-    shown = measures(front)
-    objectives = axis_order(front.objectives)
-    best = best_performance(front, baselines)
+    shown = measures(front, words)
+    on_axes = axes(front, words)
+    everybody = (*front, *baselines)
     chosen = representative_set(front.means) if len(front) else []
     palette = dict(zip(chosen, colours(front.means[chosen], front.objectives), strict=True)) if chosen else {}
+    first, alike = same(front), bands(front)
+    roles, rule = short_list(front, baselines)
+    worse, dominated = beaten(front, baselines), beaten(front, front)
+    good = np.array([measure.goodness(everybody) for measure in shown]).T
     policies = [
         {
             "id": index,
             "colour": f"rgb({', '.join(map(str, palette[index]))})" if index in palette else None,
             "command": _command(policy),
             "use": _use(policy, index, run),
-            **_figures(policy, shown),
+            "roles": roles.get(index, []),
+            "band": alike[index],
+            "beaten": [baselines[other].name for other in np.flatnonzero(worse[index]).tolist()],
+            "dominated": [front[other].name for other in np.flatnonzero(dominated[index]).tolist()],
+            "same": [front[other].name for other in range(len(front)) if first[other] == index != other],
+            **_figures(policy, shown, good[index], words),
         }
         for index, policy in enumerate(front)
+        if first[index] == index
     ]
     return {
         "title": title or _title(made or {}),
-        "lead": _lead(front),
-        "objectives": objectives,
-        "axes": [shown.index(measure) for measure in axes(front)],
+        "lead": _lead(front, len(policies), len({policy["band"] for policy in policies})),
+        "objectives": axis_order(front.objectives),
+        "axes": [shown.index(measure) for measure in on_axes],
         "measures": [
             {
                 "name": measure.name,
                 "label": f"final {measure.name}" if measure.final and measure.optimised else measure.name,
-                "words": long_name(measure.name),
-                "meaning": meaning(measure.name),
+                "title": f"{measure.about.title}{' at the end' if measure.final and measure.optimised else ''}",
+                "sentence": measure.about.sentence,
+                "unit": measure.about.unit,
+                "better": measure.about.better,
                 "optimised": measure.optimised,
-                "shift": _number(best) if base(measure.name) == "R" else 0.0,
+                "final": measure.final,
+                "is_notion": base(measure.name) in NOTIONS,
+                "ideal": _number(measure.ideal(everybody)),
+                "span": [_number(end) for end in measure.span(front)],
+                "reach": [_number(end) for end in measure.span(everybody)],
             }
             for measure in shown
         ],
         "policies": policies,
-        "baselines": [_figures(policy, shown) for policy in baselines],
+        "baselines": [
+            {"closest": index == rule, **_figures(policy, shown, good[len(front) + index], words)}
+            for index, policy in enumerate(baselines)
+        ],
         "curves": charts(curves or {}),
         "made": [[str(key), str(value)] for key, value in (made or {}).items()],
     }
@@ -170,7 +134,9 @@ def _series(time: Sequence[float | None], values: Sequence[float | None]) -> dic
     return {"x": [x for x, _ in points], "y": [y for _, y in points]}
 
 
-def _figures(policy: EvaluatedPolicy, shown: Sequence[Measure]) -> dict[str, Any]:
+def _figures(
+    policy: EvaluatedPolicy, shown: Sequence[Measure], good: NDArray[np.float64], words: Words
+) -> dict[str, Any]:
     return {
         "name": policy.name,
         "length": policy.length,
@@ -178,19 +144,10 @@ def _figures(policy: EvaluatedPolicy, shown: Sequence[Measure]) -> dict[str, Any
         "deterministic": policy.deterministic,
         "mean": [_number(measure.mean(policy)) for measure in shown],
         "half": [_number(measure.half_width(policy)) for measure in shown],
+        "good": [_number(value) for value in good],
         "chance": [_number(policy.chance.get(measure.name, float("nan"))) for measure in shown],
+        "groups": group_rates(policy, words),
     }
-
-
-def _repeats(front: Front, final: Measure) -> bool:
-    """Is the figure after the last step the return of the episode, as with differences or terminal rewards?"""
-    column = front.objectives.index(final.name)
-    for policy in front:
-        values = np.asarray(policy.final.get(final.name, np.full(len(policy.returns), np.nan)))
-        known = ~np.isnan(values)
-        if not np.allclose(policy.returns[known, column], values[known], atol=1e-9):
-            return False
-    return True
 
 
 def _command(policy: EvaluatedPolicy) -> dict[str, Any] | None:
@@ -232,13 +189,15 @@ def _title(made: Mapping[str, Any]) -> str:
     return f"Performance and fairness: {environment}" if environment else "Performance and fairness"
 
 
-def _lead(front: Front) -> str:
+def _lead(front: Front, different: int, apart: int) -> str:
     if len(front) < 2:
-        return "The figures of one policy: how much its decisions earn, and how fairly they treat people."
-    return (
-        f"Below are {len(front)} ways of deciding that the program has learned. None of them is better than another "
-        "in everything: to gain in one respect is to give up something in another. Which compromise is right is for "
-        "people to choose, so look, compare, and pick one."
+        return "One way of deciding that the program has learned, and simple rules beside it."
+    told = f"The program has learned {different} ways of deciding. "
+    if apart < different:
+        told += f"Of these, {apart} differ from each other by more than chance. "
+    return told + (
+        "None is better than another in everything: to gain in one respect is to give up something in another. Which "
+        "compromise is right is for people to choose."
     )
 
 

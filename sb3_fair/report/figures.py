@@ -15,7 +15,10 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.whole_file import whole
-from sb3_fair.report.content import Curves, Measure, axes, best_performance, charts
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.fairness.notions.table import NOTIONS
+from sb3_fair.report.content import Curves, charts
+from sb3_fair.report.measures import Measure, axes
 from sb3_fair.report.selection import axis_order, base, colours, representative_set
 
 if TYPE_CHECKING:
@@ -61,11 +64,16 @@ def save_all(
     *,
     baselines: Sequence[EvaluatedPolicy] = (),
     curves: Curves | None = None,
+    words: Words = NO_WORDS,
 ) -> list[Path]:
     """Writes radar, parallel, pairs, bars and curves as PNG; what there is nothing to draw for is left out."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {"radar": radar(front, baselines), "parallel": parallel(front), "bars": bars(front)}
+    drawn = {
+        "radar": radar(front, baselines, words=words),
+        "parallel": parallel(front, words),
+        "bars": bars(front, words),
+    }
     if len(front.objectives) > 1:
         drawn["pairs"] = pairs(front, baselines)
     if charts(curves or {}):
@@ -78,15 +86,22 @@ def save_all(
 
 @styled
 def radar(
-    front: Front, baselines: Sequence[EvaluatedPolicy] = (), *, radial_range: tuple[float, float] | None = None
+    front: Front,
+    baselines: Sequence[EvaluatedPolicy] = (),
+    *,
+    radial_range: tuple[float, float] | None = None,
+    words: Words = NO_WORDS,
 ) -> "Figure":
-    """One polar axis per objective, 0 (best) at the rim, optimised objectives in bold.
+    """One polar axis per objective, the best at the rim, optimised objectives in bold.
 
-    :param baselines: count for the best performance only, which becomes 0 on the R axis
-    :param radial_range: one range for all axes, e.g. the paper's (-300, 0); None gives every axis its own, from the
-        worst policy to 0
+    The best is 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
+
+    :param baselines: count for that only
+    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
+        axis its own, from the worst policy to the best
+    :param words: what the environment says of its own measures
     """
-    return radars({"": front}, baselines, radial_range=radial_range)
+    return radars({"": front}, baselines, radial_range=radial_range, words=words)
 
 
 @styled
@@ -96,20 +111,23 @@ def radars(
     *,
     radial_range: tuple[float, float] | None = None,
     columns: int = 3,
+    words: Words = NO_WORDS,
 ) -> "Figure":
     """A :func:`radar` for each front, all with the same axes and ranges.
 
     :param fronts: by their titles; what no policy of a front has is left out of its lines
     :param columns: radars side by side
     """
-    measured = {title: {measure.name: measure for measure in axes(front)} for title, front in fronts.items()}
+    measured = {title: {measure.name: measure for measure in axes(front, words)} for title, front in fronts.items()}
     names = axis_order(list(dict.fromkeys(name for each in measured.values() for name in each)))
     shown = {
-        title: [each.get(name, Measure(name, optimised=False, final=True)) for name in names]
+        title: [each.get(name, Measure(name, optimised=False, final=True, words=words)) for name in names]
         for title, each in measured.items()
     }
-    best = best_performance(Front(tuple(policy for front in fronts.values() for policy in front)), baselines)
-    values = {title: _below(front, shown[title], best) for title, front in fronts.items()}
+    everybody = [*(policy for front in fronts.values() for policy in front), *baselines]
+    reached = {measure.name: measure for each in measured.values() for measure in each.values()}
+    best = [reached[name].ideal(everybody) for name in names]
+    values = {title: _goodness(front, shown[title]) - best for title, front in fronts.items()}
     everything = np.concatenate(list(values.values()))
     worst = np.full(len(names), radial_range[0]) if radial_range else np.nanmin(np.minimum(everything, 0), axis=0)
     columns = min(columns, len(fronts))
@@ -122,11 +140,6 @@ def radars(
     if len(fronts) > 1:
         figure.tight_layout()
     return figure
-
-
-def _below(front: Front, shown: Sequence[Measure], best: float) -> NDArray[np.float64]:
-    """Means of the policies, performance as its distance to the best."""
-    return _means(front, shown) - [best if base(measure.name) == "R" else 0.0 for measure in shown]
 
 
 def _draw_radar(
@@ -149,20 +162,21 @@ def _draw_radar(
 
 
 @styled
-def parallel(front: Front) -> "Figure":
-    """One vertical axis per objective, from the worst to the best policy; one line per policy."""
-    shown = axes(front)
-    values = _means(front, shown)
-    low, high = np.nanmin(values, axis=0), np.nanmax(values, axis=0)
-    heights = np.where(high > low, (values - low) / np.where(high > low, high - low, 1.0), 0.5)
+def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
+    """One vertical axis per measure, the best on top; one line per policy. Differences within a typical confidence
+    interval are not stretched to a whole axis."""
+    shown = axes(front, words)
+    low, high = np.array([measure.span(front) for measure in shown]).T
+    heights = np.where(high > low, (_goodness(front, shown) - low) / np.where(high > low, high - low, 1.0), 0.5)
     figure = _figure(1.3 * len(shown) + 2, 4)
     axis = figure.add_subplot()
     for line, style in zip(heights, _styles(front), strict=True):
         axis.plot(range(len(shown)), line, marker="o", markersize=5, **style)
     for x, measure in enumerate(shown):
         axis.vlines(x, 0, 1, color=GREY, linewidth=1, zorder=0)
-        axis.text(x, 1.06, f"{high[x]:.3g}", ha="center", color=SOFT)
-        axis.text(x, -0.1, f"{low[x]:.3g}", ha="center", color=SOFT)
+        sign = 1 if measure.about.better == "higher" else -1
+        axis.text(x, 1.06, f"{sign * high[x]:.3g}", ha="center", color=SOFT)
+        axis.text(x, -0.1, f"{sign * low[x]:.3g}", ha="center", color=SOFT)
         axis.text(
             x,
             1.16,
@@ -210,9 +224,9 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
 
 
 @styled
-def bars(front: Front) -> "Figure":
+def bars(front: Front, words: Words = NO_WORDS) -> "Figure":
     """Mean and standard deviation of each objective over all policies."""
-    shown = axes(front)
+    shown = axes(front, words)
     values = _means(front, shown)
     figure = _figure(1.6 * len(shown), 2.8)
     for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
@@ -265,6 +279,10 @@ def _means(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
     return np.array([[measure.mean(policy) for measure in shown] for policy in front])
 
 
+def _goodness(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
+    return np.array([measure.goodness(front) for measure in shown]).T
+
+
 def _styles(front: Front) -> list[dict[str, Any]]:
     """Line colour, width and opacity of every policy: representatives in their colour, the others grey."""
     chosen = representative_set(front.means)
@@ -277,7 +295,8 @@ def _styles(front: Front) -> list[dict[str, Any]]:
 
 
 def _label(measure: Measure) -> str:
-    return f"{short(measure.name)} − best" if base(measure.name) == "R" else short(measure.name)
+    below = measure.about.better == "higher" and base(measure.name) not in NOTIONS
+    return f"{short(measure.name)} − best" if below else short(measure.name)
 
 
 def short(name: str) -> str:

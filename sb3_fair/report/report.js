@@ -1,19 +1,19 @@
 "use strict";
-// One page, one state: which policy is chosen. Every chart is a function of it; `render` draws them all again.
+// One page, one state: which policy is chosen, which two are pinned, what is insisted on, names or codes. Every part of
+// the page is a function of the state; `render` draws them all again, and the address keeps it.
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const { policies, baselines, measures } = data;
-  // Plotly reads tags and %{...} in texts: names reach it as `drawn`, with both escaped, and not endless.
-  const plain = (text) => [...text].slice(0, 60).join("").replace(/[&<>%{}$]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  for (const named of [...policies, ...baselines, ...measures]) named.drawn = plain(named.name);
-  const axes = data.axes.map((index) => ({ ...measures[index], index }));
+  const byId = new Map(policies.map((p) => [p.id, p]));
+  const axes = data.axes;
+  const goals = axes.filter((i) => measures[i].optimised);
   const $ = (id) => document.getElementById(id);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const narrow = () => window.innerWidth < 700;
-  let chosen = null;
+  const state = { chosen: null, pins: [], least: {}, codes: false };
   let order = { column: null, ascending: false };
 
-  // ---- elements and numbers -------------------------------------------------------------------------------------
+  // ---- elements, numbers and names ------------------------------------------------------------------------------
   function element(tag, properties = {}, ...children) {
     const made = document.createElement(tag);
     for (const [key, value] of Object.entries(properties)) {
@@ -21,300 +21,434 @@
       else if (key === "style") made.style.cssText = value;
       else if (value !== null && value !== undefined) made.setAttribute(key, value);
     }
-    made.append(...children.filter((child) => child !== null));
+    made.append(...children.flat().filter((child) => child !== null && child !== undefined));
     return made;
   }
-
-  function number(value, digits) {
+  const known = (values) => values.filter((value) => value !== null && value !== undefined);
+  function number(value, places) {
     if (value === null || value === undefined) return "–";
-    const size = Math.abs(value);
-    const places = digits ?? (size >= 1000 ? 0 : size >= 10 ? 1 : size >= 1 ? 2 : 3);
     const text = value.toFixed(places);
-    return (Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−"));
+    return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
   }
-
-  // One number of decimals per column, so that they can be compared at a glance.
-  const decimals = measures.map((_, i) => {
-    const largest = Math.max(...policies.concat(baselines).map((p) => Math.abs(p.mean[i] ?? 0)));
-    return largest >= 1000 ? 0 : largest >= 10 ? 1 : largest >= 1 && measures[i].shift !== 0 ? 2 : 3;
+  // One number of decimals per measure, so that figures can be compared at a glance.
+  const decimals = measures.map((m, i) => {
+    const largest = Math.max(0, ...[...policies, ...baselines].map((p) => Math.abs(p.mean[i] ?? 0)));
+    return largest >= 1000 ? 0 : largest >= 10 ? 1 : largest >= 1 && !m.is_notion ? 2 : 3;
   });
-  const show = (value, measure) => number(value, decimals[measure]);
-  const interval = (p, i) =>
-    p.half[i] === null ? null : `95 % confidence interval ${show(p.mean[i] - p.half[i], i)} to ${show(p.mean[i] + p.half[i], i)}`;
-  const known = (values) => values.filter((value) => value !== null);
-  const range = (i) => {
-    const values = known(policies.map((p) => p.mean[i]));
-    return values.length ? [Math.min(...values), Math.max(...values)] : [0, 0];
+  const show = (value, i) => number(value, decimals[i]);
+  const percent = (share) => `${number(100 * share, 1)} %`;
+  const ends = (p, i) => [p.mean[i] - p.half[i], p.mean[i] + p.half[i]];
+  const interval = (p, i) => (p.half[i] === null ? null : `95 % confidence interval ${ends(p, i).map((end) => show(end, i)).join(" to ")}`);
+  const name = (i) => (state.codes ? measures[i].label : measures[i].title);
+  const wish = { higher: "more is better", lower: "less is better", zero: "0 is best" };
+  const better = (m) => (m.is_notion ? "0 is fair, below is unfair" : wish[m.better] ?? "");
+  // Plotly reads tags and %{...} in texts: names reach it with both escaped, and not endless.
+  const plain = (text) => [...text].slice(0, 60).join("").replace(/[&<>%{}$]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  const folded = (text) => { // lines of about 12 letters
+    const lines = [""];
+    for (const word of [...text].slice(0, 60).join("").split(" ")) {
+      if (lines.at(-1) && lines.at(-1).length + word.length > 12) lines.push("");
+      lines[lines.length - 1] += `${lines.at(-1) ? " " : ""}${word}`;
+    }
+    return lines.map(plain).join("<br>");
+  };
+  const drawn = (i) => (measures[i].optimised ? `<b>${folded(name(i))}</b>` : folded(name(i)));
+  const value = (goodness, i) => (measures[i].better === "higher" ? goodness : -goodness);
+
+  // ---- what is shown --------------------------------------------------------------------------------------------
+  const fits = (p) => Object.entries(state.least).every(([i, least]) => p.good[i] !== null && p.good[i] >= least);
+  const shown = () => policies.filter(fits);
+  const few = (list) => list.filter((p) => p.colour || p.roles.length || p.id === state.chosen || state.pins.includes(p.id));
+  const rank = (p) => (p.id === state.chosen ? 3 : state.pins.includes(p.id) ? 2 : p.colour ? 1 : 0);
+  const stroke = (p) => p.colour ?? colour(rank(p) ? "soft" : "faint");
+  const width = (p) => (p.id === state.chosen ? 5 : state.pins.includes(p.id) ? 3.5 : 2);
+  const tint = (shade) => { // Plotly knows no color-mix()
+    const [r, g, b] = shade[0] === "#" ? [1, 3, 5].map((at) => parseInt(shade.slice(at, at + 2), 16)) : shade.match(/\d+/g);
+    return `rgba(${r}, ${g}, ${b}, 0.14)`;
   };
 
   // ---- drawing --------------------------------------------------------------------------------------------------
-  // Others first, representatives above them, the chosen one on top.
-  const layers = () => [...policies].sort((a, b) => rank(a) - rank(b));
-  const rank = (p) => (p.id === chosen ? 2 : p.colour ? 1 : 0);
-  const stroke = (p) => p.colour ?? colour(p.id === chosen ? "soft" : "faint");
-  function tint(shade) { // Plotly knows no color-mix()
-    const [r, g, b] = shade[0] === "#" ? [1, 3, 5].map((at) => parseInt(shade.slice(at, at + 2), 16)) : shade.match(/\d+/g);
-    return `rgba(${r}, ${g}, ${b}, 0.14)`;
-  }
-  function look(p) {
-    if (p.id === chosen) return { width: 5, opacity: 1 };
-    const share = policies.filter((other) => other.colour).length / policies.length;
-    const base = p.colour ? { width: 2, opacity: 1 } : { width: 1.75, opacity: Math.max(0.25, 0.7 * share) };
-    return chosen === null ? base : { ...base, opacity: (p.colour ? 0.75 : 0.5) * base.opacity };
-  }
-
-  function layout(extra) {
-    const font = { family: colour("font"), size: 12, color: colour("soft") };
-    return {
-      font, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, dragmode: false,
-      hovermode: "closest", hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"),
-        font: { family: colour("font"), color: colour("ink"), size: 13 }, align: "left" },
-      margin: { l: 54, r: 16, t: 12, b: 44 }, ...extra,
-    };
-  }
+  const layout = (extra) => ({
+    font: { family: colour("font"), size: 12, color: colour("soft") }, paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)", showlegend: false, dragmode: false, hovermode: "closest",
+    hoverlabel: { bgcolor: colour("card"), bordercolor: colour("line"), align: "left",
+      font: { family: colour("font"), color: colour("ink"), size: 13 } },
+    margin: { l: 54, r: 16, t: 12, b: 44 }, ...extra,
+  });
   const cartesian = (title, extra = {}) => ({
     title: { text: title, standoff: 8, font: { size: 13, color: colour("ink") } }, fixedrange: true, zeroline: false,
     gridcolor: colour("line"), linecolor: colour("line"), ticks: "", automargin: true, nticks: 6, ...extra,
   });
-  const tooltip = (p) =>
-    [`<b>${p.drawn}</b>`, ...axes.map((a) => `${a.drawn}  ${show(p.mean[a.index], a.index)}`)].join("<br>");
-
+  const tooltip = (p) => [`<b>${plain(p.name)}</b>`, ...axes.map((i) => `${plain(name(i))}  ${show(p.mean[i], i)}`)].join("<br>");
   function draw(id, traces, extra) {
-    const target = $(id);
-    const height = Number((narrow() && target.dataset.narrow) || target.dataset.height);
-    const config = { displayModeBar: false, responsive: true };
+    const target = $(id), height = Number((narrow() && target.dataset.narrow) || target.dataset.height);
     const first = !target.classList.contains("js-plotly-plot");
-    Plotly.react(target, traces, layout({ height, ...extra }), config);
-    if (!first) return;
-    target.addEventListener("pointerdown", (down) => { // Plotly covers the page while a button is down
-      document.addEventListener("pointerup", (up) => {
-        if (Math.hypot(up.clientX - down.clientX, up.clientY - down.clientY) > 8) return;
-        const id = nearest(target, up.clientX, up.clientY);
-        if (id !== null) setTimeout(() => choose(id)); // after Plotly has dealt with the event
-      }, { once: true });
-    });
+    Plotly.react(target, traces, layout({ height, ...extra }), { displayModeBar: false, responsive: true });
+    return first;
   }
 
-  // Plotly's click event does not come from polar charts with dragging off, so the drawn points are asked themselves.
-  function nearest(target, x, y, reach = 20) {
-    let found = null;
-    target.querySelectorAll(".scatterlayer > .trace").forEach((trace, k) => {
-      const id = target.data[k].meta;
-      if (id === undefined) return;
-      for (const point of trace.querySelectorAll("path.point")) {
-        const box = point.getBoundingClientRect();
-        const away = Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y);
-        if (away < reach) [found, reach] = [id, away];
+  // Every line runs from axis to axis; only those with a name of their own are traces of their own, so a thousand are fast.
+  const MARGIN = 4, ROOM = [-0.14, 1.26];
+  const height = (p, i) => {
+    const [low, high] = measures[i].span;
+    return p.good[i] === null ? null : high > low ? (p.good[i] - low) / (high - low) : 0.5;
+  };
+  const pad = () => 0.45;
+  function parallel() {
+    if (policies.length < 2) return;
+    const list = shown(), named = few(list).sort((p, q) => rank(p) - rank(q));
+    const others = list.filter((p) => !named.includes(p));
+    const line = (p) => ({ x: axes.map((_, k) => k), y: axes.map((i) => height(p, i)) });
+    const many = { x: others.flatMap(() => [...axes.keys(), null]), y: others.flatMap((p) => [...line(p).y, null]) };
+    const traces = [{ ...many, type: "scatter", mode: "lines", hoverinfo: "skip", line: { color: colour("faint"), width: 1.5 },
+      opacity: Math.max(0.25, Math.min(0.8, 40 / (others.length + 1))) },
+    ...named.map((p) => ({ ...line(p), type: "scatter", mode: "lines+markers", hoverinfo: "skip",
+      opacity: state.chosen === null || rank(p) > 1 ? 1 : 0.75,
+      line: { color: stroke(p), width: width(p) }, marker: { color: stroke(p), size: p.id === state.chosen ? 9 : 5 } })),
+    { x: [], y: [], type: "scatter", mode: "lines+markers", hoverinfo: "skip", line: { color: colour("ink"), width: 4 },
+      marker: { color: colour("ink"), size: 7 } }];
+    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor,
+      font: { size: strong ? (narrow() ? 10 : 13) : narrow() ? 10 : 12, color: colour(strong ? "ink" : "soft") } });
+    const annotations = axes.flatMap((i, k) => [label(k, 1.09, drawn(i), "bottom", true),
+      label(k, 1.03, show(value(measures[i].span[1], i), i), "middle"),
+      label(k, -0.04, show(value(measures[i].span[0], i), i), "middle")]);
+    const shapes = axes.map((_, k) => ({ type: "line", x0: k, x1: k, y0: 0, y1: 1, layer: "below",
+      line: { color: colour("faint"), width: 1 } }));
+    const bare = { visible: false, fixedrange: true };
+    const margin = { l: MARGIN, r: MARGIN, t: MARGIN, b: MARGIN };
+    const first = draw("parallel", traces, { annotations, shapes, margin,
+      xaxis: { ...bare, range: [-pad(), axes.length - 1 + pad()] }, yaxis: { ...bare, range: ROOM } });
+    if (!first) return;
+    const target = $("parallel"), tip = element("div", { class: "tip", hidden: "" });
+    target.append(tip);
+    let lit = null;
+    const light = (p, event) => {
+      tip.hidden = !p;
+      if (p) {
+        tip.replaceChildren(element("b", {}, p.name), ...axes.map((i) => element("div", {}, `${name(i)}  ${show(p.mean[i], i)}`)));
+        const box = target.getBoundingClientRect(), x = event.clientX - box.x;
+        tip.style.cssText = `top:${event.clientY - box.y + 14}px;${x > box.width / 2 ? `right:${box.width - x + 10}px` : `left:${x + 10}px`}`;
       }
-    });
+      if (p === lit) return;
+      lit = p;
+      Plotly.restyle(target, { x: [p ? axes.map((_, k) => k) : []], y: [p ? axes.map((i) => height(p, i)) : []] }, [target.data.length - 1]);
+    };
+    target.addEventListener("pointermove", (event) => light(nearestLine(target, event), event));
+    target.addEventListener("pointerleave", () => light(null));
+    target.addEventListener("click", (event) => { const p = nearestLine(target, event); if (p) choose(p.id); });
+  }
+  function nearestLine(target, { clientX, clientY }) {
+    const box = target.getBoundingClientRect(), across = axes.length - 1 + 2 * pad();
+    const x = ((clientX - box.x - MARGIN) / (box.width - 2 * MARGIN)) * across - pad();
+    const tall = box.height - 2 * MARGIN, y = ROOM[1] - ((clientY - box.y - MARGIN) / tall) * (ROOM[1] - ROOM[0]);
+    const k = Math.max(0, Math.min(axes.length - 2, Math.floor(x))), part = Math.max(0, Math.min(1, x - k));
+    let found = null, reach = (16 / tall) * (ROOM[1] - ROOM[0]);
+    for (const p of shown()) {
+      const a = height(p, axes[k]), b = axes.length > 1 ? height(p, axes[k + 1]) : a;
+      if (a === null || b === null) continue;
+      const away = Math.abs(a + (b - a) * part - y) - (rank(p) ? reach / 50 : 0);
+      if (away < reach) [found, reach] = [p, away];
+    }
     return found;
   }
 
-  function parallel() {
-    const height = (p, a) => {
-      const [low, high] = range(a.index);
-      const value = p.mean[a.index];
-      return value === null ? null : high > low ? (value - low) / (high - low) : 0.5;
-    };
-    const steps = 24; // hidden points along a line make it answer to the mouse between the axes, too
-    const traces = layers().map((p) => {
-      const x = [], y = [], size = [];
-      axes.forEach((a, k) => {
-        const here = height(p, a), next = k + 1 < axes.length ? height(p, axes[k + 1]) : null;
-        x.push(k); y.push(here); size.push(p.id === chosen ? 9 : 5);
-        for (let s = 1; s < steps && next !== null && here !== null; s++) {
-          x.push(k + s / steps); y.push(here + (next - here) * (s / steps)); size.push(0);
-        }
-      });
-      const { width, opacity } = look(p);
-      return { type: "scatter", mode: "lines+markers", meta: p.id, x, y, opacity, name: p.drawn,
-        line: { color: stroke(p), width }, marker: { color: stroke(p), size, opacity: 1, line: { width: 0 } },
-        hovertemplate: `${tooltip(p)}<extra></extra>` };
-    });
-    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor,
-      font: { size: strong ? 14 : narrow() ? 10 : 12, color: colour(strong ? "ink" : "soft") } });
-    const annotations = axes.flatMap((a, k) => {
-      const [low, high] = range(a.index);
-      return [label(k, 1.13, a.optimised ? `<b>${a.drawn}</b>` : a.drawn, "middle", true),
-        label(k, 1.035, show(high, a.index), "middle"), label(k, -0.04, show(low, a.index), "middle")];
-    });
-    const shapes = axes.map((_, k) => ({ type: "line", x0: k, x1: k, y0: 0, y1: 1, layer: "below",
-      line: { color: colour("faint"), width: 1 } }));
-    const pad = narrow() ? 0.35 : 0.3;
-    const bare = { visible: false, fixedrange: true };
-    draw("parallel", traces, { annotations, shapes, margin: { l: 4, r: 4, t: 4, b: 4 },
-      xaxis: { ...bare, range: [-pad, axes.length - 1 + pad] }, yaxis: { ...bare, range: [-0.09, 1.19] } });
-  }
-
-  // Each axis runs from its own worst value (near the middle) to 0, the best there is (at the rim).
+  // Each axis runs from its own worst value (near the middle) to the best there is (at the rim).
   function radar() {
-    const shifted = (p, a) => (p.mean[a.index] === null ? null : p.mean[a.index] - a.shift);
-    const worst = axes.map((a) => Math.min(...known(policies.map((p) => shifted(p, a))), 0));
+    if (policies.length < 2 || axes.length < 3) return;
+    const below = (p, i) => (p.good[i] === null ? null : p.good[i] - measures[i].ideal);
+    const worst = axes.map((i) => Math.min(0, ...known(policies.map((p) => below(p, i)))));
     const reach = (p, k) => {
-      const value = shifted(p, axes[k]);
-      return value === null ? null : worst[k] < 0 ? 0.12 + 0.88 * (1 - value / worst[k]) : 1;
+      const away = below(p, axes[k]);
+      return away === null ? null : worst[k] < 0 ? 0.12 + 0.88 * (1 - away / worst[k]) : 1;
     };
-    const traces = layers().map((p) => {
-      const { width, opacity } = look(p);
-      const r = axes.map((_, k) => reach(p, k)), theta = axes.map((_, k) => (360 / axes.length) * k);
-      return { type: "scatterpolar", mode: "lines+markers", meta: p.id, r: [...r, r[0]], theta: [...theta, theta[0]],
-        opacity, name: p.drawn, line: { color: stroke(p), width }, marker: { color: stroke(p), size: 5 },
-        fill: p.id === chosen ? "toself" : "none", fillcolor: tint(stroke(p)),
-        hovertemplate: `${tooltip(p)}<extra></extra>` };
-    });
-    const ticktext = axes.map((a, k) =>
-      `${a.optimised ? `<b>${a.drawn}</b>` : a.drawn}<br><span style="font-size:11px">${show(worst[k], a.index)}</span>`);
-    draw("radar", traces, { margin: { l: 50, r: 50, t: 44, b: 44 }, polar: { bgcolor: "rgba(0,0,0,0)",
+    const angle = (k) => (360 / axes.length) * k;
+    const list = shown(), drawnOnes = (list.length > 40 ? few(list) : list).sort((p, q) => rank(p) - rank(q));
+    const traces = drawnOnes.map((p) => ({ type: "scatterpolar", mode: "lines+markers",
+      r: [...axes.keys(), 0].map((k) => reach(p, k)), theta: [...axes.keys(), 0].map(angle), hovertemplate: `${tooltip(p)}<extra></extra>`,
+      opacity: rank(p) > 1 || state.chosen === null ? 1 : p.colour ? 0.7 : 0.35, line: { color: stroke(p), width: width(p) },
+      marker: { color: stroke(p), size: 5 }, fill: p.id === state.chosen ? "toself" : "none", fillcolor: tint(stroke(p)) }));
+    const ticktext = axes.map((i, k) => `${drawn(i)}<br><span style="font-size:11px">${show(value(worst[k] + measures[i].ideal, i), i)}</span>`);
+    draw("radar", traces, { margin: { l: 90, r: 90, t: 50, b: 50 }, polar: { bgcolor: "rgba(0,0,0,0)",
       radialaxis: { range: [0, 1.02], showticklabels: false, ticks: "", gridcolor: colour("line"), showline: false,
         tickvals: [0.12, 0.34, 0.56, 0.78, 1] },
-      angularaxis: { rotation: 90, direction: "counterclockwise", tickvals: axes.map((_, k) => (360 / axes.length) * k),
-        ticktext, gridcolor: colour("line"), linecolor: colour("faint"), ticks: "", tickfont: { size: 14, color: colour("ink") } } } });
+      angularaxis: { rotation: 90, direction: "counterclockwise", tickvals: axes.map((_, k) => angle(k)), ticktext,
+        gridcolor: colour("line"), linecolor: colour("faint"), ticks: "", tickfont: { size: narrow() ? 10 : 12, color: colour("ink") } } } });
   }
 
-  const objectives = axes.filter((a) => data.objectives.includes(a.name));
-  const pairs = objectives.flatMap((a, i) => objectives.slice(i + 1).map((b) => [a, b]));
+  const pairs = goals.flatMap((a, k) => goals.slice(k + 1).map((b) => [a, b]));
   function pair([a, b], id) {
-    const point = (p, marker, extra) => ({ type: "scatter", mode: "markers", x: [p.mean[a.index]], y: [p.mean[b.index]],
-      marker, hovertemplate: `${tooltip(p)}<extra></extra>`, ...extra });
-    const cross = (p, measure, width) => ({ type: "data", array: [p.half[measure.index] ?? 0], thickness: width, width: 0,
-      color: stroke(p) });
-    const rules = baselines.map((p) => point(p, { symbol: "diamond", size: 8, color: colour("card"),
-      line: { color: colour("soft"), width: 1.5 } }, { mode: "markers+text", text: [p.drawn], textposition: "top center",
-      cliponaxis: false, textfont: { size: 10, color: colour("soft") } }));
-    const learned = layers().map((p) => {
-      const { opacity } = look(p), picked = p.id === chosen;
-      return point(p, { size: picked ? 15 : p.colour ? 9 : 7, color: stroke(p), opacity: 1,
-        line: { color: picked ? colour("ink") : colour("card"), width: picked ? 2.5 : 1 } },
-        { meta: p.id, opacity: Math.max(opacity, 0.4), error_x: cross(p, a, picked ? 2 : 1), error_y: cross(p, b, picked ? 2 : 1) });
-    });
-    draw(id, [...rules, ...learned], { xaxis: cartesian(a.drawn), yaxis: cartesian(b.drawn) });
+    const points = (list, marker, extra = {}) => ({ type: "scatter", mode: "markers", x: list.map((p) => p.mean[a]), y: list.map((p) => p.mean[b]),
+      customdata: list.map((p) => p.id ?? null), text: list.map(tooltip), hovertemplate: "%{text}<extra></extra>", marker, ...extra });
+    const cross = (list, i, shade, thickness) => ({ type: "data", array: list.map((p) => p.half[i] ?? 0), width: 0, color: shade, thickness });
+    const list = shown(), named = few(list).sort((p, q) => rank(p) - rank(q)), others = list.filter((p) => !named.includes(p));
+    const rules = points(baselines, { symbol: "diamond", size: 8, color: colour("card"), line: { color: colour("soft"), width: 1.5 } },
+      { mode: "markers+text", text: baselines.map((p) => plain(p.name)), textposition: "top center", cliponaxis: false,
+        hovertemplate: "%{text}<extra></extra>", textfont: { size: 10, color: colour("soft") } });
+    const faint = colour("faint");
+    const traces = [rules, points(others, { size: 7, color: faint }, { opacity: 0.5, error_x: cross(others, a, faint, 1), error_y: cross(others, b, faint, 1) }),
+      ...named.map((p) => {
+        const picked = p.id === state.chosen, thickness = picked ? 2 : 1;
+        return points([p], { size: picked ? 15 : 9, color: stroke(p), line: { color: colour(picked ? "ink" : "card"), width: picked ? 2.5 : 1 } },
+          { error_x: cross([p], a, stroke(p), thickness), error_y: cross([p], b, stroke(p), thickness) });
+      })];
+    if (draw(id, traces, { xaxis: cartesian(plain(name(a))), yaxis: cartesian(plain(name(b))) }))
+      $(id).on("plotly_click", ({ points: [point] }) => { if (point.customdata !== null) choose(point.customdata); });
   }
 
   function curve({ title, series }, id) {
-    const traces = series.map(({ name, context, x, y }) => ({ type: "scatter", mode: "lines", name: plain(name), x, y,
+    const traces = series.map(({ name: label, context, x, y }) => ({ type: "scatter", mode: "lines", name: plain(label), x, y,
       line: { width: 2, color: colour(context ? "faint" : "ink"), dash: context ? "dot" : "solid" },
-      hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${plain(name)}</extra>` }));
+      hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${plain(label)}</extra>` }));
     draw(id, traces, { showlegend: series.length > 1, hovermode: "x",
       legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font: { size: 12 } },
       margin: { l: 54, r: 16, t: series.length > 1 ? 26 : 12, b: 44 },
       xaxis: cartesian("training steps", { nticks: 5 }), yaxis: cartesian("") });
   }
 
-  // ---- table ----------------------------------------------------------------------------------------------------
-  const command = ({ returns, horizon }) =>
-    `${Object.values(returns).map((value) => number(value)).join(", ")}; ${number(horizon, 0)}`;
+  // ---- who gets the favourable decision -------------------------------------------------------------------------
+  const rate = (share) => (share === null ? "–" : element("span", { title: share[1] === null ? null : `95 % confidence interval ${percent(share[1])} to ${percent(share[2])}` },
+    percent(share[0]), share[1] === null ? "" : element("small", {}, ` (${percent(share[1])} to ${percent(share[2])})`)));
+  function groups() {
+    const p = byId.get(state.chosen), rules = baselines.filter((b) => b.closest);
+    const beside = [p, ...few(shown()).filter((q) => q !== p && q.roles.length), ...rules].filter((q) => q.groups.length);
+    $("groups-card").hidden = !beside.length;
+    if (!beside.length) return;
+    const head = ["policy", "group", "decisions", "favourable", "of those who deserved it", "of those who did not"];
+    const rows = beside.flatMap((q) => q.groups.flatMap((attribute) => attribute.groups.map((g, k) =>
+      element("tr", { "aria-selected": q.id !== undefined && q.id === state.chosen }, element("td", {}, k ? "" : q.name + (q.roles?.length ? ` (${q.roles.join(", ")})` : "")),
+        element("td", {}, g.name), element("td", {}, number(g.decisions, 0)), ...[g.rate, g.deserving, g.undeserving].map((share) => element("td", {}, rate(share)))))));
+    $("groups").replaceChildren(
+      ...p.groups.filter((attribute) => attribute.sentence).map((attribute) =>
+        element("p", { class: "sentence" }, element("small", {}, `${p.name}: `), attribute.sentence)),
+      ...rules.flatMap((r) => r.groups.filter((attribute) => attribute.sentence).map((attribute) =>
+        element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
+      element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text)))),
+        element("tbody", {}, rows))));
+  }
 
+  // ---- a short list, and what is insisted on --------------------------------------------------------------------
+  const figures = (p, list) => element("dl", {}, list.flatMap((i) => [element("dt", {}, name(i)),
+    element("dd", { title: interval(p, i) }, show(p.mean[i], i), p.half[i] === null ? "" : element("small", {}, ` ± ${show(p.half[i], i)}`))]));
+  function shortList() {
+    const list = policies.filter((p) => p.roles.length), rule = baselines.find((b) => b.closest);
+    $("short-card").hidden = policies.length < 2;
+    const card = (p) => element("button", { type: "button", "data-short": p.id, "aria-pressed": p.id === state.chosen, style: `--dot:${stroke(p)}`, onclick: () => choose(p.id) },
+      element("span", { class: "role" }, element("i", { class: "dot" }), p.roles.join(", ")), element("b", {}, p.name), figures(p, goals));
+    $("short").replaceChildren(...list.map(card),
+      ...(rule ? [element("div", { class: "rule" }, element("span", { class: "role" }, "simple rule that comes closest"), element("b", {}, rule.name), figures(rule, goals))] : []));
+  }
+  const STEPS = 1000;
+  function sliders() {
+    $("tools-card").hidden = policies.length < 2;
+    $("sliders").replaceChildren(...goals.map((i) => {
+      const values = known(policies.map((p) => p.good[i])), low = Math.min(...values), high = Math.max(...values);
+      const at = state.least[i] === undefined ? 0 : Math.round((STEPS * (state.least[i] - low)) / (high - low || 1));
+      const told = element("output", {}, limit(i));
+      return element("label", {}, element("span", {}, name(i)), element("input", { type: "range", min: 0, max: STEPS, value: at, "data-goal": measures[i].name,
+        "aria-label": `least ${measures[i].title}`, oninput: (event) => {
+          const part = Number(event.target.value) / STEPS;
+          if (part === 0) delete state.least[i];
+          else state.least[i] = low + part * (high - low) - 1e-12 * Math.abs(high - low);
+          told.textContent = limit(i);
+          later();
+        } }), told);
+    }));
+  }
+  const limit = (i) => (state.least[i] === undefined ? "any" : `at ${measures[i].better === "higher" ? "least" : "most"} ${show(value(state.least[i], i), i)}`);
+  let waiting = null;
+  const later = () => { waiting ??= requestAnimationFrame(() => { waiting = null; remember(); update(); }); };
+
+  // ---- the chosen policy ----------------------------------------------------------------------------------------
+  function snippet(title, text, kind = null) {
+    const copy = element("button", { type: "button", onclick: () => copied(copy, text) }, "copy");
+    return [element("h3", {}, title), element("div", { class: "snippet" }, element("pre", { class: kind }, text), copy)];
+  }
+  const copied = (button, text) => navigator.clipboard?.writeText(text).then(() => {
+    const before = button.textContent;
+    button.textContent = "copied";
+    setTimeout(() => { button.textContent = before; }, 1500);
+  });
+  const command = ({ returns, horizon }) => `${Object.values(returns).map((v) => number(v, 2)).join(", ")}; ${number(horizon, 0)}`;
+  function strip(p, i) { // from the worst to the best of policies and rules: the policy with its interval, the rules as ticks
+    const [low, high] = measures[i].reach;
+    const at = (good) => (high > low ? 100 * Math.max(0, Math.min(1, (good - low) / (high - low))) : 50);
+    const bar = p.good[i] === null ? null : element("i", { class: "interval", style: `left:${at(p.good[i] - (p.half[i] ?? 0))}%;right:${100 - at(p.good[i] + (p.half[i] ?? 0))}%` });
+    return element("div", { class: "bar", title: `${measures[i].title}: ${better(measures[i])}` },
+      element("span", { class: measures[i].optimised ? "optimised" : null }, name(i)),
+      element("div", { class: "track" }, bar,
+        baselines.filter((b) => b.good[i] !== null).map((b) => element("i", { class: "tick", title: `${b.name}: ${show(b.mean[i], i)}`, style: `left:${at(b.good[i])}%` })),
+        p.good[i] === null ? null : element("i", { class: "dot", style: `left:${at(p.good[i])}%` })),
+      element("span", { class: "number" }, show(p.mean[i], i)));
+  }
+  function panel() {
+    const p = byId.get(state.chosen), pinned = state.pins.includes(p.id);
+    const alike = policies.filter((q) => q !== p && q.band === p.band).map((q) => q.name);
+    const notes = [
+      ...p.beaten.map((rule) => `The rule “${rule}” beats this policy: better in something, and worse in nothing.`),
+      ...p.dominated.slice(0, 1).map((other) => `${other} is better in something and worse in nothing.`),
+      alike.length ? `Alike within their confidence intervals: ${alike.slice(0, 5).join(", ")}${alike.length > 5 ? ` and ${alike.length - 5} more` : ""}.` : null,
+      p.same.length ? `The very same: ${p.same.join(", ")}.` : null,
+    ].filter(Boolean);
+    const about = `Mean of ${p.episodes} evaluation episodes of ${number(p.length, 0)} steps, ` +
+      `${p.deterministic ? "the most probable action each time" : "actions drawn at random from the policy"}. ` +
+      "The right end of a bar is the best of all policies and rules; the band is the 95 % confidence interval, ticks are rules.";
+    $("chosen").style.setProperty("--dot", stroke(p));
+    $("chosen").replaceChildren(...[element("h2", {}, element("span", { class: "dot" }), p.name),
+      p.roles.length ? element("p", { class: "role" }, p.roles.join(", ")) : null,
+      ...notes.map((text) => element("p", { class: "note" }, text)),
+      element("div", { class: "bars" }, axes.map((i) => strip(p, i))), element("p", { class: "hint" }, about),
+      policies.length > 1 ? element("button", { type: "button", id: "pin", class: "plain", "aria-pressed": pinned, onclick: () => pin(p.id) }, pinned ? "Unpin" : "Pin to compare") : null,
+      ...(p.use ? [...snippet("Run it", p.use.shell, "shell"), ...snippet("In Python", p.use.python)] : []),
+      ...(!p.use && p.command ? snippet("Asked for", command(p.command)) : [])].filter(Boolean));
+  }
+
+  function compare() {
+    const [p, q] = state.pins.map((id) => byId.get(id));
+    $("compare-card").hidden = !q;
+    if (!q) return;
+    const rows = axes.map((i) => {
+      const both = p.mean[i] !== null && q.mean[i] !== null;
+      const apart = both ? p.mean[i] - q.mean[i] : null, half = both ? Math.hypot(p.half[i] ?? 0, q.half[i] ?? 0) : null;
+      const verdict = !both ? "–" : Math.abs(apart) <= half ? "may be chance" : `${(p.good[i] > q.good[i] ? p : q).name} is better`;
+      return element("tr", {}, element("td", { title: measures[i].sentence }, name(i)), ...[p, q].map((one) => element("td", { title: interval(one, i) }, show(one.mean[i], i))),
+        element("td", {}, both ? `${show(apart, i)} ± ${show(half, i)}` : "–"), element("td", {}, verdict));
+    });
+    $("compare").replaceChildren(element("thead", {}, element("tr", {}, ["", p.name, q.name, "difference", ""].map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, rows));
+  }
+
+  // ---- the table, and files of it -------------------------------------------------------------------------------
   function table() {
-    const columns = [
-      ...measures.flatMap((m, i) => {
-        const figures = { text: m.label, optimised: m.optimised && m.label === m.name, title: m.words,
-          of: (p) => p.mean[i], cell: (p) => figure(p, i), note: (p) => interval(p, i) };
-        const luck = { text: "chance", title: `size of ${m.name} from luck alone, for a policy blind to the groups`,
-          of: (p) => p.chance[i], cell: (p) => element("small", {}, show(p.chance[i], i)) };
-        return m.optimised && known(policies.map((p) => p.chance[i])).length ? [figures, luck] : [figures];
-      }),
-      { text: "steps", title: "mean length of an episode", of: (p) => p.length, cell: (p) => number(p.length, 0) },
-    ];
-    const figure = (p, i) => {
-      const best = p.id !== undefined && p.mean[i] !== null && p.mean[i] === range(i)[1];
-      const margin = measures[i].optimised && p.half[i] !== null ? ` ± ${show(p.half[i], i)}` : "";
-      return element("span", {}, element(best ? "b" : "span", {}, show(p.mean[i], i)), element("small", {}, margin));
-    };
-    const commands = policies.find((p) => p.command)?.command;
-    const asked = commands ? `${Object.keys(commands.returns).join(", ")}; steps` : "";
+    if (!$("table-card").open) return;
+    const best = measures.map((_, i) => Math.max(...known(policies.map((p) => p.good[i]))));
+    const figure = (p, i) => element("span", {}, element(p.id !== undefined && p.good[i] !== null && p.good[i] === best[i] ? "b" : "span", {}, show(p.mean[i], i)),
+      element("small", {}, measures[i].optimised && p.half[i] !== null ? ` ± ${show(p.half[i], i)}` : ""));
+    const columns = [...measures.flatMap((m, i) => {
+      const column = { text: name(i), optimised: m.optimised && !m.final, title: [m.title, m.sentence, better(m)].filter(Boolean).join(". "),
+        of: (p) => p.good[i] ?? p.mean[i], cell: (p) => figure(p, i), note: (p) => interval(p, i) };
+      const luck = { text: "chance", title: `size of ${m.title} from luck alone, for a policy blind to the groups`,
+        of: (p) => p.chance[i], cell: (p) => element("small", {}, show(p.chance[i], i)) };
+      return m.optimised && known(policies.map((p) => p.chance[i])).length ? [column, luck] : [column];
+    }), { text: "steps", title: "mean length of an episode", of: (p) => p.length, cell: (p) => number(p.length, 0) }];
+    const first = policies.find((p) => p.command)?.command;
+    const asked = first ? `${Object.keys(first.returns).join(", ")}; steps` : "";
     const head = element("tr", {}, element("th", { scope: "col" }, "policy"),
-      ...columns.map((c, k) => element("th", { scope: "col", class: c.optimised ? "optimised" : null, title: c.title,
+      columns.map((c, k) => element("th", { scope: "col", class: c.optimised ? "optimised" : null, title: c.title,
         "aria-sort": order.column === k ? (order.ascending ? "ascending" : "descending") : null },
         element("button", { onclick: () => { order = { column: k, ascending: order.column === k && !order.ascending }; table(); } }, c.text))),
-      commands ? element("th", { scope: "col", title: `the command that the policy was given (${asked})` }, "asked for") : null);
-    const sorted = [...policies];
+      first ? element("th", { scope: "col", title: `the command that the policy was given (${asked})` }, "asked for") : null);
+    const sorted = [...shown()];
     if (order.column !== null) sorted.sort((p, q) => {
       const { of } = columns[order.column];
       return ((of(q) ?? -Infinity) - (of(p) ?? -Infinity)) * (order.ascending ? -1 : 1);
     });
-    const row = (p, learned) => element("tr", learned ? { "data-policy": p.id, tabindex: 0, role: "row",
-      "aria-selected": p.id === chosen, onclick: () => choose(p.id),
+    const row = (p, learned) => element("tr", learned ? { "data-policy": p.id, tabindex: 0, "aria-selected": p.id === state.chosen, onclick: () => choose(p.id),
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(p.id); } } } : {},
       element("td", {}, element("span", { class: "dot", style: `--dot:${learned ? stroke(p) : "transparent"}` }), p.name),
-      ...columns.map((c) => element("td", { title: c.note?.(p) }, c.cell(p))),
-      commands ? element("td", {}, element("small", {}, p.command ? command(p.command) : "")) : null);
-    const rules = baselines.length ? element("tbody", { class: "rules" },
-      element("tr", {}, element("th", { colspan: 99 }, "Simple rules, for comparison")), ...baselines.map((p) => row(p, false))) : null;
-    $("table").replaceChildren(...[element("thead", {}, head),
-      element("tbody", { class: "policies" }, ...sorted.map((p) => row(p, true))), rules].filter((part) => part !== null));
+      columns.map((c) => element("td", { title: c.note?.(p) }, c.cell(p))),
+      first ? element("td", {}, element("small", {}, p.command ? command(p.command) : "")) : null);
+    $("table").replaceChildren(element("thead", {}, head), element("tbody", { class: "policies" }, sorted.map((p) => row(p, true))),
+      ...(baselines.length ? [element("tbody", { class: "rules" }, element("tr", {}, element("th", { colspan: 99 }, "Simple rules, for comparison")), baselines.map((p) => row(p, false)))] : []));
   }
-
-  // ---- the chosen policy ----------------------------------------------------------------------------------------
-  function snippet(title, text, kind = null) {
-    const copy = element("button", { type: "button", onclick: () => navigator.clipboard?.writeText(text).then(() => {
-      copy.textContent = "copied"; setTimeout(() => { copy.textContent = "copy"; }, 1500); }) }, "copy");
-    return [element("h3", {}, title), element("div", { class: "snippet" }, element("pre", { class: kind }, text), copy)];
+  function records() {
+    return [...shown(), ...baselines].map((p) => ({ policy: p.name, rule: p.id === undefined, episodes: p.episodes, steps: p.length,
+      measures: Object.fromEntries(measures.map((m, i) => [m.label, { mean: p.mean[i], half_width: p.half[i], chance: p.chance[i] }])), groups: p.groups }));
   }
-
-  function panel() {
-    const target = $("chosen"), p = policies.find((policy) => policy.id === chosen);
-    if (!p) return;
-    target.style.setProperty("--dot", stroke(p));
-    const bars = axes.map((a) => {
-      const [low, high] = range(a.index), value = p.mean[a.index];
-      const share = value === null ? 0 : high > low ? (value - low) / (high - low) : 1;
-      return element("div", { class: "bar", title: a.words }, element("b", { class: a.optimised ? "optimised" : null }, a.name),
-        element("div", { class: "track" }, element("i", { style: `width:${Math.max(2, 100 * share).toFixed(1)}%` })),
-        element("span", { class: "number" }, show(value, a.index)));
-    });
-    const about = `Mean of ${p.episodes} evaluation episodes of ${number(p.length, 0)} steps, ` +
-      `${p.deterministic ? "the most probable action each time" : "actions drawn at random from the policy"}. ` +
-      "A full bar is the best of all policies, an empty one the worst.";
-    target.replaceChildren(element("h2", {}, element("span", { class: "dot" }), p.name), element("p", { class: "hint" }, about),
-      element("div", { class: "bars" }, ...bars),
-      ...(p.use ? [...snippet("Run it", p.use.shell, "shell"), ...snippet("In Python", p.use.python)] : []),
-      ...(!p.use && p.command ? snippet("Asked for", command(p.command)) : []));
+  function csv() {
+    const cell = (text) => { // a name must not become a formula of a spreadsheet
+      const safe = typeof text === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : String(text ?? "");
+      return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+    };
+    const head = ["policy", "rule", "episodes", "steps", ...measures.flatMap((m) => [m.label, `${m.label} (half width)`])];
+    const rows = records().map((r) => [r.policy, r.rule, r.episodes, r.steps, ...Object.values(r.measures).flatMap((m) => [m.mean, m.half_width])]);
+    return [head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
+  }
+  function save(file, type, text) {
+    const link = element("a", { href: URL.createObjectURL(new Blob([text], { type })), download: file });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   }
 
   // ---- state ----------------------------------------------------------------------------------------------------
-  function render() {
-    parallel(); radar();
-    pairs.forEach((both, i) => pair(both, `pair-${i}`));
-    table(); panel();
+  function update() {
+    const list = shown();
+    $("kept").textContent = `${list.length} of ${policies.length} policies are left.`;
+    $("pick").replaceChildren(...list.map((p) => element("option", { value: p.id, ...(p.id === state.chosen ? { selected: "" } : {}) }, p.name)));
+    if (!list.some((p) => p.id === state.chosen)) $("pick").prepend(element("option", { value: state.chosen, selected: "" }, byId.get(state.chosen).name));
+    parallel(); radar(); pairs.forEach((both, k) => pair(both, `pair-${k}`)); table();
   }
-  function choose(id) {
-    chosen = id;
-    history.replaceState(null, "", `#policy=${id}`);
-    render();
+  function render() { groups(); shortList(); panel(); compare(); update(); }
+  function remember() {
+    const parts = [`policy=${state.chosen}`, state.pins.length ? `pin=${state.pins.join(",")}` : "",
+      ...Object.entries(state.least).map(([i, least]) => `least.${i}=${least}`), state.codes ? "codes=1" : ""];
+    history.replaceState(null, "", `#${parts.filter(Boolean).join("&")}`);
+  }
+  function choose(id) { state.chosen = id; remember(); render(); }
+  function pin(id) {
+    state.pins = state.pins.includes(id) ? state.pins.filter((other) => other !== id) : [...state.pins, id].slice(-2);
+    remember(); render();
   }
   function fromAddress() {
-    const match = /policy=(\d+)/.exec(location.hash);
-    return policies.some((p) => match && p.id === Number(match[1])) ? Number(match[1]) : null;
+    const given = new URLSearchParams(location.hash.slice(1)), there = (id) => byId.has(id);
+    const asked = given.has("policy") ? Number(given.get("policy")) : NaN;
+    state.chosen = there(asked) ? asked : state.chosen ?? (policies.find((p) => p.roles.includes("best compromise")) ?? policies[0]).id;
+    state.pins = (given.get("pin") ?? "").split(",").filter(Boolean).map(Number).filter(there).slice(0, 2);
+    state.least = Object.fromEntries(goals.map((i) => [i, Number(given.get(`least.${i}`) ?? NaN)]).filter(([, least]) => Number.isFinite(least)));
+    state.codes = given.get("codes") === "1";
+    $("codes").checked = state.codes;
+  }
+  function words() {
+    const noted = [...axes, ...[...measures.keys()].filter((i) => !axes.includes(i) && measures[i].sentence && !measures[i].optimised)];
+    $("words").replaceChildren(...noted.flatMap((i) => [element("dt", {}, state.codes ? measures[i].label : measures[i].title,
+      element("span", {}, state.codes ? ` ${measures[i].title}` : ` ${measures[i].label}`)),
+    element("dd", {}, [measures[i].sentence, !measures[i].is_notion && better(measures[i]) && `${better(measures[i])[0].toUpperCase()}${better(measures[i]).slice(1)}.`, measures[i].unit && `In ${measures[i].unit}.`].filter(Boolean).join(" "))]));
   }
 
   function page() {
     $("title").textContent = data.title;
     $("lead").textContent = data.lead;
-    const facts = [[policies.length, policies.length === 1 ? "policy" : "policies"], [data.objectives.length, data.objectives.length === 1 ? "objective" : "objectives"],
-      [baselines.length, "rules beside them"], [policies[0].episodes, "evaluation episodes each"]];
-    $("facts").append(...facts.filter(([count]) => count).map(([count, what]) => element("li", {}, element("b", {}, String(count)), ` ${what}`)));
-    $("words").append(...axes.flatMap((a) => [element("dt", {}, a.name, element("span", {}, ` ${a.words}`)), element("dd", {}, a.meaning)]));
+    const count = (n, one, many) => [n, n === 1 ? one : many];
+    const facts = [count(policies.length, "policy", "policies"), count(data.objectives.length, "objective", "objectives"),
+      count(baselines.length, "rule beside them", "rules beside them"), [policies[0].episodes, "evaluation episodes each"]];
+    $("facts").append(...facts.filter(([n]) => n).map(([n, what]) => element("li", {}, element("b", {}, String(n)), ` ${what}`)));
+    $("words-hint").textContent = axes.some((i) => measures[i].is_notion) ? "Fairness is 0 where everybody is treated fairly; the further below 0, the less fair." : "";
     const anchors = [["rgb(228, 26, 28)", "good performance"], ["rgb(77, 175, 74)", "fair to groups"], ["rgb(55, 126, 184)", "fair to individuals"], ["var(--faint)", "the other policies"]];
-    $("key").append(...anchors.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
-    const shifted = axes.find((a) => a.shift);
-    $("radar-hint").textContent = "The further out, the better: the rim is 0, the best there is. The number at each axis is its middle." +
-      (shifted ? ` For ${shifted.name}, 0 stands for the best mean reached by any policy or rule (${show(shifted.shift, shifted.index)}).` : "");
+    if (policies.length > 1) $("key").append(...anchors.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
+    const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].is_notion);
+    $("radar-hint").textContent = "The further out, the better; the number at each axis is its middle. The rim is the best there can be, 0 for what is best at 0" +
+      (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
     $("chance-hint").textContent = policies.some((p) => known(p.chance).length) ? "Chance: what a policy blind to the groups has on average, from luck alone." : "";
-    const boxes = (list, name) => list.map((item, i) => element("figure", { style: "margin:0" },
-      item.title ? element("figcaption", { class: "hint" }, item.title) : "", element("div", { class: "chart", id: `${name}-${i}`, "data-height": 300 })));
+    const boxes = (list, prefix) => list.map((item, k) => element("figure", {}, item.title ? element("figcaption", { class: "hint" }, item.title) : "",
+      element("div", { class: "chart", id: `${prefix}-${k}`, "data-height": 300 })));
     $("pairs").append(...boxes(pairs, "pair"));
     $("pairs-card").hidden = !pairs.length;
     $("curves").append(...boxes(data.curves, "curve"));
     $("curves-card").hidden = !data.curves.length;
-    $("made").append(...data.made.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value)]));
+    $("made").append(...data.made.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)]));
     $("made-card").hidden = !data.made.length;
-    chosen = fromAddress() ?? policies[0].id;
+    const alone = policies.length < 2;
+    $("parallel-card").hidden = alone;
+    $("radar-card").hidden = alone || axes.length < 3;
+    $("hero").classList.toggle("alone", alone);
+    $("shapes").classList.toggle("alone", $("radar-card").hidden);
+    $("reset").hidden = $("link").hidden = alone;
+    $("pick").parentElement.hidden = alone;
+    $("table-card").open = policies.length <= 5;
+    $("table-card").addEventListener("toggle", table);
+    $("pick").addEventListener("change", (event) => choose(Number(event.target.value)));
+    $("codes").addEventListener("change", (event) => { state.codes = event.target.checked; remember(); words(); sliders(); render(); });
+    $("reset").addEventListener("click", () => { state.least = {}; state.pins = []; remember(); sliders(); render(); });
+    $("csv").addEventListener("click", () => save("policies.csv", "text/csv", csv()));
+    $("json").addEventListener("click", () => save("policies.json", "application/json", JSON.stringify(records(), null, 1)));
+    $("link").addEventListener("click", () => copied($("link"), location.href));
   }
-  const curves = () => data.curves.forEach((item, i) => curve(item, `curve-${i}`));
+  const curves = () => data.curves.forEach((item, k) => curve(item, `curve-${k}`));
+  const all = () => { words(); sliders(); render(); curves(); };
 
-  page(); render(); curves();
-  window.addEventListener("hashchange", () => { chosen = fromAddress() ?? chosen; render(); });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { render(); curves(); });
+  page(); fromAddress(); all();
+  window.addEventListener("hashchange", () => { fromAddress(); all(); });
+  window.addEventListener("beforeprint", () => { $("table-card").open = true; table(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   let wasNarrow = narrow();
-  window.addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); render(); } });
+  window.addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); all(); } });
 })();

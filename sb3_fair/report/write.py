@@ -9,6 +9,7 @@ import yaml
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.common.whole_file import whole
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report import figures
 from sb3_fair.report.content import Curves, content
 from sb3_fair.report.html import page
@@ -22,6 +23,7 @@ def write_report(
     curves: Curves | None = None,
     made: Mapping[str, Any] | None = None,
     title: str | None = None,
+    words: Words = NO_WORDS,
 ) -> Path:
     """Writes ``report.html`` and ``figures/*.png`` into the folder and returns the path of the page.
 
@@ -32,6 +34,7 @@ def write_report(
         in ``total_timesteps``
     :param made: what to say about how this was made, in this order
     :param title: heading of the page; by default it names ``made["environment"]``
+    :param words: what the environment calls its measures, groups and decisions, as for :func:`sb3_fair.register`
     :raises ValueError: if the front is empty
     :raises DamagedError: if ``figures`` is a link to a place outside the folder
     """
@@ -39,10 +42,11 @@ def write_report(
         raise ValueError("front must hold at least one policy, got an empty one")
     run = RunFolder(folder)
     run.path.mkdir(parents=True, exist_ok=True)
-    about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=run if run.is_run else None)
+    found = run if run.is_run else None
+    about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=found, words=words)
     with whole(run.report) as file:
         file.write_text(page(about), encoding="utf-8", errors="xmlcharrefreplace")
-    figures.save_all(run.inside("figures"), front, baselines=baselines, curves=curves)
+    figures.save_all(run.inside("figures"), front, baselines=baselines, curves=curves, words=words)
     return run.report
 
 
@@ -55,7 +59,9 @@ def from_run(folder: str | Path) -> Path:
     front = run.front
     if not len(front):
         raise FileNotFoundError(f"run must hold evaluated policies in front.json, but {str(folder)!r} has none")
-    return write_report(folder, front, baselines=run.baselines, curves=comparable_curves(run), made=made_by(run))
+    return write_report(
+        folder, front, baselines=run.baselines, curves=comparable_curves(run), made=made_by(run), words=run.words
+    )
 
 
 def comparable_curves(run: RunFolder) -> Curves:

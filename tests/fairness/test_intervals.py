@@ -7,7 +7,7 @@ from scipy import stats
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.fairness import Scheme
 from sb3_fair.fairness.intervals import mean_and_interval
-from sb3_fair.report.content import Measure
+from sb3_fair.report.measures import Measure
 
 
 def test_intervals_are_those_of_scipy():

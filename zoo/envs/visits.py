@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
@@ -74,6 +75,13 @@ class HomeVisitsWorld(AllocationWorld):
 
     picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
+    words: ClassVar[Words] = {
+        "R": {"title": "visits of the client with fewest", "sentence": "Summed over the ends of days."},
+        "least": {"title": "fewest visits of a client today", "better": "higher"},
+        "missed": {"title": "clients without a visit today", "better": "lower"},
+        "wasted": {"title": "visits to empty homes", "better": "lower"},
+        "good_days": {"title": "days on which everybody was visited", "better": "higher"},
+    }
     masked_by_scheme = True
     merit_name = "at home"
     rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM

@@ -20,6 +20,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness import FairnessSpec, Scheme
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Info, Infos, Record, cut
 from sb3_fair.zoo.envs.settings import Config, configure, require_one_of
@@ -72,6 +73,8 @@ class World:
     """Whether an episode is about one individual alone, whom nobody in it can be compared with."""
     source: ClassVar[str] = ""
     """Where the scenario comes from, in a few words."""
+    words: ClassVar[Words] = {}
+    """What reports call the reward, the favourable decision, the groups, and measures of its own."""
     own_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that are the scenario's own although those of measurement have one of the same name."""
     rules: ClassVar[Mapping[str, Rule]] = {}

@@ -11,7 +11,7 @@ from rich.table import Table
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import COUNTS
 from sb3_fair.fairness.intervals import mean_and_interval, rate_and_interval
-from sb3_fair.report.content import Measure, measures
+from sb3_fair.report.measures import Measure, measures
 
 
 def show(table: Table) -> None:

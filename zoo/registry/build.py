@@ -180,12 +180,13 @@ class Copies(VecLayer):
     :param row: what is registered of it
     """
 
-    published: ClassVar[tuple[str, ...]] = ("rules", "source", "max_steps")
+    published: ClassVar[tuple[str, ...]] = ("rules", "source", "words", "max_steps")
 
     def __init__(self, venv: VecEnv, row: Row) -> None:
         super().__init__(venv)
         self.rules = row.rules
         self.source = row.title or attribute(venv, "source", "")
+        self.words = row.words
         self.max_steps = max_steps_of(venv)
 
 

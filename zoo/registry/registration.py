@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from sb3_fair.fairness.descriptions import check_words
 from sb3_fair.zoo.names import InputError, choose
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def register(
         world that return probabilities of actions (n, n_actions)
     :param reference_point: number by objective, against which the hypervolume of trade-offs is measured
     :param title: where the environment comes from, in a few words
-    :param words: how reports call things: ``"R"``, the reward, and ``"favourable"``, the favourable decision
+    :param words: what reports call things: ``"R"``, the reward, ``"favourable"``, the favourable decision ("hired"),
+        ``"people"`` ("applicants"), ``"groups"`` (name by label), and measures of the environment's own. Of the reward
+        and of measures a title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``: ``"higher"``,
+        ``"lower"`` or ``"zero"``
     :param hyperparams: settings by algorithm: a dict as an entry of the files in ``zoo/hyperparams``, or the path of a
         YAML file with such entries, as ``sb3-fair tune`` writes it
     :param defaults: keyword arguments of the ID
@@ -106,7 +110,7 @@ def register(
             if reference_point is None
             else _by_name("reference_point", reference_point, lambda value: isinstance(value, int | float), "numbers"),
             title=_text("title", title),
-            words=_by_name("words", words, lambda value: isinstance(value, str | Mapping), "texts"),
+            words=check_words(words or {}),
             hyperparams=_by_name("hyperparams", hyperparams, lambda _: True, "settings"),
             defaults=defaults,
             module=None if caller["__name__"] in ("__main__", "__mp_main__") else caller["__name__"],

@@ -11,8 +11,9 @@ from typing import Any
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, load_run, policies_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, load_run, policies_of
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.runs.plan import Plan, make_plan, mark
 from sb3_fair.zoo.runs.policy_file import save_policy
@@ -63,7 +64,12 @@ def make_pretrained(algo: str, folder: str | Path) -> RunFolder:
     plan = make_plan(algo, SHIPPED[algo], seed=SEED)
     run = RunFolder(Path(folder) / folder_name(algo))
     run.path.mkdir(parents=True)
-    run.start(config=plan.config, args={}, command=f"python -m sb3_fair.zoo.runs.pretrained {folder} {algo}")
+    run.start(
+        config=plan.config,
+        args={},
+        words=attribute(evaluation_env(plan, 1), "words"),
+        command=f"python -m sb3_fair.zoo.runs.pretrained {folder} {algo}",
+    )
     model = build_model(plan, training_env(plan), "cpu")
     model.learn(plan.n_timesteps)
     save_policy(model, run.policy)

@@ -15,7 +15,7 @@ from stable_baselines3.common.logger import KVWriter
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import plain, versions
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.report.content import Measure, measures
+from sb3_fair.report.measures import Measure, measures
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.runs.episode_log import EpisodeCallback
 

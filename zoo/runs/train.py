@@ -21,6 +21,7 @@ from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, policies_of
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.layers import copies, normalising, with_chances
@@ -69,7 +70,9 @@ def train(
             import_module("tensorboard")
     with input_errors():
         model = build_model(plan, training_env(plan), device)
-        evaluation_env(plan, 1).close()
+        venv = evaluation_env(plan, 1)
+        words = attribute(venv, "words")
+        venv.close()
     run = RunFolder.create(log_dir, plan.algo, plan.env)
     options = {
         "device": device,
@@ -79,7 +82,7 @@ def train(
         "checkpoint_minutes": checkpoint_minutes,
     }
     with _claimed(run), _saying_how_to_go_on(run):
-        run.start(config=plan.config, args=options, command=command)
+        run.start(config=plan.config, args=options, command=command, words=words)
         return _finish(run, plan, model, progress)
 
 

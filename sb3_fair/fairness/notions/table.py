@@ -72,12 +72,14 @@ class Notion:
     :param name: short name, as in objectives
     :param title: name in words
     :param source: paper and equation
+    :param sentence: what it asks for
     :param bounds: lowest and highest value
     """
 
     name: str
     title: str
     source: str
+    sentence: str
     bounds: tuple[float, float] = (-1.0, 0.0)
 
     needs_groups = False
@@ -140,32 +142,85 @@ _REJECTED_IF_WRONGED = Rate(KNOWN & (ACCEPTED != DESERVING), ~ACCEPTED)
 NOTIONS: dict[str, Notion] = {
     notion.name: notion
     for notion in (
-        GroupNotion("SP", "statistical parity", f"{_FAREL}, Eq. 3", rates=(Rate(EVERYONE, ACCEPTED),)),
-        GroupNotion("EO", "equal opportunity", f"{_FAREL}, Eq. 4", rates=(_ACCEPTED_IF_DESERVING,)),
-        GroupNotion("OAE", "overall accuracy equality", f"{_FAREL}, Eq. 5", rates=(Rate(KNOWN, RIGHT),)),
-        GroupNotion("PP", "predictive parity", f"{_FAREL}, Eq. 6", rates=(_DESERVING_IF_ACCEPTED,)),
-        GroupNotion("PE", "predictive equality", f"{_FAREL}, Eq. 7", rates=(_ACCEPTED_IF_UNDESERVING,)),
+        GroupNotion(
+            "SP",
+            "statistical parity",
+            f"{_FAREL}, Eq. 3",
+            "Every group gets the favourable decision equally often.",
+            rates=(Rate(EVERYONE, ACCEPTED),),
+        ),
+        GroupNotion(
+            "EO",
+            "equal opportunity",
+            f"{_FAREL}, Eq. 4",
+            "Of those who deserve it, every group gets the favourable decision equally often.",
+            rates=(_ACCEPTED_IF_DESERVING,),
+        ),
+        GroupNotion(
+            "OAE",
+            "overall accuracy equality",
+            f"{_FAREL}, Eq. 5",
+            "Decisions are right equally often in every group.",
+            rates=(Rate(KNOWN, RIGHT),),
+        ),
+        GroupNotion(
+            "PP",
+            "predictive parity",
+            f"{_FAREL}, Eq. 6",
+            "Of those who got the favourable decision, equally many deserved it in every group.",
+            rates=(_DESERVING_IF_ACCEPTED,),
+        ),
+        GroupNotion(
+            "PE",
+            "predictive equality",
+            f"{_FAREL}, Eq. 7",
+            "Of those who do not deserve it, every group gets the favourable decision equally often.",
+            rates=(_ACCEPTED_IF_UNDESERVING,),
+        ),
         GroupNotion(
             "EqOdds",
             "equalised odds",
             "Hardt, Price, Srebro 2016",
+            "Equal opportunity and predictive equality at once.",
             rates=(_ACCEPTED_IF_UNDESERVING, _ACCEPTED_IF_DESERVING),
         ),
         GroupNotion(
             "CUAE",
             "conditional use accuracy equality",
             "Berk et al. 2018",
+            "Either decision is right equally often in every group.",
             rates=(_UNDESERVING_IF_REJECTED, _DESERVING_IF_ACCEPTED),
         ),
         GroupNotion(
             "TE",
-            "treatment equality, bounded: FN / (FN + FP)",
-            "Berk et al. 2018 (there FN / FP, which is unbounded)",
+            "treatment equality",
+            "Berk et al. 2018 (there FN / FP, which is unbounded; here FN / (FN + FP))",
+            "Wrong decisions are of the same kinds in every group.",
             rates=(_REJECTED_IF_WRONGED,),
         ),
-        PairNotion("IF", "individual fairness", f"{_FAREL}, Eq. 8", (-2.0, 0.0), offset=-1.0, smallest=3),
-        PairNotion("LIP", "Lipschitz violation", "Dwork et al. 2012, definition 2.1", violations_only=True),
-        NeighbourNotion("CSC", "consistency score complement", f"{_FAREL}, Eq. 14; Zemel et al. 2013"),
+        PairNotion(
+            "IF",
+            "individual fairness",
+            f"{_FAREL}, Eq. 8",
+            "People who are alike are treated alike. As published, it is 0 only where nobody resembles anybody: "
+            "whoever treats everybody alike gets the mean distance between people minus 1.",
+            (-2.0, 0.0),
+            offset=-1.0,
+            smallest=3,
+        ),
+        PairNotion(
+            "LIP",
+            "Lipschitz fairness",
+            "Dwork et al. 2012, definition 2.1",
+            "Nobody is treated more differently from another than the two people differ.",
+            violations_only=True,
+        ),
+        NeighbourNotion(
+            "CSC",
+            "consistency",
+            f"{_FAREL}, Eq. 14 (consistency score complement); Zemel et al. 2013",
+            "A person is treated as those who are most alike.",
+        ),
     )
 }
 

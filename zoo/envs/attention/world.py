@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.attention import measures
 from sb3_fair.zoo.envs.attention.allocation import all_allocations, allocation_to_index, one_by_one
@@ -153,6 +154,11 @@ class AttentionWorld(World):
     own_settings = ("window",)
     picture = "sb3_fair.zoo.envs.attention.picture:picture"
     source = "arXiv 2401.06318"
+    words: ClassVar[Words] = {
+        "R": {"title": "discovered incidents", "sentence": "Less a quarter of those that stayed undiscovered."},
+        "d_s": {"title": "gap in attention", "sentence": "Between the locations, in the latest steps."},
+        "d_l": {"title": "gap in incidents", "sentence": "Between the locations, as attention changed them."},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "cover": lambda world: _certain(world, _spread(world, np.zeros(world.n_worlds, dtype=np.int64))),
         "rotate": lambda world: _certain(

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
@@ -103,6 +104,12 @@ class DoughnutWorld(AllocationWorld):
     merit_name = "doughnuts"
     picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
+    words: ClassVar[Words] = {
+        "R": {"title": "welfare", "sentence": "Nash welfare of all customers, summed over the steps."},
+        "spread": {"title": "most minus fewest doughnuts", "better": "lower"},
+        "least": {"title": "fewest doughnuts of a customer", "better": "higher"},
+        "wasted": {"title": "wasted doughnuts", "better": "lower"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {"oracle": _oracle} | RANDOM
 
     def __init__(self, n_worlds: int, *, group: Group = "person", detail: bool = False, **config: Any) -> None:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.epidemic import measures
@@ -160,6 +161,12 @@ class EpidemicWorld(World):
     own_settings = ("window", "distance")
     picture = "sb3_fair.zoo.envs.epidemic.picture:picture"
     source = "arXiv 2401.06318"
+    words: ClassVar[Words] = {
+        "R": {"title": "people not infected", "sentence": "Their share, summed over the steps."},
+        "d_s": {"title": "gap in vaccines", "sentence": "Between the two communities."},
+        "d_l": {"title": "gap in infections", "sentence": "Between the two communities, as vaccines changed them."},
+        "wasted": {"title": "wasted vaccines", "better": "lower"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "random": _random,
         "nobody": lambda world: _surely(world, np.full(world.n_worlds, world.nodes)),

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud import transactions
 from sb3_fair.zoo.envs.fraud.calendar import calendar
@@ -71,6 +72,12 @@ class FraudWorld(World):
 
     picture = "sb3_fair.zoo.envs.fraud.picture:picture"
     source = "Cimpean et al., FAReL; MultiMAuS"
+    words: ClassVar[Words] = {
+        "R": {"title": "performance", "sentence": "Genuine payments that went through, less frauds that did."},
+        "people": "payments",
+        "favourable": "let through unchecked",
+        "groups": {"EU": "payments from Europe", "NA": "payments from North America"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "ignore": lambda world: of_two(world, 0),
         "authenticate": lambda world: of_two(world, 1),

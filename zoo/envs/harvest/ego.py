@@ -92,6 +92,7 @@ class EgoHarvestWorld(World):
 
     one_individual: ClassVar[bool] = True
     source = HarvestWorld.source
+    words = HarvestWorld.words
     rules: ClassVar[Mapping[str, Rule]] = {
         "stay": lambda world: np.tile(np.eye(N_ACTIONS)[STAY], (world.n_worlds, 1)),
         "random": lambda world: np.full((world.n_worlds, N_ACTIONS), 1 / N_ACTIONS),

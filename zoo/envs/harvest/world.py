@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.extras import extra
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.harvest.field import Field
@@ -66,6 +67,7 @@ class HarvestWorld(World):
     """
 
     source = "La Malfa et al., arXiv 2502.03953"
+    words: ClassVar[Words] = {"R": {"title": "berries eaten", "sentence": "Reward of an agent in one episode."}}
     picture = "sb3_fair.zoo.envs.harvest.picture:picture"
     n_agents: int
     observation_space: spaces.Box

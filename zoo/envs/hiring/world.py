@@ -11,6 +11,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.hiring import applicants as people
@@ -50,6 +51,12 @@ class HiringWorld(World):
 
     picture = "sb3_fair.zoo.envs.hiring.picture:picture"
     source = "Cimpean et al., FAReL; STATBEL"
+    words: ClassVar[Words] = {
+        "R": {"title": "performance", "sentence": "What the team gains from those hired and rejected in one episode."},
+        "people": "applicants",
+        "favourable": "hired",
+        "groups": {"man": "men", "woman": "women"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "hire-all": lambda world: of_two(world, 1),
         "reject-all": lambda world: of_two(world, 0),

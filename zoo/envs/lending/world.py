@@ -14,6 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.lending.measures import LendingMeasures, true_positive_rates
@@ -98,6 +99,18 @@ class LendingWorld(World):
     own_settings = ("window",)
     picture = "sb3_fair.zoo.envs.lending.picture:picture"
     source = "arXiv 2401.06318"
+    words: ClassVar[Words] = {
+        "R": {"title": "profit", "sentence": "Repaid loans less defaults in one episode.", "unit": "loans"},
+        "people": "applicants",
+        "favourable": "granted a loan",
+        "d_s": {"title": "gap in granted loans", "sentence": "Between those of the two groups who repay."},
+        "d_l": {
+            "title": "gap between the groups' scores",
+            "sentence": "Credit scores, as decisions moved them.",
+        },
+        "w1": {"title": "distance of the groups' scores", "sentence": "Wasserstein distance, in score levels."},
+        "cash": {"title": "the bank's cash", "better": "higher"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "never": lambda world: of_two(world, 0),
         "always": lambda world: of_two(world, 1),

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
 from sb3_fair.zoo.envs.doughnut.world import PAPER
@@ -124,6 +125,13 @@ class LoanAllocationWorld(AllocationWorld):
     merit_name = "score"
     picture = "sb3_fair.zoo.envs.allocation_picture:loans"
     source = "Alamdari et al., Remembering to Be Fair"
+    words: ClassVar[Words] = {
+        "R": {"title": "parity and survival", "sentence": "Minus the gap between the groups' loans, and penalties."},
+        "difference": {"title": "gap between the groups' loans", "better": "lower"},
+        "refused": {"title": "steps without a loan", "better": "lower"},
+        "margin_met": {"title": "the bank survives", "better": "higher"},
+        "parity": {"title": "parity without penalties", "better": "higher"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "random-applicants": random_present,

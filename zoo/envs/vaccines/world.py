@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import AllocationWorld, arrivals, random_all
 from sb3_fair.zoo.envs.groups import Group, Groups
@@ -81,6 +82,15 @@ class VaccineDeliveryWorld(AllocationWorld):
     merit_name = "shipments"
     picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
     source = "after Alamdari et al., Remembering to Be Fair"
+    words: ClassVar[Words] = {
+        "R": {
+            "title": "parity less switches",
+            "sentence": "Minus the gap when it is assessed; a switch costs .5.",
+        },
+        "gap": {"title": "gap between the countries' shipments", "better": "lower"},
+        "switches": {"title": "switches of the country", "better": "lower"},
+        "arrived": {"title": "shipments that arrived", "better": "higher"},
+    }
     rules: ClassVar[Mapping[str, Rule]] = {
         "oracle": _oracle,
         "take-turns": lambda world: np.eye(world.config.countries)[world.time % world.config.countries],

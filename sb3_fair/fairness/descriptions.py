@@ -1,0 +1,103 @@
+"""What measures are called, and which of their values are better: for reports, tables and tuning."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias, get_args
+
+from sb3_fair.fairness.notions.table import NOTIONS
+
+Better: TypeAlias = Literal["higher", "lower", "zero"]
+Words: TypeAlias = Mapping[str, Any]
+"""Name of a measure -> its title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``; also what
+``"favourable"`` decisions are called, as in "hired", and the ``"people"``, as in "applicants"."""
+NO_WORDS: Words = MappingProxyType({})
+MEAN, RETURN = "mean_", " (return)"
+
+
+@dataclass(frozen=True)
+class Description:
+    """A measure in words.
+
+    :param name: as in objectives and ``info["fairness"]``
+    :param title: its name written out
+    :param sentence: what it says; empty: unknown
+    :param unit: of its values; empty: none
+    :param better: ``"higher"`` or ``"lower"`` values, or those nearer to ``"zero"``; None: unknown
+    """
+
+    name: str
+    title: str
+    sentence: str = ""
+    unit: str = ""
+    better: Better | None = None
+
+    def goodness(self, value: Any) -> Any:
+        """Numbers that are larger where the measure is better; NaN where that is unknown."""
+        if self.better is None:
+            return value * float("nan")
+        return value if self.better == "higher" else -abs(value) if self.better == "zero" else -value
+
+
+_PERFORMANCE = Description("R", "performance", "What the decisions earn in one episode.", better="higher")
+_PARTICULAR = (
+    _PERFORMANCE,
+    *(Description(notion.name, notion.title, notion.sentence, better="higher") for notion in NOTIONS.values()),
+    Description("d_s", "short-term disparity", "How far apart the groups are in the latest decisions.", better="lower"),
+    Description("d_l", "long-term disparity", "How far apart decisions have brought the groups.", better="lower"),
+    Description(
+        "d_l_next", "long-term disparity ahead", "How far apart the groups are to be expected next.", better="lower"
+    ),
+    Description("w1", "distance of the groups", "Wasserstein distance between the groups' states.", better="lower"),
+    Description("filtered", "changed by the filter", "Share of the decisions that the filter replaced by fairer ones."),
+    Description("gini", "Gini coefficient of the returns", "0: all agents have the same.", better="lower"),
+    Description("jain", "Jain index of the returns", "1: all agents have the same.", better="higher"),
+    Description("nash", "Nash welfare of the returns", "The geometric mean of what agents have.", better="higher"),
+    Description("nash_norm", "Nash welfare of the returns", "1: all agents have the same.", better="higher"),
+    Description("dp", "gap between the groups' returns", "Positive: the first group is ahead.", better="zero"),
+    Description("dp_norm", "gap between the groups' returns", "As a share of all returns.", better="zero"),
+)
+_KNOWN = {description.name: description for description in _PARTICULAR}
+
+
+def describe(name: str, words: Words = NO_WORDS) -> Description:
+    """A measure in words; one that nobody has described has its name alone.
+
+    :param name: of an objective, notion or other figure; also with an attribute or distance (``"SP@gender"``), or of a
+        mean over steps (``"mean_d_s"``)
+    :param words: what an environment says of its own measures
+    """
+    if name not in words and name not in _KNOWN:
+        if name.startswith(MEAN):
+            whole = describe(name.removeprefix(MEAN), words)
+            return Description(name, f"{whole.title}, mean over steps", whole.sentence, whole.unit, whole.better)
+        if name.endswith(RETURN):
+            summed = describe(name.removesuffix(RETURN), words)
+            return Description(name, f"{summed.title}, sum over steps", summed.sentence, summed.unit, summed.better)
+        base, at, detail = name.partition("@")
+        if at:
+            known = describe(base, words)
+            return Description(name, f"{known.title} ({detail})", known.sentence, known.unit, known.better)
+    known = _KNOWN.get(name, Description(name, name))
+    own = words.get(name, {})
+    return Description(**{**vars(known), **({"title": own} if isinstance(own, str) else own), "name": name})
+
+
+def check_words(words: Any) -> dict[str, Any]:
+    """``words`` as a dict.
+
+    :raises TypeError: if they are no texts by name, or dicts of texts
+    :raises ValueError: if a dict has another key, or ``better`` is none of the three
+    """
+    if not isinstance(words, Mapping) or not all(
+        isinstance(key, str) and isinstance(value, str | Mapping) for key, value in words.items()
+    ):
+        raise TypeError(f"words must be a dict of texts by name, got {words!r}")
+    for name, entry in words.items():
+        if isinstance(entry, str) or name in ("groups",):
+            continue
+        if not entry.keys() <= {"title", "sentence", "unit", "better"}:
+            raise ValueError(f"words must have title, sentence, unit and better, got {name}: {dict(entry)!r}")
+        if entry.get("better", "higher") not in get_args(Better):
+            raise ValueError(f"better must be one of {', '.join(get_args(Better))}, got {entry['better']!r}")
+    return dict(words)

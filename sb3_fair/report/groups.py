@@ -1,0 +1,100 @@
+"""Who got the favourable decision: rates of each group with intervals, and a sentence that compares them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.people import COUNTS
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
+
+PERMUTATIONS = 2_000
+
+
+def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[str, Any]]:
+    """For each attribute its groups with the numbers of decisions and the rates, and a sentence.
+
+    :return: rates are (share, low, high) of all decisions on a group (``"rate"``), of those on people who deserved the
+        favourable one and of the others (``"deserving"``, ``"undeserving"``), in [0, 1]; None: unknown
+    """
+    return [
+        {
+            "attribute": attribute,
+            "sentence": sentence(attribute, groups, words),
+            "groups": [
+                {
+                    "name": str(words.get("groups", {}).get(label, label)),
+                    "decisions": float(counts[:, 0].sum()),
+                    "rate": _rate(counts, "favourable", "decisions"),
+                    "deserving": _rate(counts, "deserving, favourable", "deserving"),
+                    "undeserving": _rate(counts, "undeserving, favourable", "undeserving"),
+                }
+                for label, counts in groups.items()
+            ],
+        }
+        for attribute, groups in policy.groups.items()
+    ]
+
+
+def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = NO_WORDS) -> str:
+    """The groups with the lowest and the highest rate compared: the difference with its 95 % confidence interval, and
+    what a policy blind to the groups shows by chance. Empty with fewer than two groups of people.
+
+    :param groups: label -> :data:`~sb3_fair.common.people.COUNTS` per episode, (m, len(COUNTS))
+    """
+    people = {label: counts for label, counts in groups.items() if counts[:, 0].any()}
+    if len(people) < 2:
+        return ""
+    rates = {label: counts[:, 1].sum() / counts[:, 0].sum() for label, counts in people.items()}
+    low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+    apart = rate_difference(*(column for label in (high, low) for column in people[label].T[[1, 0]]))
+    decision = words.get("favourable", "given the favourable decision")
+    told = f"{_capital(_named(low, words))} were {decision} in {_percent(rates[low])} % of cases, "
+    told += f"{_named(high, words)} in {_percent(rates[high])} %: "
+    points = f"{_percent(rates[high] - rates[low])} points"
+    if np.isnan(apart.low):
+        told += f"{points} less."
+    elif apart.low > 0:
+        told += f"{points} less (95 % CI {_percent(apart.low)} to {_percent(apart.high)})."
+    else:
+        told += f"{points} apart, which may be chance (95 % CI {_percent(apart.low)} to {_percent(apart.high)})."
+    decisions, favourable = np.array([counts[:, :2].sum(axis=0) for counts in people.values()]).T
+    level = _percent(chance_gap(favourable, decisions))
+    return f"{told} A policy blind to {attribute.replace('+', ' and ') or 'the groups'} shows {level} by chance."
+
+
+def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
+    """The mean gap between the largest and the smallest rate if favourable decisions are dealt out blindly.
+
+    :param favourable: numbers of favourable decisions, (n groups,)
+    :param decisions: numbers of decisions, (n groups,), at least 1
+    """
+    dealt = np.random.default_rng(0).multivariate_hypergeometric(
+        decisions.astype(np.int64), int(favourable.sum()), size=PERMUTATIONS, method="marginals"
+    )
+    return float(np.ptp(dealt / decisions, axis=1).mean())
+
+
+def _rate(counts: NDArray[Any], hits: str, among: str) -> list[float] | None:
+    columns = list(COUNTS)
+    people = counts[:, columns.index(among)]
+    if not people.any():
+        return None
+    found: Interval = rate_and_interval(counts[:, columns.index(hits)], people)
+    return [float(found.mean), *(float(np.clip(end, 0, 1)) for end in found[1:])]
+
+
+def _named(label: str, words: Words) -> str:
+    named = words.get("groups", {}).get(label)
+    return str(named) if named else f"{words.get('people', 'people')} of group {label}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _percent(share: Any) -> str:
+    return f"{100 * share:.1f}".replace("-", "−")

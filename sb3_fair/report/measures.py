@@ -1,0 +1,129 @@
+"""The measures that a report shows: their figures for each policy, which values are better, and the axes they get."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.fairness.descriptions import NO_WORDS, Description, Words, describe
+from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.notions.table import NOTIONS
+from sb3_fair.report.selection import axis_order, base
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A figure that every policy has.
+
+    :param name: objective or notion
+    :param optimised: whether the policies were trained for it
+    :param final: True: the fairness figure after an episode's last step; False: the return of the episode
+    :param words: what the environment says of its own measures
+    """
+
+    name: str
+    optimised: bool
+    final: bool
+    words: Words = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def about(self) -> Description:
+        """The measure in words. Of returns, more is better whatever they are of."""
+        about = describe(self.name, self.words)
+        return about if self.final or about.better else replace(about, better="higher")
+
+    def samples(self, policy: EvaluatedPolicy) -> Array:
+        """The figure in each evaluation episode that has it, (m,)."""
+        if self.final:
+            values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
+        elif self.name in policy.objectives:
+            values = policy.returns[:, policy.objectives.index(self.name)]
+        else:
+            values = np.empty(0)
+        return values[~np.isnan(values)]
+
+    def mean(self, policy: EvaluatedPolicy) -> float:
+        """Mean over the episodes that have the figure, NaN if none has."""
+        return float(mean_and_interval(self.samples(policy)).mean)
+
+    def half_width(self, policy: EvaluatedPolicy) -> float:
+        """Half the width of the 95 % confidence interval of the mean, NaN with fewer than two episodes."""
+        mean, low, _ = mean_and_interval(self.samples(policy))
+        return float(mean - low)
+
+    def goodness(self, policies: Sequence[EvaluatedPolicy]) -> Array:
+        """The means of policies, (n,), turned so that larger is better; NaN where unknown."""
+        values: Array = self.about.goodness(np.array([self.mean(policy) for policy in policies], dtype=np.float64))
+        return values
+
+    def ideal(self, policies: Sequence[EvaluatedPolicy]) -> float:
+        """The goodness at the rim of a radar: 0 where that is the best there is, else what the best policy reaches."""
+        if base(self.name) in NOTIONS or self.about.better != "higher":
+            return 0.0
+        known = self.goodness(policies)
+        return float(np.nanmax(known)) if np.isfinite(known).any() else float("nan")
+
+    def span(self, policies: Sequence[EvaluatedPolicy]) -> tuple[float, float]:
+        """The goodness at both ends of an axis. What lies within a typical confidence interval is not stretched to a
+        whole axis."""
+        known = self.goodness(policies)
+        known = known[np.isfinite(known)]
+        if not len(known):
+            return 0.0, 0.0
+        halves = np.array([self.half_width(policy) for policy in policies])
+        noise = float(np.median(halves[np.isfinite(halves)])) if np.isfinite(halves).any() else 0.0
+        low, high = float(known.min()), float(known.max())
+        more = max(0.0, noise - (high - low) / 2)
+        return low - more, high + more
+
+
+def measures(front: Front, words: Words = NO_WORDS) -> list[Measure]:
+    """The optimised objectives, then every figure after the last step that does not repeat one of them: first those of
+    which better and worse are known."""
+    returns = [Measure(name, True, False, words) for name in axis_order(front.objectives)]
+    names = dict.fromkeys(name for policy in front for name in policy.final)
+    finals = [Measure(name, name in front.objectives, True, words) for name in axis_order(list(names))]
+    finals.sort(key=lambda final: final.about.better is None)
+    return returns + [final for final in finals if not (final.optimised and _repeats(front, final))]
+
+
+def axes(front: Front, words: Words = NO_WORDS) -> list[Measure]:
+    """The measures that get an axis in radar and parallel coordinates: one for each name that some policy has and of
+    which better and worse are known."""
+    found: dict[str, Measure] = {}
+    for measure in measures(front, words):
+        if measure.about.better and any(len(measure.samples(policy)) for policy in front):
+            found.setdefault(measure.name, measure)
+    return [found[name] for name in axis_order(list(found))]
+
+
+def _repeats(front: Front, final: Measure) -> bool:
+    """Is the figure after the last step the return of the episode, as with differences or terminal rewards?"""
+    column = front.objectives.index(final.name)
+    for policy in front:
+        values = np.asarray(policy.final.get(final.name, np.full(len(policy.returns), np.nan)))
+        known = ~np.isnan(values)
+        if not np.allclose(policy.returns[known, column], values[known], atol=1e-9):
+            return False
+    return True
+
+
+def differ(first: Sequence[EvaluatedPolicy], second: Sequence[EvaluatedPolicy]) -> NDArray[Any]:
+    """Where the mean returns of policies differ beyond their 95 % confidence intervals.
+
+    :return: (n, m, k), 1 where the first is better, -1 where the second is, 0 where the difference may be chance
+    """
+    means, halves = zip(*(_figures(policies) for policies in (first, second)), strict=True)
+    apart = means[0][:, None] - means[1]
+    return (np.sign(apart) * (np.abs(apart) > np.hypot(halves[0][:, None], halves[1]))).astype(np.int8)
+
+
+def _figures(policies: Sequence[EvaluatedPolicy]) -> tuple[Array, Array]:
+    intervals = [mean_and_interval(policy.returns) for policy in policies]
+    means = np.array([interval.mean for interval in intervals])
+    return means, np.nan_to_num(means - [interval.low for interval in intervals])
