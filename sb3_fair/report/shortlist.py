@@ -51,8 +51,8 @@ def short_list(front: Front, rules: Sequence[EvaluatedPolicy] = ()) -> tuple[dic
     The best policy of each type of objective has the largest mean over its objectives, the best compromise is nearest
     to the ideal that has the best of each objective; all are compared on scales from the worst to the best policy.
 
-    :return: number of a policy -> its roles, none if there is but one policy; number of the rule, None without rules for
-        the same objectives
+    :return: number of a policy -> its roles, none if there is but one policy; number of the rule, None without rules
+        for the same objectives
     """
     if not len(front):
         return {}, None

@@ -15,8 +15,9 @@ import pytest
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report import figures, from_run, write_report
-from sb3_fair.report.content import Measure, axes, best_performance, charts, content, measures
+from sb3_fair.report.content import charts, content
 from sb3_fair.report.html import page
+from sb3_fair.report.measures import Measure, axes, measures
 
 PNG = b"\x89PNG"
 
@@ -97,12 +98,11 @@ def test_one_evaluation_episode_has_a_mean_and_no_interval(front):
     assert shown["half"] == [None, None, None]
 
 
-def test_zero_of_the_performance_axis_is_the_best_policy_or_rule(front, baselines):
+def test_the_ideal_is_the_best_policy_or_rule_and_zero_where_zero_is_fair(front, baselines):
     highest = max(policy.mean[0] for policy in (*front, *baselines))
-    assert best_performance(front, baselines) == highest
-    data = content(front, baselines=baselines)
-    assert {measure["name"]: measure["shift"] for measure in data["measures"]}["R"] == highest
-    assert all(measure["shift"] == 0 for measure in data["measures"] if measure["name"] != "R")
+    ideal = {measure["name"]: measure["ideal"] for measure in content(front, baselines=baselines)["measures"]}
+    assert ideal.pop("R") == highest
+    assert set(ideal.values()) == {0}
 
 
 def test_ten_representatives_have_colours_and_the_others_none(front):
