@@ -198,18 +198,20 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
     columns = min(3, len(both))
     rows = -(-len(both) // columns)
     figure = _figure(4.4 * columns, 3.7 * rows)
+    together: dict[int, tuple[dict[str, Any], list[EvaluatedPolicy]]] = {}
+    for policy, style in zip(front, _styles(front), strict=True):
+        together.setdefault(id(style), (style, []))[1].append(policy)
     for place, (first, second) in enumerate(both):
         axis = figure.add_subplot(rows, columns, place + 1)
         for policy in baselines:
             point = first.mean(policy), second.mean(policy)
             axis.plot(*point, "D", markersize=6, color="white", markeredgecolor=SOFT)
             axis.annotate(short(policy.name), point, xytext=(6, 5), textcoords="offset points", color=SOFT, size=7)
-        for policy, style in zip(front, _styles(front), strict=True):
+        for style, alike in together.values():
             axis.errorbar(
-                first.mean(policy),
-                second.mean(policy),
-                xerr=np.nan_to_num(first.half_width(policy)),
-                yerr=np.nan_to_num(second.half_width(policy)),
+                *([measure.mean(policy) for policy in alike] for measure in (first, second)),
+                xerr=np.nan_to_num([first.half_width(policy) for policy in alike]),
+                yerr=np.nan_to_num([second.half_width(policy) for policy in alike]),
                 fmt="o",
                 markersize=5,
                 elinewidth=0.8,

@@ -184,8 +184,9 @@
     const rules = points(baselines, { symbol: "diamond", size: 8, color: colour("card"), line: { color: colour("soft"), width: 1.5 } },
       { mode: "markers+text", text: baselines.map((p) => plain(p.name)), textposition: "top center", cliponaxis: false,
         hovertemplate: "%{text}<extra></extra>", textfont: { size: 10, color: colour("soft") } });
-    const faint = colour("faint");
-    const traces = [rules, points(others, { size: 7, color: faint }, { opacity: 0.5, error_x: cross(others, a, faint, 1), error_y: cross(others, b, faint, 1) }),
+    const faint = colour("faint"), crowd = others.length > 200; // the crosses of a thousand are slow to draw, and a blot
+    const crosses = crowd ? {} : { error_x: cross(others, a, faint, 1), error_y: cross(others, b, faint, 1) };
+    const traces = [rules, points(others, { size: crowd ? 4 : 7, color: faint }, { opacity: 0.5, ...crosses }),
       ...named.map((p) => {
         const picked = p.id === state.chosen, thickness = picked ? 2 : 1;
         return points([p], { size: picked ? 15 : 9, color: stroke(p), line: { color: colour(picked ? "ink" : "card"), width: picked ? 2.5 : 1 } },
