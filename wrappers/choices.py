@@ -80,6 +80,15 @@ class Choices(np.ndarray):
         return Choices(np.asarray(self)[0], self.probabilities[0])
 
 
+def random_actions(venv: VecEnv) -> Any:
+    """An action for each copy, drawn evenly, with its probabilities if it is Discrete: to see what a step publishes."""
+    space = venv.action_space
+    actions = np.array([space.sample() for _ in range(venv.num_envs)])
+    if not isinstance(space, spaces.Discrete):
+        return actions
+    return Choices(actions, np.full((venv.num_envs, int(space.n)), 1 / int(space.n)))
+
+
 @checked
 class VecChoices(VecLayer):
     """Hands the action probabilities of an SB3 or sb3-contrib model to the environments with its actions.

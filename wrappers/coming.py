@@ -48,18 +48,31 @@ def told(infos: Sequence[Mapping[str, Any]]) -> Record | None:
 
 class VecComing(VecLayer):
     """A VecEnv that remembers in ``coming`` what is known before its next decisions: None before the first reset, or
-    if the environment publishes no ``info["massage"]``."""
+    if the environment publishes no ``info["massage"]``.
+
+    A filter that says in ``changed``, (n,), which decisions it replaced has their share of an episode told at its end,
+    as ``info["fairness"]["filtered"]``.
+    """
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
         self.coming: Record | None = None
+        self.changed: NDArray[np.bool_] | None = None
+        self._replaced = np.zeros((2, venv.num_envs))
 
     def reset(self) -> VecEnvObs:
         obs = self.venv.reset()
-        self.coming = first(self.venv)
+        self.coming, self.changed = first(self.venv), None
+        self._replaced[:] = 0.0
         return obs
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         self.coming = coming(self.venv, infos, dones)
+        if self.changed is not None:
+            self._replaced += self.changed, np.ones(len(dones))
+            for copy in np.flatnonzero(dones):
+                replaced, steps = self._replaced[:, copy]
+                infos[copy]["fairness"] = {**infos[copy].get("fairness", {}), "filtered": float(replaced / steps)}
+            self._replaced[:, dones] = 0.0
         return obs, rewards, dones, infos

@@ -412,6 +412,8 @@ class FPPO(FairnessPPO):
             )
         threshold = self.threshold or 0.0
         fairer = massaged(self.measures, record, batch, self._probabilities(), threshold).actions.reshape(actions.shape)
+        if self._bound is not None and infos is None:
+            self._bound.changed = (fairer != actions).reshape(len(batch), -1).any(axis=1)
         compared = self._bound is not None and compares_chances(self._bound)
         after = self._after_filter(record, threshold) if compared else None
         return fairer if after is None else Choices(fairer, after.reshape(*actions.shape, -1)), state

@@ -63,8 +63,8 @@ _KNOWN = {description.name: description for description in _PARTICULAR}
 def describe(name: str, words: Words = NO_WORDS) -> Description:
     """A measure in words; one that nobody has described has its name alone.
 
-    :param name: of an objective, notion or other figure; also with an attribute or distance (``"SP@gender"``), or of a
-        mean over steps (``"mean_d_s"``)
+    :param name: of an objective, notion or other figure; also with an attribute or distance (``"SP@gender"``), of a
+        variant (``"d_l_raw"``), or of a mean over steps (``"mean_d_s"``)
     :param words: what an environment says of its own measures
     """
     if name not in words and name not in _KNOWN:
@@ -75,7 +75,9 @@ def describe(name: str, words: Words = NO_WORDS) -> Description:
             summed = describe(name.removesuffix(RETURN), words)
             return Description(name, f"{summed.title}, sum over steps", summed.sentence, summed.unit, summed.better)
         base, at, detail = name.partition("@")
-        if at:
+        if not at and name.startswith(("d_s_", "d_l_")):
+            base, detail = name[:3], name[4:].replace("_", " ")
+        if detail:
             known = describe(base, words)
             return Description(name, f"{known.title} ({detail})", known.sentence, known.unit, known.better)
     known = _KNOWN.get(name, Description(name, name))

@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.evaluation import objective_names
 from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.pcn.objectives import Array, Objectives, PerObjective
+from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.scalarise import Scalarise
 
@@ -33,8 +34,7 @@ def names_of(venv: VecEnv) -> tuple[str, ...]:
     if venv.has_attr("reward_space"):
         return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
     venv.reset()
-    actions = np.stack([venv.action_space.sample()] * venv.num_envs)
-    return objective_names(venv, vector_rewards(venv.step(actions)[3]).shape[1])
+    return objective_names(venv, vector_rewards(venv.step(random_actions(venv))[3]).shape[1])
 
 
 def numbers_of(

@@ -209,7 +209,8 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
             axis.annotate(short(policy.name), point, xytext=(6, 5), textcoords="offset points", color=SOFT, size=7)
         for style, alike in together.values():
             axis.errorbar(
-                *([measure.mean(policy) for policy in alike] for measure in (first, second)),
+                [first.mean(policy) for policy in alike],
+                [second.mean(policy) for policy in alike],
                 xerr=np.nan_to_num([first.half_width(policy) for policy in alike]),
                 yerr=np.nan_to_num([second.half_width(policy) for policy in alike]),
                 fmt="o",

@@ -96,3 +96,16 @@ def test_a_wrapper_remembers_it():
         check(venv.coming, [step % 2, step % 3, step % 5])
     venv.reset()
     check(venv.coming, [0, 0, 0])
+
+
+def test_the_share_of_replaced_decisions_is_told_when_an_episode_ends():
+    venv = VecComing(tides(wrapped=True))
+    venv.reset()
+    told = []
+    for step in range(1, 7):
+        venv.changed = np.array([step == 1, False, True])
+        *_, infos = venv.step(np.zeros(3, dtype=int))
+        told.append([info.get("fairness", {}).get("filtered") for info in infos])
+    assert told[1][0] == 0.5 and told[3][0] == 0.0, "episodes of two steps"
+    assert told[2][1] == 0.0 and told[4][2] == 1.0, "of three and of five"
+    assert told[0] == [None, None, None]

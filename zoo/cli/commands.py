@@ -211,7 +211,7 @@ def train(
 def _results(run: Any) -> None:
     from sb3_fair.zoo.evaluation.tables import policy_table, show
 
-    show(policy_table(run.front, run.baselines, most=12))
+    show(policy_table(run.front, run.baselines, most=12, words=run.words))
     typer.echo(f"\n{run.report}")
 
 
@@ -344,7 +344,7 @@ def evaluate(
         hold_threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
         rules = evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)
-        show(policy_table(policies, rules))
+        show(policy_table(policies, rules, words=folder.words))
         _groups([*policies, *rules])
         return
     if algo is None or env is None or (run, pretrained, policy) != (None, None, None):

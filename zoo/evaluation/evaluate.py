@@ -18,6 +18,7 @@ from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.names import InputError
@@ -44,6 +45,14 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     if attribute(venv, "endless", False):
         raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
     return VecPeople(venv) if games_of(venv) is None else VecGroupReturns(venv)
+
+
+def words_of(plan: Plan) -> Words:
+    """What the plan's environment calls its measures, groups and decisions."""
+    venv = evaluation_env(plan, 1)
+    words: Words = attribute(venv, "words") or NO_WORDS
+    venv.close()
+    return words
 
 
 def audited(plan: Plan) -> list[str]:

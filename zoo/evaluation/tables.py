@@ -10,8 +10,13 @@ from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import COUNTS
+from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import mean_and_interval, rate_and_interval
 from sb3_fair.report.measures import Measure, measures
+
+HEADLINES = ("d_s", "d_l", "filtered")
+"""Figures at the end of an episode that stand beside the objectives."""
+ARROWS = {"higher": " ↑", "lower": " ↓", "zero": " →0", None: ""}
 
 
 def show(table: Table) -> None:
@@ -21,20 +26,26 @@ def show(table: Table) -> None:
 
 
 def policy_table(
-    policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = (), most: int | None = None
+    policies: Sequence[EvaluatedPolicy],
+    rules: Sequence[EvaluatedPolicy] = (),
+    most: int | None = None,
+    words: Words = NO_WORDS,
 ) -> Table:
-    """Mean and 95 % confidence interval per objective, the final size of the group notions beside what chance gives.
+    """Mean and 95 % confidence interval per objective, disparity, and share of decisions that a filter changed; the
+    final size of the group notions beside what chance gives.
 
     :param most: show at most so many policies, evenly spread over their order
+    :param words: what the environment says of its own measures
     """
-    shown = [measure for measure in measures(Front(tuple(policies))) if measure.optimised and not measure.final]
+    found = measures(Front(tuple(policies)), words)
+    shown = [measure for measure in found if measure.name in HEADLINES or (measure.optimised and not measure.final)]
     chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
     if most is not None and len(policies) > most:
         policies = [policies[index] for index in np.linspace(0, len(policies) - 1, most).round().astype(int)]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("policy", no_wrap=True)
     for measure in shown:
-        table.add_column(measure.name, justify="right", no_wrap=True)
+        table.add_column(_heading(measure), justify="right", no_wrap=True)
     for name in chances:
         table.add_column(f"|{name}| (chance)", justify="right", no_wrap=True)
     table.add_column("steps", justify="right")
@@ -102,7 +113,9 @@ def _percent(hits: NDArray[Any], people: NDArray[Any]) -> str:
     return f"{100 * rate:.1f} %{half}"
 
 
-def figure_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = ()) -> Table:
+def figure_table(
+    policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedPolicy] = (), words: Words = NO_WORDS
+) -> Table:
     """A row for every figure that some policy has: mean and 95 % confidence interval per policy and rule, and for group
     notions the size that chance gives to the first policy.
 
@@ -113,14 +126,18 @@ def figure_table(policies: Sequence[EvaluatedPolicy], rules: Sequence[EvaluatedP
     for column in (*policies, *rules):
         table.add_column(column.name, justify="right", no_wrap=True, style="dim" if column in rules else "")
     table.add_column("chance", justify="right", no_wrap=True)
-    for measure in measures(Front((*policies, *rules))):
+    for measure in measures(Front((*policies, *rules)), words):
         if any(len(measure.samples(policy)) for policy in (*policies, *rules)):
             chance = policies[0].chance.get(measure.name) if measure.final else None
-            label = f"final {measure.name}" if measure.final and measure.optimised else measure.name
             cells = [_cell(measure, policy, 3) for policy in (*policies, *rules)]
-            table.add_row(label, *cells, "" if chance is None else f"{chance:.3f}")
+            table.add_row(_heading(measure), *cells, "" if chance is None else f"{chance:.3f}")
     table.add_row("steps", *(f"{policy.length:.0f}" for policy in (*policies, *rules)), "")
     return table
+
+
+def _heading(measure: Measure) -> str:
+    """The name of a measure, and which way is better."""
+    return f"{'final ' if measure.final and measure.optimised else ''}{measure.name}{ARROWS[measure.about.better]}"
 
 
 def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:

@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.pcn.actions import head_for
+from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.infos import stack
@@ -59,7 +60,7 @@ def _no_scheme(venv: VecEnv) -> str | None:
 def _several_individuals(venv: VecEnv) -> str | None:
     venv.seed(0)
     venv.reset()
-    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    infos = venv.step(random_actions(venv))[3]
     size = np.size(stack(infos, "individual")["group"]) // venv.num_envs
     return None if size == 1 else f"a step is about {size}"
 
@@ -156,7 +157,7 @@ def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
     for step in range(MOST):
         if step >= ENOUGH and not (waiting or notions or endless):
             break
-        _, _, dones, infos = venv.step(np.array([venv.action_space.sample()]))
+        _, _, dones, infos = venv.step(random_actions(venv))
         person = infos[0].get("individual") or {}
         labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
         seen.update(label for label in labels if isinstance(label, Hashable))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
@@ -16,6 +15,7 @@ from sb3_fair.common.connection import connected
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.fairness import NOTIONS
+from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
 from sb3_fair.zoo import names
@@ -156,5 +156,5 @@ def _rewarded(venv: VecEnv, objectives: Sequence[str], emit: Emit) -> VecEnv:
 def _disparities(venv: VecEnv) -> list[str]:
     """The disparities that every step publishes."""
     venv.reset()
-    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    infos = venv.step(random_actions(venv))[3]
     return [name for name in DISPARITIES if name in infos[0].get("fairness", {})]

@@ -11,9 +11,8 @@ from typing import Any
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, load_run, policies_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, load_run, policies_of, words_of
 from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.runs.plan import Plan, make_plan, mark
 from sb3_fair.zoo.runs.policy_file import save_policy
@@ -67,7 +66,7 @@ def make_pretrained(algo: str, folder: str | Path) -> RunFolder:
     run.start(
         config=plan.config,
         args={},
-        words=attribute(evaluation_env(plan, 1), "words"),
+        words=words_of(plan),
         command=f"python -m sb3_fair.zoo.runs.pretrained {folder} {algo}",
     )
     model = build_model(plan, training_env(plan), "cpu")

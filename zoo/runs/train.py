@@ -21,8 +21,7 @@ from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, policies_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, policies_of, words_of
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.layers import copies, normalising, with_chances
 from sb3_fair.zoo.registry.reference import shipped_reference
@@ -70,9 +69,7 @@ def train(
             import_module("tensorboard")
     with input_errors():
         model = build_model(plan, training_env(plan), device)
-        venv = evaluation_env(plan, 1)
-        words = attribute(venv, "words")
-        venv.close()
+        words = words_of(plan)
     run = RunFolder.create(log_dir, plan.algo, plan.env)
     options = {
         "device": device,

@@ -7,7 +7,8 @@ import numpy as np
 
 from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
-from sb3_fair.fairness import NOTIONS
+from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
+from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
@@ -23,14 +24,23 @@ Figures = dict[str, float]
 Direction = Literal["maximize", "minimize"]
 
 
-def notion(name: str) -> str:
-    """The fairness notion behind the name of a figure: SP for SP, SP@gender and mean_SP."""
-    return name.removeprefix(MEAN).partition("@")[0]
+def direction(name: str, words: Words = NO_WORDS) -> Direction:
+    """What Optuna is to do with a figure; the size is minimized of what is best at 0.
+
+    :param words: what the environment says of its own figures
+    :raises InputError: if it is not known whether more or less is better
+    """
+    better = "higher" if name == HYPERVOLUME else describe(name, words).better
+    if better is None:
+        raise InputError(
+            f"scores must be figures of which better and worse are known (see words of register), got {name!r}"
+        )
+    return "maximize" if better == "higher" else "minimize"
 
 
-def direction(name: str) -> Direction:
-    """What Optuna is to do with a figure. Disparities are 0 if fair and grow with unfairness, all else is to grow."""
-    return "maximize" if name in (RETURN, HYPERVOLUME) or notion(name) in NOTIONS else "minimize"
+def score(name: str, value: float, words: Words = NO_WORDS) -> float:
+    """The figure as Optuna is to see it."""
+    return abs(value) if describe(name, words).better == "zero" else value
 
 
 def check_figures(plan: Plan, wanted: Iterable[str]) -> None:
@@ -51,7 +61,7 @@ def _known(plan: Plan) -> list[str]:
         return [HYPERVOLUME]
     venv = evaluation_env(plan, 1)
     venv.reset()
-    infos = venv.step(np.array([venv.action_space.sample() for _ in range(venv.num_envs)]))[3]
+    infos = venv.step(random_actions(venv))[3]
     fairness = [name for name, value in stack(infos, "fairness").items() if np.ndim(value) == 1]
     venv.close()
     return [

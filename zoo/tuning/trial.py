@@ -9,10 +9,11 @@ from optuna import Trial, TrialPruned
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
+from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import AROUND, Plan
 from sb3_fair.zoo.runs.train import build_model, training_env
-from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure
+from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure, score
 from sb3_fair.zoo.tuning.space import Space, planned
 
 ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"
@@ -48,7 +49,8 @@ class Tuning:
     @property
     def directions(self) -> list[Direction]:
         """What Optuna is to do with the scores."""
-        return [direction(name) for name in self.scores]
+        words = words_of(self.plan)
+        return [direction(name, words) for name in self.scores]
 
     @property
     def config(self) -> dict[str, Any]:
@@ -78,7 +80,8 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
             raise ValueError(f"{name} is {figures[name]} in all episodes")
     for name, budget in tuning.budgets.items():
         trial.set_constraint(name, abs(figures[name]) - budget)
-    return [figures[name] for name in tuning.scores]
+    words = words_of(tuning.plan)
+    return [score(name, figures[name], words) for name in tuning.scores]
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
@@ -113,8 +116,8 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
 
     def hopeless(part: int) -> bool:
         """Tells the study how good the trial is by now; whether it is to be given up."""
-        score = _means([*before, judge()])[tuning.scores[0]]
-        trial.report(score, len(before) * tuning.n_evaluations + part)
+        figure = _means([*before, judge()])[tuning.scores[0]]
+        trial.report(score(tuning.scores[0], figure, words_of(plan)), len(before) * tuning.n_evaluations + part)
         return trial.should_prune()
 
     watching = Watching(hopeless, plan.n_timesteps, tuning.n_evaluations) if prunes else None

@@ -18,7 +18,7 @@ from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.results import BEST, best, trial_table, write_results
 from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
-from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures, notion
+from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures
 from sb3_fair.zoo.tuning.space import WEIGHTS, space_of
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.study import Search, begin, finished, work_together
@@ -122,7 +122,7 @@ def make_tuning(
     if vector and budgets:
         raise InputError(f"budget must be left out for {algo}, which learns all trade-offs, got {sorted(budgets)}")
     measured = [figure.removeprefix(MEAN) for figure in (*scores, *budgets)]
-    audit = tuple(dict.fromkeys(figure for figure in measured if notion(figure) in NOTIONS))
+    audit = tuple(dict.fromkeys(figure for figure in measured if figure.partition("@")[0] in NOTIONS))
     with input_errors():
         for name, value in (("n-seeds", n_seeds), ("n-evaluations", n_evaluations)):
             integer(name, value, 1)

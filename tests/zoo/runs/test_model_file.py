@@ -32,7 +32,7 @@ ROLLOUTS = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "seed": 0}
 def cells(table):
     """Figure -> what stands in its row."""
     columns = [list(column.cells) for column in table.columns]
-    return {row[0]: row[1:] for row in zip(*columns, strict=True)}
+    return {row[0].rstrip(" ↑↓"): row[1:] for row in zip(*columns, strict=True)}
 
 
 def test_a_model_of_sb3_is_measured_in_every_notion_beside_the_rules(tmp_path):

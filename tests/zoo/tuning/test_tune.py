@@ -12,13 +12,14 @@ from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.cli import commands as cli
+from sb3_fair.zoo.envs.lending import LendingWorld
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
-from sb3_fair.zoo.tuning.scores import direction, measure
+from sb3_fair.zoo.tuning.scores import direction, measure, score
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.trial import FIGURES, SEEDS, SETTINGS, run_trial
 from sb3_fair.zoo.tuning.tune import make_tuning, tune
@@ -196,10 +197,17 @@ def test_the_mean_of_a_disparity_is_over_the_steps_of_its_episode():
 @pytest.mark.parametrize(
     ("name", "way"),
     [("R", "maximize"), ("hypervolume", "maximize"), ("SP", "maximize"), ("mean_SP@gender", "maximize"),
-     ("d_s", "minimize"), ("mean_d_s", "minimize"), ("dp_norm", "minimize")],
+     ("d_s", "minimize"), ("mean_d_s", "minimize"), ("d_l_raw", "minimize"), ("dp_norm", "minimize"),
+     ("jain", "maximize"), ("cash", "maximize")],
 )  # fmt: skip
 def test_fairness_grows_and_disparity_falls(name, way):
-    assert direction(name) == way
+    assert direction(name, LendingWorld.words) == way
+
+
+def test_a_gap_is_best_at_zero_and_unknown_figures_have_no_direction():
+    assert score("dp", -0.5) == 0.5 and score("SP", -0.5) == -0.5
+    with pytest.raises(InputError, match=r"better and worse are known .* got 'luck'"):
+        direction("luck")
 
 
 def test_what_is_tried_depends_on_the_number_of_the_trial_and_not_on_who_asks():
