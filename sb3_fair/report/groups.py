@@ -97,4 +97,4 @@ def _capital(text: str) -> str:
 
 
 def _percent(share: Any) -> str:
-    return f"{100 * share:.1f}".replace("-", "−")
+    return f"{round(100 * share, 1) + 0:.1f}".replace("-", "−")

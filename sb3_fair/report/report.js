@@ -285,8 +285,8 @@
     const p = byId.get(state.chosen), pinned = state.pins.includes(p.id);
     const alike = policies.filter((q) => q !== p && q.band === p.band).map((q) => q.name);
     const notes = [
-      ...p.beaten.map((rule) => `The rule “${rule}” beats this policy: better in something, and worse in nothing.`),
-      ...p.dominated.slice(0, 1).map((other) => `${other} is better in something and worse in nothing.`),
+      p.beaten.length ? `Better in something and worse in nothing: the rule${p.beaten.length > 1 ? "s" : ""} ${p.beaten.map((rule) => `“${rule}”`).join(", ")}.` : null,
+      ...p.dominated.slice(0, 1).map((other) => `Better in something and worse in nothing: ${other}.`),
       alike.length ? `Alike within their confidence intervals: ${alike.slice(0, 5).join(", ")}${alike.length > 5 ? ` and ${alike.length - 5} more` : ""}.` : null,
       p.same.length ? `The very same: ${p.same.join(", ")}.` : null,
     ].filter(Boolean);

@@ -1,0 +1,61 @@
+"""Do the sentences about groups tell what the counts say?"""
+
+from dataclasses import replace
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sb3_fair.common.people import COUNTS
+from sb3_fair.report.groups import chance_gap, group_rates, sentence
+
+WORDS = {"favourable": "hired", "people": "applicants", "groups": {"f": "women"}}
+
+
+def counts(decisions, favourable, deserving=(0,), hits=(0,)):
+    """Counts per episode, with as many decisions on people who deserved it, of which ``hits`` were favourable."""
+    columns = dict.fromkeys(COUNTS, np.zeros(len(decisions), dtype=np.int64))
+    columns |= {"decisions": np.array(decisions), "favourable": np.array(favourable)}
+    columns |= {
+        "deserving": np.array(deserving * len(decisions)),
+        "deserving, favourable": np.array(hits * len(decisions)),
+    }
+    return np.stack(list(columns.values()), axis=1)
+
+
+def test_the_least_favoured_group_is_named_with_the_difference():
+    told = sentence("gender", {"m": counts([100] * 20, [50, 52] * 10), "f": counts([100] * 20, [20, 18] * 10)}, WORDS)
+    assert told.startswith(
+        "Women were hired in 19.0 % of cases, applicants of group m in 51.0 %: 32.0 points less (95 % CI "
+    )
+    assert "A policy blind to gender shows" in told
+
+
+def test_a_difference_that_may_be_chance_is_called_so_and_one_group_is_compared_with_nobody():
+    told = sentence("", {"m": counts([20] * 5, [10, 3, 12, 1, 9]), "f": counts([20] * 5, [4, 10, 2, 11, 6])})
+    assert "which may be chance" in told and "blind to the groups" in told
+    assert sentence("", {"m": counts([20], [10]), "f": counts([0], [0])}) == ""
+
+
+def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
+    told = {"m": counts([100, 100], [50, 30], (20,), (15,)), "f": counts([10, 10], [1, 0])}
+    (attribute,) = group_rates(replace(front[0], groups={"gender": told}), WORDS)
+    man, woman = attribute["groups"]
+    assert (man["rate"][0], man["deserving"][0], man["decisions"]) == (0.4, 0.75, 200)
+    assert woman["name"] == "women" and woman["deserving"] is None
+    assert 0 <= woman["rate"][1] <= woman["rate"][0] <= woman["rate"][2] <= 1
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(1, 3), min_size=2, max_size=3), st.data())
+def test_the_chance_gap_is_the_mean_over_all_ways_to_deal(sizes, data):
+    favourable = data.draw(st.integers(0, sum(sizes)))
+    deals = set(permutations([1] * favourable + [0] * (sum(sizes) - favourable)))
+    ends = np.cumsum(sizes)[:-1]
+    exact = np.mean([np.ptp([part.mean() for part in np.split(np.array(deal), ends)]) for deal in deals])
+    first = np.minimum(np.cumsum([0, *sizes])[:-1] + np.array(sizes), favourable) - np.minimum(
+        np.cumsum([0, *sizes])[:-1], favourable
+    )
+    assert chance_gap(first, np.array(sizes)) == pytest.approx(exact, abs=0.04)
