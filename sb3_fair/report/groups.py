@@ -50,8 +50,10 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
         return ""
     rates = {label: counts[:, 1].sum() / counts[:, 0].sum() for label, counts in people.items()}
     low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
-    apart = rate_difference(*(column for label in (high, low) for column in people[label].T[[1, 0]]))
     decision = words.get("favourable", "given the favourable decision")
+    if rates[low] == rates[high]:
+        return f"Every group was {decision} equally often, in {_percent(rates[low])} % of cases."
+    apart = rate_difference(*(column for label in (high, low) for column in people[label].T[[1, 0]]))
     told = f"{_capital(_named(low, words))} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
     points = f"{_percent(rates[high] - rates[low])} points"

@@ -37,6 +37,8 @@ def test_a_difference_that_may_be_chance_is_called_so_and_one_group_is_compared_
     told = sentence("", {"m": counts([20] * 5, [10, 3, 12, 1, 9]), "f": counts([20] * 5, [4, 10, 2, 11, 6])})
     assert "which may be chance" in told and "blind to the groups" in told
     assert sentence("", {"m": counts([20], [10]), "f": counts([0], [0])}) == ""
+    told = sentence("", {"m": counts([20], [10]), "f": counts([10], [5])}, WORDS)
+    assert told == "Every group was hired equally often, in 50.0 % of cases."
 
 
 def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
