@@ -9,8 +9,8 @@ from sb3_fair.audit.drawings import course, interval
 from sb3_fair.audit.markup import Markup, join, tag
 from sb3_fair.audit.result import Audit, Gap, Group, NotionValue, Share
 from sb3_fair.audit.words import favourable_text, percent, span
+from sb3_fair.fairness.descriptions import describe
 from sb3_fair.report.html import source_hash, stylesheet
-from sb3_fair.report.words import long_name, meaning
 
 _GROUPS, _GAPS, _MOMENTS = 60, 60, 40
 LIMITS = (
@@ -135,7 +135,7 @@ def _notions(notions: Sequence[NotionValue]) -> Markup:
     heads = ["notion", "value", "interval", *(["by chance"] if chance else []), *(["bounds"] if bounded else [])]
     rows = []
     for one in notions:
-        name = join(long_name(one.notion), " ", tag("small", one.notion))
+        name = join(describe(one.notion).title, " ", tag("small", one.notion))
         row = [name, number(one.value), _ends(one.low, one.high), *([number(one.chance)] if chance else [])]
         rows.append([*row, *(["" if one.bounds is None else _ends(*one.bounds)] if bounded else [])])
     return _table(heads, rows)
@@ -174,7 +174,7 @@ def _over_time(audit: Audit, attribute: str) -> Markup | None:
         "thin line is the lowest value in between, the dashed line the limit."
     )
     charts = [
-        tag("figure", tag("figcaption", f"{long_name(one.notion)} ({one.notion})"), course(one)) for one in series
+        tag("figure", tag("figcaption", f"{describe(one.notion).title} ({one.notion})"), course(one)) for one in series
     ]
     said = [tag("li", f"{one.notion} was below {one.limit:g} {span(one)}.") for one in moments[:_MOMENTS]]
     if len(moments) > _MOMENTS:
@@ -225,8 +225,8 @@ def _welfare(audit: Audit) -> Markup | None:
 
 
 def _glossary(audit: Audit) -> Markup:
-    names = dict.fromkeys(one.notion for one in audit.notions)
-    entries = [join(tag("dt", long_name(name), " ", tag("span", name)), tag("dd", meaning(name))) for name in names]
+    told = [describe(name) for name in dict.fromkeys(one.notion for one in audit.notions)]
+    entries = [join(tag("dt", one.title, " ", tag("span", one.name)), tag("dd", one.sentence)) for one in told]
     chance = tag("dt", "by chance"), tag("dd", "The size that decisions blind to the group show on average.")
     return tag("dl", *entries, *chance)
 
