@@ -54,6 +54,14 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
                 self.long_run.begin()  # which keeps files of models small
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 
+    def added_share(self) -> float | None:
+        """The standard deviation of all that was added to the advantages as a share of theirs; None where these are
+        scaled, and weights are relative."""
+        if self.regulariser.get("scaling") != "none":
+            return None
+        added = self._regularised(np.zeros_like(self.advantages), ..., self.credit)
+        return float(added.std() / max(float(self.advantages.std()), np.finfo(np.float32).tiny))
+
     def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.baseline is None:
             return credit

@@ -195,8 +195,10 @@ class FPPO(FairnessPPO):
         """A-PPO (Yu et al., "Policy Optimization with Advantage Regularization for Long-Term Fairness in Decision
         Systems", NeurIPS 2022): advantages are lowered where decisions are unfair and where they become more so.
 
-        :param settings: further arguments of the constructor
+        :param settings: further arguments of the constructor; ``scaling`` is ``"minmax"`` unless given, as the weights
+            of the paper are for terms that are stretched to [0, 1] in every minibatch
         """
+        settings = {"scaling": "minmax", **settings}
         return cls(policy, env, massage=False, reg_lambda=0.0, beta1=beta1, beta2=beta2, **settings)
 
     # ---------------------------------------------------------------- set up
@@ -358,9 +360,9 @@ class FPPO(FairnessPPO):
             bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
-        if self.rollout_buffer.regulariser.get("scaling") == "none":
-            advantages = max(float(self.rollout_buffer.advantages.std()), np.finfo(np.float32).tiny)
-            self.logger.record("train/reg_share", float(self.reg_lambda * bonus.std() / advantages))
+        share = self.rollout_buffer.added_share()
+        if share is not None:
+            self.logger.record("train/reg_share", share)
         self.logger.record("time/env", self.watched.seconds)
         self.logger.record("time/massage", self._massage_seconds)
         self.logger.record("time/policy", seconds - self.watched.seconds - self._massage_seconds)

@@ -355,6 +355,8 @@ def test_named_constructors_are_settings():
     assert (long_term.massage, long_term.reg_lambda, long_term.beta1) == (False, 3, 0)
     assert (short_term.massage, short_term.reg_lambda, short_term.threshold) == (True, 0, 0.2)
     assert (a_ppo.massage, a_ppo.reg_lambda, a_ppo.beta1, a_ppo.beta2, a_ppo.omega) == (False, 0, 0.25, 0.25, 0.1)
+    assert a_ppo.scaling == "minmax" and long_term.scaling == "none"
+    assert FPPO.a_ppo("MlpPolicy", banks(), scaling="none", **given).scaling == "none"
     for constructor, name in ((FPPO.f_ppo_l, "massage"), (FPPO.f_ppo_s, "reg_lambda"), (FPPO.a_ppo, "reg_lambda")):
         with pytest.raises(TypeError, match=name):
             constructor("MlpPolicy", banks(), **{name: 1.0})
@@ -415,6 +417,10 @@ def test_logs_tell_what_was_done():
     added = model.reg_lambda * bonus
     assert logs["train/reg_share"] == pytest.approx(added.std() / model.rollout_buffer.advantages.std())
     assert "train/reg_share" not in learned(model_of(banks(), scaling="std"), 72).logger.name_to_value
+    model = learned(model_of(banks(length=4), massage=False, reg_lambda=0.0, beta1=2.0, omega=0.01), 72)
+    added = 2 * np.minimum(0, 0.01 - model.rollout_buffer.columns["d_s"])
+    share = added.std() / model.rollout_buffer.advantages.std()
+    assert model.logger.name_to_value["train/reg_share"] == pytest.approx(share) and share > 0
     assert all(logs[f"time/{part}"] > 0 for part in ("env", "policy", "massage", "update"))
 
 
