@@ -30,6 +30,14 @@ COUNTS = {
     "outcome known, favourable": KNOWN & ACCEPTED,
 }
 """What is counted of every group."""
+RATES = {
+    "favourable": ("favourable", "decisions"),
+    "deserving": ("deserving, favourable", "deserving"),
+    "undeserving": ("undeserving, favourable", "undeserving"),
+    "known": ("outcome known, favourable", "favourable"),
+    "known otherwise": ("outcome known, unfavourable", "unfavourable"),
+}
+"""Shares of a group: how many of how many."""
 _MASKS = np.array(list(COUNTS.values())).T.astype(np.int64)
 
 
@@ -210,3 +218,14 @@ def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
         for part in (attribute.split("+") if attribute else groups[0])
     ]
     return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+
+
+def rates_of(counts: NDArray[np.int64]) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The numbers behind each of :data:`RATES`, per episode.
+
+    :param counts: of a group, (m, len(COUNTS))
+    """
+    count = dict(zip(COUNTS, counts.T, strict=True))
+    count["unfavourable"] = count["decisions"] - count["favourable"]
+    count["outcome known, unfavourable"] = count["outcome known"] - count["outcome known, favourable"]
+    return {name: (count[hits], count[among]) for name, (hits, among) in RATES.items()}

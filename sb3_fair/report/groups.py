@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.people import COUNTS
+from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
 
@@ -17,8 +17,7 @@ PERMUTATIONS = 2_000
 def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[str, Any]]:
     """For each attribute its groups with the numbers of decisions and the rates, and a sentence.
 
-    :return: rates are (share, low, high) of all decisions on a group (``"rate"``), of those on people who deserved the
-        favourable one and of the others (``"deserving"``, ``"undeserving"``), in [0, 1]; None: unknown
+    :return: :data:`~sb3_fair.common.people.RATES` are (share, low, high) in [0, 1]; None: of nobody
     """
     return [
         {
@@ -28,9 +27,7 @@ def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[s
                 {
                     "name": str(words.get("groups", {}).get(label, label)),
                     "decisions": float(counts[:, 0].sum()),
-                    "rate": _rate(counts, "favourable", "decisions"),
-                    "deserving": _rate(counts, "deserving, favourable", "deserving"),
-                    "undeserving": _rate(counts, "undeserving, favourable", "undeserving"),
+                    "rates": {name: _rate(*numbers) for name, numbers in rates_of(counts).items()},
                 }
                 for label, counts in groups.items()
             ],
@@ -80,12 +77,10 @@ def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
     return float(np.ptp(dealt / decisions, axis=1).mean())
 
 
-def _rate(counts: NDArray[Any], hits: str, among: str) -> list[float] | None:
-    columns = list(COUNTS)
-    people = counts[:, columns.index(among)]
+def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float] | None:
     if not people.any():
         return None
-    found: Interval = rate_and_interval(counts[:, columns.index(hits)], people)
+    found: Interval = rate_and_interval(hits, people)
     return [float(found.mean), *(float(np.clip(end, 0, 1)) for end in found[1:])]
 
 

@@ -214,10 +214,15 @@
     const beside = [p, ...few(shown()).filter((q) => q !== p && q.roles.length), ...rules].filter((q) => q.groups.length);
     $("groups-card").hidden = !beside.length;
     if (!beside.length) return;
-    const head = ["policy", "group", "decisions", "favourable", "of those who deserved it", "of those who did not"];
+    const titles = { favourable: "favourable", deserving: "of those who deserved it", undeserving: "of those who did not",
+      known: "outcome known after it", "known otherwise": "outcome known otherwise" };
+    const all = beside.flatMap((q) => q.groups.flatMap((attribute) => attribute.groups));
+    const unknown = all.some((g) => ["known", "known otherwise"].some((key) => g.rates[key] && g.rates[key][0] < 1));
+    const columns = Object.keys(titles).filter((key) => unknown || !key.startsWith("known"));
+    const head = ["policy", "group", "decisions", ...columns.map((key) => titles[key])];
     const rows = beside.flatMap((q) => q.groups.flatMap((attribute) => attribute.groups.map((g, k) =>
       element("tr", { "aria-selected": q.id !== undefined && q.id === state.chosen }, element("td", {}, k ? "" : q.name + (q.roles?.length ? ` (${q.roles.join(", ")})` : "")),
-        element("td", {}, g.name), element("td", {}, number(g.decisions, 0)), ...[g.rate, g.deserving, g.undeserving].map((share) => element("td", {}, rate(share)))))));
+        element("td", {}, g.name), element("td", {}, number(g.decisions, 0)), ...columns.map((key) => element("td", {}, rate(g.rates[key])))))));
     $("groups").replaceChildren(
       ...p.groups.filter((attribute) => attribute.sentence).map((attribute) =>
         element("p", { class: "sentence" }, element("small", {}, `${p.name}: `), attribute.sentence)),

@@ -39,7 +39,8 @@ def test_a_file_carries_its_signature_at_its_end(size, users, tmp_path):
     assert not is_signed(file)
     sign(file)
     assert is_signed(file) and file.read_bytes()[:size] == bytes(size)
-    for damaged in (file.read_bytes()[:-1], file.read_bytes() + b" ", b"x" + file.read_bytes()[1:], b""):
+    whole = file.read_bytes()
+    for damaged in (whole[:-1], whole + b" ", bytes([whole[0] ^ 1]) + whole[1:], b""):
         (tmp_path / "damaged").write_bytes(damaged)
         assert not is_signed(tmp_path / "damaged")
     users("another")

@@ -45,9 +45,11 @@ def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
     told = {"m": counts([100, 100], [50, 30], (20,), (15,)), "f": counts([10, 10], [1, 0])}
     (attribute,) = group_rates(replace(front[0], groups={"gender": told}), WORDS)
     man, woman = attribute["groups"]
-    assert (man["rate"][0], man["deserving"][0], man["decisions"]) == (0.4, 0.75, 200)
-    assert woman["name"] == "women" and woman["deserving"] is None
-    assert 0 <= woman["rate"][1] <= woman["rate"][0] <= woman["rate"][2] <= 1
+    assert (man["rates"]["favourable"][0], man["rates"]["deserving"][0], man["decisions"]) == (0.4, 0.75, 200)
+    assert woman["name"] == "women" and woman["rates"]["deserving"] is None
+    assert man["rates"]["known otherwise"][0] == 0 and man["rates"]["known"][0] == 0
+    share, low, high = woman["rates"]["favourable"]
+    assert 0 <= low <= share <= high <= 1
 
 
 @settings(max_examples=20, deadline=None)

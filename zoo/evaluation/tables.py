@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.people import COUNTS
+from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import mean_and_interval, rate_and_interval
 from sb3_fair.report.measures import Measure, measures
@@ -90,17 +90,9 @@ def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | 
         first = policy.name
         for groups in policy.groups.values():
             for group, counts in groups.items():
-                count = dict(zip(COUNTS, counts.T, strict=True))
-                unfavourable = count["decisions"] - count["favourable"]
-                known = count["outcome known, favourable"]
-                rates = (
-                    (count["favourable"], count["decisions"]),
-                    (count["deserving, favourable"], count["deserving"]),
-                    (count["undeserving, favourable"], count["undeserving"]),
-                    (known, count["favourable"]),
-                    (count["outcome known"] - known, unfavourable),
-                )
-                table.add_row(first, group, f"{count['decisions'].mean():.0f}", *(_percent(*rate) for rate in rates))
+                rates = rates_of(counts)
+                decisions = rates["favourable"][1].mean()
+                table.add_row(first, group, f"{decisions:.0f}", *(_percent(*rate) for rate in rates.values()))
                 first = ""
     return table if table.row_count else None
 
