@@ -70,17 +70,18 @@ class Columns:
         single = (*decided, self.reward, self.stakeholder, self.propensity, self.target)
         return list(dict.fromkeys(name for name in (*self.group, *self.features, *single) if name is not None))
 
-    def check(self, there: Sequence[str], where: str = "the table") -> None:
-        """Do all columns exist?
 
-        :raises ValueError: if one does not, naming the closest, or a name stands for two columns
-        """
-        for name in self.used:
-            if name not in there:
-                shown = ", ".join(repr(each) for each in there[:12]) + (", ..." if len(there) > 12 else "")
-                raise ValueError(f"{where} has no column {name!r}{did_you_mean(name, there)}: it has {shown}")
-            if there.count(name) > 1:
-                raise ValueError(f"{where} must have one column {name!r}, got {there.count(name)}")
+def check_columns(used: Iterable[str], there: Sequence[str], where: str = "the table") -> None:
+    """Do all columns exist?
+
+    :raises ValueError: if one does not, naming the closest, or a name stands for two columns
+    """
+    for name in used:
+        if name not in there:
+            shown = ", ".join(repr(each) for each in there[:12]) + (", ..." if len(there) > 12 else "")
+            raise ValueError(f"{where} has no column {name!r}{did_you_mean(name, there)}: it has {shown}")
+        if there.count(name) > 1:
+            raise ValueError(f"{where} must have one column {name!r}, got {there.count(name)}")
 
 
 def _names(argument: str, value: Any) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
     actions = log.labels[columns.action]
     if not actions:
         raise ValueError(f"action must be known for some rows, but {columns.action!r} is empty")
-    good = _chosen("favourable", f"{columns.action!r}", favourable, actions)
+    good = chosen("favourable", f"{columns.action!r}", favourable, actions)
     accepted = np.array([False, *(name in good for name in actions)])
     for attribute in columns.group:
         if len(log.labels[attribute]) < 2:
@@ -90,9 +90,7 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
             raise ValueError(f"feedback must be known for some decisions, but {columns.feedback!r} is empty")
         same = set(known) <= set(actions)
         right = [name for name in known if name in good] if deserving is None and same else []
-        right = right or (
-            [] if same and deserving is None else _chosen("deserving", columns.feedback, deserving, known)
-        )
+        right = right or ([] if same and deserving is None else chosen("deserving", columns.feedback, deserving, known))
         outcome = np.array([0, *(2 if name in right else 1 for name in known)])
         feedback = log.feedback if log.feedback is not None else np.zeros(log.n, dtype=np.uint8)
     rows = np.flatnonzero(log.actions) if (log.actions == 0).any() else np.arange(log.n)
@@ -131,8 +129,14 @@ def _intersection(attributes: list[Attribute]) -> Attribute | None:
     return Attribute(" and ".join(attribute.name for attribute in attributes), labels, places)
 
 
-def _chosen(argument: str, column: str, asked: Any, there: list[str]) -> list[str]:
-    """The labels that were asked for, or the one that means yes."""
+def chosen(argument: str, column: str, asked: Any, there: list[str]) -> list[str]:
+    """The labels that were asked for, or the one that means yes.
+
+    :param argument: that asks for them, for messages, of the ``column``
+    :param asked: one or more values; None: nothing was asked for
+    :param there: all labels of the column
+    :raises ValueError: if nothing was asked for and none of two labels alone means yes, or one does not occur
+    """
     if asked is None:
         found = [name for name in there if name.lower() in YES]
         if not found and len(there) == 1 and there[0].lower() in NO:

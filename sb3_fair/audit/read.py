@@ -1,224 +1,33 @@
-"""Reads decisions: CSV, Parquet and JSON lines chunk by chunk, and tables of pandas, polars and pyarrow."""
+"""Reads decisions of files and tables into a log."""
 
-import codecs
-import csv
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from sb3_fair.audit.chunks import Chunks, chunks_of_file, chunks_of_table
 from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.log import Log, LogBuilder
-from sb3_fair.audit.values import is_arrow
-
-CHUNK = 2**17
-"""Rows of a chunk of Parquet or of a table."""
-BLOCK = 8 * 2**20
-"""Bytes of a chunk of text."""
-DELIMITERS = ",;\t|"
-ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
-ENDINGS |= {".jsonl": "json", ".ndjson": "json", ".json": "json"}
 
 
 def read_table(table: Any, columns: Columns, reservoir: int = 1000, seed: int = 0) -> Log:
-    """The log in a table.
+    """The log in a table, see :func:`~sb3_fair.audit.chunks.chunks_of_table`.
 
-    :param table: a DataFrame of pandas or polars, a table of pyarrow, any other eager one that narwhals knows, or a
-        mapping from names to arrays (n,)
-    :raises TypeError: if it is something else
-    :raises ValueError: if a column is missing, columns differ in length, or a value does not fit its column
+    :raises ValueError: if a value does not fit its column, or as there
     """
-    there, column = _mapping(table) if isinstance(table, Mapping) else _frame(table)
-    columns.check(there)
-    values = {name: column(name) for name in columns.used}
-    lengths = {name: len(each) for name, each in values.items()}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"all columns must have the same length, got {lengths}")
-    builder = LogBuilder(columns, reservoir, seed)
-    for start in range(0, lengths[columns.action], CHUNK):
-        builder.add({name: each[start : start + CHUNK] for name, each in values.items()})
-    return builder.finish()
-
-
-def _mapping(table: Mapping[str, Any]) -> tuple[list[str], Any]:
-    def column(name: str) -> Any:
-        values = table[name]
-        if is_arrow(values):
-            return values
-        array = values if isinstance(values, (list, tuple)) else np.asarray(values)
-        if isinstance(array, np.ndarray) and array.ndim != 1:
-            raise ValueError(f"{name!r} must have shape (rows,), got {array.shape}")
-        return array.tolist() if isinstance(array, np.ndarray) and array.dtype.kind in "OUS" else array
-
-    return [str(name) for name in table], column
-
-
-def _frame(table: Any) -> tuple[list[str], Any]:
-    import narwhals as nw
-
-    try:
-        frame = nw.from_native(table, eager_only=True)
-        there = [str(name) for name in frame.columns]
-    except nw.exceptions.NarwhalsError as error:  # as of columns of the same name
-        raise ValueError(" ".join(str(error).split())) from error
-    except TypeError as error:
-        kinds = "a DataFrame of pandas or polars, a table of pyarrow, or a dict of arrays"
-        raise TypeError(f"table must be {kinds}, got {type(table).__name__}") from error
-
-    def column(name: str) -> Any:
-        series = frame[:, there.index(name)]
-        if is_arrow(native := series.to_native()):
-            return native
-        simple = series.dtype.is_numeric() or series.dtype in (nw.Boolean, nw.Datetime, nw.Date)
-        array = series.to_numpy() if simple else None
-        return series.to_list() if array is None or array.dtype == object else array
-
-    return there, column
+    return _log(chunks_of_table(table, columns.used), columns, reservoir, seed)
 
 
 def read_file(path: str | Path, columns: Columns, reservoir: int = 1000, seed: int = 0, **options: Any) -> Log:
-    """The log in a file, read chunk by chunk.
+    """The log in a file, read chunk by chunk, see :func:`~sb3_fair.audit.chunks.chunks_of_file`.
 
-    :param path: its name ends in .csv, .tsv, .txt, .parquet, .pq, .jsonl, .ndjson or .json; text may be compressed, as
-        in .csv.gz
-    :param options: of CSV: ``delimiter`` and ``encoding``; None: as the file looks
-    :raises OSError: if it cannot be read
-    :raises ValueError: if it is damaged or empty, or as for :func:`read_table`
+    :raises ValueError: if a value does not fit its column, or as there
     """
-    path = Path(path)
-    kinds = [ENDINGS[ending] for ending in reversed(path.suffixes[-2:]) if ending in ENDINGS]
-    if not kinds:
-        raise ValueError(f"the file must end in one of {', '.join(ENDINGS)}, got {path.name!r}")
-    import pyarrow as pa
-
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}")
-    if not path.stat().st_size:
-        raise ValueError(f"{path.name} must hold decisions, but it is empty")
-    if kinds[0] != "csv" and any(value is not None for value in options.values()):
-        raise ValueError(f"delimiter and encoding are for CSV, got {path.name!r}")
-    try:
-        if kinds[0] == "csv":
-            return _csv(path, columns, reservoir, seed, **options)
-        builder = LogBuilder(columns, reservoir, seed)
-        for chunk in (_parquet if kinds[0] == "parquet" else _json)(path, columns):
-            builder.add(chunk)
-        return builder.finish()
-    except (pa.ArrowException, UnicodeError, LookupError) as error:
-        raise ValueError(f"{path.name} cannot be read: {error}") from error
+    return _log(chunks_of_file(path, columns.used, **options), columns, reservoir, seed)
 
 
-def _csv(
-    path: Path, columns: Columns, reservoir: int, seed: int, delimiter: str | None = None, encoding: str | None = None
-) -> Log:
-    import pyarrow as pa
-    from pyarrow import csv as pacsv
-
-    used = encoding or _encoding(path)
-    codecs.lookup(used)
-    header, used_delimiter = _header(path, used, delimiter)
-    columns.check(header, path.name)
-    builder = LogBuilder(columns, reservoir, seed, comma=used_delimiter == ";")
-    with pa.input_stream(str(path)) as stream:
-        reader = pacsv.open_csv(
-            stream,
-            # One thread: a row that does not fit is named by its number.
-            read_options=pacsv.ReadOptions(use_threads=False, block_size=BLOCK, encoding=used),
-            parse_options=pacsv.ParseOptions(delimiter=used_delimiter, newlines_in_values=True),
-            convert_options=pacsv.ConvertOptions(
-                column_types=dict.fromkeys(columns.used, pa.string()),
-                include_columns=columns.used,
-                strings_can_be_null=False,
-            ),
-        )
-        for batch in reader:
-            builder.add(dict(zip(batch.schema.names, batch.columns, strict=True)))
+def _log(chunks: Chunks, columns: Columns, reservoir: int, seed: int) -> Log:
+    builder = LogBuilder(columns, reservoir, seed, comma=chunks.comma)
+    for chunk in chunks:
+        builder.add(chunk)
     log = builder.finish()
-    if encoding is None and not used.startswith("utf"):
-        log.warnings.append(f"{path.name} is not UTF-8; it was read as {used}.")
+    log.warnings.extend(chunks.warnings)
     return log
-
-
-def _encoding(path: Path) -> str:
-    """UTF-8 or UTF-16 if the file is, else the encoding of Western Windows."""
-    import pyarrow as pa
-
-    with pa.input_stream(str(path)) as stream:
-        start = stream.read(4)
-        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-            return "utf-16"
-        decoder = codecs.getincrementaldecoder("utf-8")()
-        try:
-            block = start
-            while block:
-                decoder.decode(block)
-                block = stream.read(BLOCK)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
-    return "utf-8-sig" if start[:3] == codecs.BOM_UTF8 else "utf-8"
-
-
-def _header(path: Path, encoding: str, delimiter: str | None) -> tuple[list[str], str]:
-    """Names of the columns, and the delimiter: the one that cuts the first lines into the most columns."""
-    import pyarrow as pa
-
-    if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
-        raise ValueError(f"delimiter must be one character, got {delimiter!r}")
-    with pa.input_stream(str(path)) as stream:
-        start = codecs.getincrementaldecoder(encoding)().decode(stream.read(2**16))
-    lines = [line for line in start.splitlines() if line.strip()][:20]
-    if not lines:
-        raise ValueError(f"{path.name} must hold decisions, but it is empty")
-    cut = {sign: [len(row) for row in csv.reader(lines[:-1] or lines, delimiter=sign)] for sign in DELIMITERS}
-    chosen = delimiter or max(DELIMITERS, key=lambda sign: (min(cut[sign]) > 1, cut[sign][0]))
-    return next(csv.reader(lines, delimiter=chosen)), chosen
-
-
-def _parquet(path: Path, columns: Columns) -> Iterator[dict[str, Any]]:
-    from pyarrow import parquet
-
-    with parquet.ParquetFile(path) as file:
-        columns.check(file.schema_arrow.names, path.name)
-        for batch in file.iter_batches(batch_size=CHUNK, columns=columns.used):
-            yield dict(zip(batch.schema.names, batch.columns, strict=True))
-
-
-def _json(path: Path, columns: Columns) -> Iterator[dict[str, Any]]:
-    """Each block of whole lines has its own types: a column may hold numbers in one and texts in another."""
-    import pyarrow as pa
-    from pyarrow import json
-
-    line, seen = 1, False
-    for block in _lines(path):
-        if not seen and block.lstrip()[:1] == b"[":
-            raise ValueError(f"{path.name} must hold one JSON object per line, got a list")
-        try:
-            table = json.read_json(pa.BufferReader(block), json.ReadOptions(use_threads=False, block_size=len(block)))
-        except pa.ArrowException as error:
-            raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
-        if not seen:
-            columns.check(table.column_names, path.name)
-        seen = True
-        nothing = pa.nulls(len(table), pa.string())
-        there = set(table.column_names)
-        yield {name: table.column(name) if name in there else nothing for name in columns.used}
-        line += block.count(b"\n")
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Blocks of whole lines, without a byte order mark."""
-    import pyarrow as pa
-
-    rest = b""
-    with pa.input_stream(str(path)) as stream:
-        first = True
-        while block := stream.read(BLOCK):
-            rest += block.removeprefix(codecs.BOM_UTF8) if first else block
-            first = False
-            whole, newline, rest = rest.rpartition(b"\n")
-            if whole.strip():
-                yield whole + newline
-    if rest.strip():
-        yield rest + b"\n"

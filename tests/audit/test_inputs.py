@@ -94,10 +94,10 @@ def test_files_of_all_kinds_are_read_alike(frame, expected, tmp_path, name, writ
 
 
 def test_chunks_do_not_matter(frame, expected, tmp_path, monkeypatch):
-    from sb3_fair.audit import read
+    from sb3_fair.audit import chunks
 
-    monkeypatch.setattr(read, "BLOCK", 1000)
-    monkeypatch.setattr(read, "CHUNK", 7)
+    monkeypatch.setattr(chunks, "BLOCK", 1000)
+    monkeypatch.setattr(chunks, "CHUNK", 7)
     for name, write in (
         ("a.csv", csv()),
         ("a.jsonl", lambda f, p: f.to_json(p, orient="records", lines=True, date_format="iso")),
@@ -241,7 +241,7 @@ def test_labels_are_the_same_whatever_their_type():
 def test_a_mixed_column_of_json_is_read_where_its_lines_are_far_apart(tmp_path, monkeypatch):
     from sb3_fair.audit import read
 
-    monkeypatch.setattr(read, "BLOCK", 64)
+    monkeypatch.setattr(chunks, "BLOCK", 64)
     rows = [{"hired": i % 2, "gender": "f" if i < 9 else 2} for i in range(20)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = audit_file(tmp_path / "a.jsonl", action="hired", group="gender", **LIGHT)
