@@ -132,11 +132,7 @@ class LogBuilder:
         self._n += len(chunk[self.columns.action])
 
     def _numbers(self, name: str, chunk: Mapping[str, Any]) -> Array:
-        found = numbers(name, chunk[name], self._n, self._comma)
-        wrong = np.flatnonzero(np.isinf(found))
-        if len(wrong):
-            raise ValueError(f"{name!r} must hold finite numbers, got inf in {rows_text(wrong, self._n)}")
-        return found
+        return numbers(name, chunk[name], self._n, self._comma)
 
     def _feature(self, name: str, chunk: Mapping[str, Any]) -> Array:
         if self._sampler is None or name not in self._sampler.nominal:

@@ -127,15 +127,17 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
     """
     if is_arrow(values):
         values = _arrow_numbers(values)
+    listed: Any = values
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
-        return values.astype(np.float64)
-    listed = list(values)
-    found = np.array([_number(value, comma) for value in listed], dtype=np.float64)
+        found = values.astype(np.float64)
+    else:
+        listed = list(values)
+        found = np.array([_number(value, comma) for value in listed], dtype=np.float64)
     wrong = np.flatnonzero(np.isinf(found))
     if len(wrong):
-        raise ValueError(
-            f"{name!r} must hold finite numbers, got {str(listed[wrong[0]])[:40]!r} in {rows_text(wrong, start)}"
-        )
+        shown: Any = str(listed[wrong[0]])[:40]
+        shown = shown if isinstance(listed[wrong[0]], float) else repr(shown)
+        raise ValueError(f"{name!r} must hold finite numbers, got {shown} in {rows_text(wrong, start)}")
     return found
 
 

@@ -239,7 +239,7 @@ def test_labels_are_the_same_whatever_their_type():
 
 
 def test_a_mixed_column_of_json_is_read_where_its_lines_are_far_apart(tmp_path, monkeypatch):
-    from sb3_fair.audit import read
+    from sb3_fair.audit import chunks
 
     monkeypatch.setattr(chunks, "BLOCK", 64)
     rows = [{"hired": i % 2, "gender": "f" if i < 9 else 2} for i in range(20)]

@@ -37,6 +37,7 @@ from sb3_fair.zoo.cli.options import (
     numbers,
     settings,
 )
+from sb3_fair.zoo.cli.table_options import with_table
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
 
@@ -96,6 +97,7 @@ def envs(
 
 
 @app.command()
+@with_table
 def train(
     context: typer.Context,
     algo: Annotated[
@@ -147,6 +149,8 @@ def train(
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
     progress: Progress = True,
+    *,
+    people: dict[str, Any],
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
     if resume is not None:
@@ -158,7 +162,7 @@ def train(
     if trust:
         raise InputError("--trust must be left out without --resume: nothing else is loaded")
     if algo is None or env is None:
-        raise InputError(f"{'--algo' if algo is None else '--env'} must be given, unless --resume is")
+        raise InputError(f"{'--algo' if algo is None else '--env or --table'} must be given, unless --resume is")
     from sb3_fair.zoo.runs.plan import make_plan
     from sb3_fair.zoo.runs.train import train
 
@@ -173,7 +177,7 @@ def train(
         weights=None if weights is None else numbers("weights", weights),
         n_timesteps=n_timesteps,
         n_envs=n_envs,
-        env_kwargs={**settings("--env-param", env_param), **chosen},
+        env_kwargs={**people, **settings("--env-param", env_param), **chosen},
         hyperparams=settings("--param", param),
         preset=preset,
         conf_file=conf_file,
@@ -216,9 +220,10 @@ def _results(run: Any) -> None:
 
 
 @app.command()
+@with_table
 def tune(
     algo: Annotated[str, typer.Option(help="As for train.")],
-    env: Annotated[str, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")],
+    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
     fairness: Fairness = None,
     scores: Annotated[
         str | None,
@@ -264,8 +269,12 @@ def tune(
     device: Device = "auto",
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
+    *,
+    people: dict[str, Any],
 ) -> None:
     """Searches hyperparameters that are good and fair; goes on where it was interrupted."""
+    if env is None:
+        raise InputError("--env must be given, or --table")
     from sb3_fair.zoo.tuning.tune import make_tuning, tune
 
     chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
@@ -283,7 +292,7 @@ def tune(
         objectives=None if objectives is None else names.objectives(objectives),
         weights=None if weights is None else numbers("weights", weights),
         hyperparams=settings("--param", param),
-        env_kwargs={**settings("--env-param", env_param), **chosen},
+        env_kwargs={**people, **settings("--env-param", env_param), **chosen},
         preset=preset,
         conf_file=conf_file,
         own_code=own_code,
@@ -331,7 +340,7 @@ def evaluate(
     num_threads: Threads = 1,
 ) -> None:
     """Runs the policies of a run, or any saved model, on new episodes beside the rules of the environment."""
-    from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run
+    from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run, held_out
     from sb3_fair.zoo.evaluation.tables import figure_table, policy_table, show
     from sb3_fair.zoo.runs.model_file import evaluate_file
     from sb3_fair.zoo.runs.plan import Plan
@@ -343,7 +352,7 @@ def evaluate(
         folder = _run(run, pretrained, trust)
         hold_threads(num_threads)
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
-        rules = evaluate_rules(Plan.of_run(folder), n_eval_episodes, seed)
+        rules = evaluate_rules(held_out(Plan.of_run(folder)), n_eval_episodes, seed)
         show(policy_table(policies, rules, words=folder.words))
         _groups([*policies, *rules])
         return

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
-from sb3_fair.zoo.registry.registration import ROWS, SHIPPED, find, load_module
+from sb3_fair.zoo.registry.registration import ROWS, WORLDS, find, load_module
 
 WIDTH = 80
 
@@ -23,7 +23,7 @@ def environments(module: str | None = None) -> str:
     """
     if module is not None:
         load_module("env-module", module, module)
-    listed = [row.name if module else row.id for row in ROWS.values() if row.module == (module or SHIPPED)]
+    listed = [row.name for row in ROWS.values() if row.module == module] if module else [*WORLDS]
     if not listed:
         raise InputError(f"env-module must register IDs with sb3_fair.register, got {module!r}, which registers none")
     blocks = [

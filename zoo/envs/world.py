@@ -75,6 +75,8 @@ class World:
     """Where the scenario comes from, in a few words."""
     words: ClassVar[Words] = {}
     """What reports call the reward, the favourable decision, the groups, and measures of its own."""
+    unseen: ClassVar[Mapping[str, Any]] = {}
+    """Settings under which nobody is met whom policies learned from, for evaluations."""
     own_settings: ClassVar[tuple[str, ...]] = ()
     """Settings that are the scenario's own although those of measurement have one of the same name."""
     rules: ClassVar[Mapping[str, Rule]] = {}

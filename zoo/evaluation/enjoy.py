@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.layer import max_steps_of
-from sb3_fair.zoo.evaluation.evaluate import audited, evaluate_again, load_run
+from sb3_fair.zoo.evaluation.evaluate import audited, evaluate_again, held_out, load_run
 from sb3_fair.zoo.evaluation.film import film_format, save_film
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import single, vectorised
@@ -103,7 +103,7 @@ def enjoy(
         raise InputError(str(error)) from error
     if not Path(film).parent.is_dir():
         raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
-    plan = Plan.of_run(run)
+    plan = held_out(Plan.of_run(run))
     model = load_run(plan, run, device)
     pictures: list[Picture] = []
     try:

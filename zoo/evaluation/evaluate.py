@@ -22,7 +22,7 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.build import make_vec, unseen
 from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import Plan
@@ -53,6 +53,11 @@ def words_of(plan: Plan) -> Words:
     words: Words = attribute(venv, "words") or NO_WORDS
     venv.close()
     return words
+
+
+def held_out(plan: Plan) -> Plan:
+    """The plan among people whom nobody learned from, where its environment keeps some for evaluations."""
+    return replace(plan, env_kwargs={**plan.env_kwargs, **unseen(plan.env, plan.env_kwargs)})
 
 
 def audited(plan: Plan) -> list[str]:
@@ -126,7 +131,7 @@ def evaluate_run(
     :param policy: number of the policy in the run's front; None: all
     :raises InputError: if there is no such policy
     """
-    plan = Plan.of_run(run)
+    plan = held_out(Plan.of_run(run))
     model = load_run(plan, run, device)
     venv = evaluation_env(plan)
     front = run.front

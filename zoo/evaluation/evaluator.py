@@ -16,7 +16,7 @@ from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import Observations, attribute
-from sb3_fair.zoo.registry.build import make_vec
+from sb3_fair.zoo.registry.build import make_vec, unseen
 from sb3_fair.zoo.registry.rules import RuleAgent
 
 
@@ -67,7 +67,7 @@ def evaluate(
 
 def _parallel(env: str | gym.Env | VecEnv, n_envs: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
     if isinstance(env, str):
-        return make_vec(env, n_envs=n_envs, monitor=False, **env_kwargs)
+        return make_vec(env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs))
     if env_kwargs:
         raise ValueError(f"env_kwargs must be left out unless env is an ID, got {sorted(env_kwargs)}")
     return env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])

@@ -155,6 +155,13 @@ def _parts(env_id: str, settings: Mapping[str, Any]) -> tuple[Row, Any, Measurem
     return row, entry, Measurement(**ours), config
 
 
+def unseen(env_id: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings under which nobody is met whom policies learned from, but for those that are chosen already."""
+    row = find(env_id)
+    chosen = row.defaults.keys() | settings.keys()
+    return {key: value for key, value in getattr(_entry(row), "unseen", {}).items() if key not in chosen}
+
+
 def _is_world(entry: Any) -> bool:
     return isinstance(entry, type) and issubclass(entry, World)
 

@@ -286,10 +286,12 @@ WORLDS = {
     )
 }
 """The shipped scenarios."""
+TABLE = Row("sb3_fair/Table-v0", "sb3_fair.zoo.envs.table:TableWorld", module=SHIPPED)
+"""People of a table that whoever makes the environment must give."""
 
 
 def register_all() -> None:
     """Registers the shipped scenarios; what is registered already stays as it is."""
-    for env_id, row in WORLDS.items():
-        if env_id not in gym.registry:
+    for row in (*WORLDS.values(), TABLE):
+        if row.id not in gym.registry:
             add(row)

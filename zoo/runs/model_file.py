@@ -30,6 +30,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
 )
 from sb3_fair.zoo.names import PREFIX, InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.registry.build import unseen
 from sb3_fair.zoo.registry.registration import ROWS, bare
 from sb3_fair.zoo.runs.plan import Plan
 
@@ -73,10 +74,13 @@ def evaluate_file(
     if not zipfile.is_zipfile(path):
         raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}")
     algorithm = find_algorithm(algo)
+    known = _known(env)
     settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
+    if ours := bare(known) in ROWS:
+        settings |= unseen(known, settings)
     plan = Plan(
         algo=algo,
-        env=_known(env),
+        env=known,
         seed=seed - SEED,
         n_timesteps=0,
         n_envs=1,
@@ -85,7 +89,7 @@ def evaluate_file(
         audit=tuple(NOTIONS if audit is None else audit),
         env_kwargs=settings,
     )
-    ours, size = bare(plan.env) in ROWS, min(COPIES, n_eval_episodes)
+    size = min(COPIES, n_eval_episodes)
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
     foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})

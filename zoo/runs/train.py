@@ -21,7 +21,7 @@ from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, policies_of, words_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, held_out, policies_of, words_of
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.layers import copies, normalising, with_chances
 from sb3_fair.zoo.registry.reference import shipped_reference
@@ -69,7 +69,7 @@ def train(
             import_module("tensorboard")
     with input_errors():
         model = build_model(plan, training_env(plan), device)
-        words = words_of(plan)
+        words = words_of(held_out(plan))
     run = RunFolder.create(log_dir, plan.algo, plan.env)
     options = {
         "device": device,
@@ -158,7 +158,8 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     normaliser = unwrap_vec_normalize(model.get_env())
     if normaliser is not None:
         normaliser.save(str(run.normaliser))
-    front, rules = Front(tuple(policies_of(plan, model))), evaluate_rules(plan)
+    judged = held_out(plan)
+    front, rules = Front(tuple(policies_of(judged, model))), evaluate_rules(judged)
     run.save_results(front, rules)
     from_run(run.path)
     if tracking is not None:
