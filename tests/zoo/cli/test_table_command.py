@@ -81,7 +81,7 @@ def test_settings_are_tuned_on_people_for_training(command, monkeypatch):
         ("--algo ppo {asked} --moves income", "--moves must be key:value, as in income:1.5, got 'income'"),
         ("--algo ppo {asked} --moves height:2", "moves must be of features that are numbers, got 'height'"),
         ("--algo ppo {asked} --loss much", "--loss"),
-        ("--resume nowhere {asked}", "takes everything from the run: leave out --features, --group, --loss, --outcome, --table"),
+        ("--resume nowhere {asked}", "takes everything from the run: leave out --features, --group, --loss, --outcome"),
     ],
 )
 def test_wrong_input_is_one_line(command, arguments, message):
