@@ -88,6 +88,15 @@ class TableWorld(World):
         """Rows (m,) of those who are drawn."""
         table = settings.table
         self.source = f"people of {Path(table).name if isinstance(table, str | Path) else 'a table'}"  # type: ignore[misc]
+        self.words = {  # type: ignore[misc]
+            "R": {
+                "title": "earnings",
+                "sentence": f"{settings.gain:+g} for every accepted person whose outcome ({settings.outcome}) is good, "
+                f"{settings.loss:+g} for every other accepted person.",
+            },
+            "people": "people",
+            "favourable": "accepted",
+        }
         self.rules = RULES | (_score_rules(self) if settings.score else {})  # type: ignore[misc]
         self.max_steps = settings.episode_length
         self.max_return = settings.gain * min(settings.episode_length, self._most_accepted())
