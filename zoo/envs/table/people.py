@@ -1,8 +1,8 @@
 """Reads the people of a table: features, groups, outcomes, who is for training and who for evaluation."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sb3_fair.audit.chunks import Chunks, chunks_of_file, chunks_of_table
 from sb3_fair.audit.decisions import chosen
 from sb3_fair.audit.values import UNKNOWN, Array, Labels, numbers, rows_text
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.names import InputError, input_errors
 
 MOST_NAMES = 100
@@ -50,7 +51,6 @@ class People:
     :param good: (m,) whether the outcome is good
     :param person: (m,) number of the person
     :param score: (m,) or None
-    :param said: what was dropped or filled in
     """
 
     columns: Columns
@@ -63,7 +63,6 @@ class People:
     good: NDArray[np.bool_]
     person: NDArray[np.int64]
     score: Array | None
-    said: list[str] = field(default_factory=list)
 
     def part(self, split: str, test_share: float, seed: int) -> NDArray[np.intp]:
         """The rows of a part of the people; every person is in one part.
@@ -134,7 +133,8 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     size = len(missing[columns.outcome])
     if not size:
         raise InputError("table must have at least one row, got none")
-    said = _handled(columns, missing, list(chunks.warnings))
+    for text in (*chunks.warnings, *_handled(columns, missing)):
+        warn(text)
     for name in codes if columns.missing == "impute" else ():
         labels, found = codes[name]
         if name in columns.nominal and missing[name].any():
@@ -170,7 +170,6 @@ def _people(chunks: Chunks, columns: Columns) -> People:
         good=np.isin(outcome, good),
         person=np.arange(kept.sum()) if columns.person is None else _renumbered(named[columns.person][1]),
         score=None if columns.score is None else values[columns.score][kept],
-        said=said,
     )
 
 
@@ -203,8 +202,8 @@ def _read(chunks: Chunks, columns: Columns) -> tuple[dict[str, tuple[list[str], 
     return {name: (labels[name].names, whole[name]) for name in labels}, {name: whole[name] for name in amounts}
 
 
-def _handled(columns: Columns, missing: dict[str, NDArray[np.bool_]], said: list[str]) -> list[str]:
-    """What was noticed, and what becomes of missing values.
+def _handled(columns: Columns, missing: dict[str, NDArray[np.bool_]]) -> Iterator[str]:
+    """What becomes of missing values, in words.
 
     :raises InputError: if they are to be refused, or cannot be imputed
     """
@@ -219,5 +218,4 @@ def _handled(columns: Columns, missing: dict[str, NDArray[np.bool_]], said: list
         if columns.missing == "impute" and len(rows) == len(missing[name]):
             raise InputError(f"{name!r} must have values, but it is empty")
         became = "dropped" if columns.missing == "drop" else "filled in"
-        said.append(f"{told}: {became}.")
-    return said
+        yield f"{told}: {became}"

@@ -10,7 +10,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
-from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.table.people import Columns, People, people_of
@@ -82,8 +81,6 @@ class TableWorld(World):
             self.people: People = people_of(settings.table, columns, settings.sha256)
             """Everybody in the table."""
             self.groups = Groups(group, self.people.labels)
-        for text in self.people.said:
-            warn(text)
         self.part = self.people.part(settings.split, settings.test_share, settings.split_seed)
         """Rows (m,) of those who are drawn."""
         table = settings.table
