@@ -1,5 +1,6 @@
 """Does every example in README and docs run, and do the docs build without a warning?"""
 
+import json
 import re
 import subprocess
 import sys
@@ -43,3 +44,39 @@ def test_links_to_files_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
         if not target.startswith("https://"):
             assert (page.parent / target).exists(), target
+
+
+RESULTS = re.compile(r"^<!-- (results/\S+) -->\n\n?((?:\|.*\n)+)", re.MULTILINE)
+
+
+def differences(page: Path) -> list[str]:
+    """Lines of tables that are not in the file that the comment above the table names."""
+    wrong = []
+    for name, table in RESULTS.findall(page.read_text(encoding="utf-8")):
+        found = json.loads((page.parent / name).read_text(encoding="utf-8"))
+        cells = [
+            [cell.strip(" *").replace("\\|", "|") for cell in line.strip("|\n").split(" | ")]
+            for line in table.splitlines()
+        ]
+        columns = [found["columns"].index(column) for column in cells[0] if column in found["columns"]]
+        lines = [[row[column] for column in columns] for row in (found["columns"], *found["rows"])]
+        wrong += [" | ".join(line) for line in (cells[0], *cells[2:]) if line not in lines]
+    return wrong
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tables_are_what_the_commands_wrote(page):
+    assert not differences(page)
+
+
+def test_a_table_that_differs_from_its_file_is_found(tmp_path):
+    (tmp_path / "results").mkdir()
+    table = {"title": "", "columns": ["", "gain", "gap"], "rows": [["PPO", "1 [0, 2]", "3"], ["rule", "0", "1"]]}
+    (tmp_path / "results" / "x.table.json").write_text(json.dumps(table))
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- results/x.table.json -->\n\n|  | gain | gap |\n| --- | --- | --- |\n| **PPO** | 1 [0, 2] | **3** |\n"
+    )
+    assert not differences(page)
+    page.write_text(page.read_text().replace("3", "4"))
+    assert differences(page) == ["PPO | 1 [0, 2] | 4"]

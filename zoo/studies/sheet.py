@@ -1,5 +1,6 @@
 """Tables of studies in terminals and in Markdown."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +27,11 @@ class Sheet:
     notes: Sequence[str] = ()
 
     def publish(self, path: Path) -> None:
-        """Prints it, and writes it down as Markdown."""
+        """Prints it, and writes it down as Markdown, and as JSON that tables in the docs are compared with."""
         show(self.rich())
         path.write_text(self.markdown() + "\n", encoding="utf-8")
+        table = {"title": self.title, "columns": list(self.columns), "rows": [*self.rows, *self.dim]}
+        path.with_suffix(".table.json").write_text(json.dumps(table, indent=1, ensure_ascii=False), encoding="utf-8")
 
     def rich(self) -> Table:
         """For the terminal."""

@@ -1,5 +1,6 @@
 """Does a table say the same in the terminal and on a page?"""
 
+import json
 import math
 
 import pytest
@@ -13,6 +14,7 @@ def test_a_sheet_is_printed_and_written_down(tmp_path, capsys):
     assert (tmp_path / "gaps.md").read_text() == (
         "**Gaps**\n\n|  | \\|SP\\| |\n| --- | --- |\n| ppo | 0.1 |\n| random | 0.2 |\n\nSmaller is fairer.\n\nTwice.\n"
     )
+    assert json.loads((tmp_path / "gaps.table.json").read_text())["rows"] == [["ppo", "0.1"], ["random", "0.2"]]
     shown = " ".join(capsys.readouterr().out.split())
     assert shown == "Gaps |SP| ppo 0.1 random 0.2 Smaller is fairer. Twice."
 
