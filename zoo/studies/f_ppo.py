@@ -38,7 +38,8 @@ class Experiment:
 
     :param env: ID
     :param title: of its pictures
-    :param arms: learners by the name they have in figures: an algorithm, and settings over those of F-PPO in the zoo
+    :param arms: learners by the name they have in figures: an algorithm, and settings over those of F-PPO in the zoo,
+        or over those of a ``preset``
     :param rules: what to compare with: an agent of :mod:`sb3_fair.f_ppo`, and its arguments
     :param episodes: of every evaluation
     :param steps: of every episode of evaluations
@@ -70,8 +71,8 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
 
 
 def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan:
-    """The zoo's plan of F-PPO with the algorithm and the settings of an arm."""
-    base = make_plan("f_ppo", env, seed=seed)
+    """The zoo's plan of F-PPO, or its ``preset``, with the algorithm and the settings of an arm."""
+    base = make_plan("f_ppo", env, seed=seed, preset=arm.get("preset"))
     algo = str(arm["algo"])
     known = find_algorithm("f_ppo" if algo == "f_ppo" else "ppo").settings  # others know nothing of F-PPO's weights
     return replace(
@@ -81,7 +82,7 @@ def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan
         n_eval_episodes=100,  # plays no part here: another number in the zoo must not redo runs
         hyperparams={
             **{name: value for name, value in base.hyperparams.items() if name in known},
-            **{name: value for name, value in arm.items() if name != "algo"},
+            **{name: value for name, value in arm.items() if name not in ("algo", "preset")},
         },
     )
 
