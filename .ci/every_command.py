@@ -31,6 +31,7 @@ demo --n-timesteps 2000 --no-progress
 train --algo ppo --env {SMALL} --objectives R:SP --n-timesteps 1000 --no-progress
 train --algo dqn --env bank:Loans-v0 --objectives R:SP --n-timesteps 500 --seeds 2 --jobs 2 --no-progress
 train --algo ppo --env CartPole-v1 --fairness bank:leaning --objectives R:SP --n-timesteps 500 --no-progress
+train --algo pcn --table log.csv --group gender --outcome fit --nominal land --n-timesteps 2000 --no-progress
 tune --algo ppo --env bank:Counter-v0 --scores R:SP --n-trials 2 --n-jobs 2 --n-timesteps 500
 tune --algo fair_ppo --env {HARVEST} --scores dp_norm --n-trials 1 --n-timesteps 4000 -E horizon:20
 evaluate --run {PCN_RUN} --n-eval-episodes 2

@@ -10,7 +10,7 @@ from gymnasium import spaces
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
-from sb3_fair.zoo.registry.registration import ROWS, WORLDS, find, load_module
+from sb3_fair.zoo.registry.registration import ROWS, TABLE, WORLDS, find, load_module
 
 WIDTH = 80
 
@@ -29,6 +29,8 @@ def environments(module: str | None = None) -> str:
     blocks = [
         f"{about}\n{''.join(f'  {env_id}' + chr(10) for env_id in ids)}" for about, ids in groupby(listed, _about)
     ]
+    if module is None:
+        blocks.append(f"people of a table of yours, by train --table\n  {TABLE.id}\n")
     return "\n".join([*blocks, f"objectives and audit may name any of {' '.join(NOTIONS)}"])
 
 
