@@ -183,6 +183,14 @@ class EpisodeBuffer:
         """The returns-to-go of all stored steps, (number of steps, k)."""
         return self.to_go[self._stored()]
 
+    def spread(self) -> Array:
+        """Standard deviations of the returns-to-go and of the horizon, as :meth:`sample` draws them, (k + 1,)."""
+        lengths, stored = self.lengths[: self.size], self._stored()
+        horizons = (self.lengths[:, None] - np.arange(self.rows)).ravel()
+        drawn = np.column_stack([self.to_go[stored], horizons[stored]])
+        share = np.repeat(1 / (lengths * self.size), lengths)
+        return np.asarray(np.sqrt(share @ (drawn - share @ drawn) ** 2))
+
     def _stored(self) -> NDArray[np.bool_]:
         return (np.arange(self.rows) < self.lengths[:, None]).ravel()
 

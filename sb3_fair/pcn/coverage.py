@@ -1,16 +1,27 @@
 """Coverage set of PCN: evaluates the commands of its best episodes, at the end and during training."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import GymEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
 from sb3_fair.common.evaluation import Outcome, outcomes, policy_of
 from sb3_fair.common.front import Command, EvaluatedPolicy
-from sb3_fair.common.pareto import crowding_distance, epsilon_metric, front_of, hypervolume, nondominated, sparsity
+from sb3_fair.common.monitor import VectorMonitor
+from sb3_fair.common.pareto import (
+    crowding_distance,
+    epsilon_metric,
+    front_of,
+    hypervolume,
+    nondominated_ranks,
+    sparsity,
+)
 from sb3_fair.common.rollout import twin
 from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.environment import check_emit
@@ -20,6 +31,11 @@ from sb3_fair.wrappers.layer import attribute
 
 if TYPE_CHECKING:
     from sb3_fair.pcn.pcn import PCN
+
+FEW, MOST = 25, 200
+"""Commands that a coverage set tries at least, as far as there are so many, and at most."""
+COPIES = 16
+"""Copies of a Gymnasium environment that play side by side."""
 
 
 def evaluate_commands(
@@ -80,12 +96,10 @@ def evaluated(
     """One policy per command and way of acting; the arguments are those of :meth:`PCN.coverage_set`."""
     if not len(model.buffer):
         raise ValueError("there are no episodes to take commands from: call learn() first")
-    points = model.buffer.points
-    slots = np.flatnonzero(nondominated(points))
-    least_crowded = np.argsort(-crowding_distance(points[slots]), kind="stable")[:n_commands]
-    slots = slots[np.sort(least_crowded)]
+    slots = _promising(model, n_commands)
+    points = model.buffer.points[slots]
     commands = [Command(model.buffer.asks[slot], float(model.buffer.lengths[slot])) for slot in slots]
-    venv = _evaluation_env(model, eval_env)
+    venv = _evaluation_env(model, eval_env, min(n_eval_episodes * len(commands), COPIES))
     mode = model.eval_deterministic if deterministic is None else deterministic
 
     def reached(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
@@ -97,9 +111,28 @@ def evaluated(
             )
         ]
 
-    policies = reached(commands, list(points[slots]))
+    policies = reached(commands, list(points))
     raised = _raised(model, policies)
     return policies + (reached(raised, [None] * len(raised)) if raised else [])
+
+
+def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
+    """Which stored episodes to take commands from: the non-dominated ones.
+
+    Where nothing is said of their number, ``FEW`` at least: one lucky episode may dominate all others, and the next
+    ranks hold what can be relied upon, also the same return in other numbers of steps.
+    """
+    buffer, points = model.buffer, model.buffer.points
+    ranks = nondominated_ranks(points)
+    best = np.flatnonzero(ranks == 0)
+    if n_commands is None and len(best) < FEW:
+        order = np.argsort(ranks, kind="stable")
+        asked = np.column_stack([buffer.asks[order], buffer.lengths[order]])
+        return order[np.sort(np.unique(asked, axis=0, return_index=True)[1])][:FEW]
+    if n_commands is None and len(best) > MOST:
+        warn(f"{len(best)} commands are not dominated, of which the {MOST} least crowded are tried: give n_commands")
+    least_crowded = np.argsort(-crowding_distance(points[best]), kind="stable")[: n_commands or MOST]
+    return best[np.sort(least_crowded)]
 
 
 def _raised(model: "PCN", policies: Sequence[EvaluatedPolicy]) -> list[Command]:
@@ -115,7 +148,8 @@ def _raised(model: "PCN", policies: Sequence[EvaluatedPolicy]) -> list[Command]:
     ]
 
 
-def _evaluation_env(model: "PCN", eval_env: GymEnv | None) -> VecDesiredReturn:
+def _evaluation_env(model: "PCN", eval_env: GymEnv | None, n: int = 1) -> VecDesiredReturn:
+    """``eval_env``, else a copy of the training environment: of environments that are stepped one by one ``n``."""
     if eval_env is not None:
         venv = model._wrap_env(eval_env)
         check_emit("eval_env", venv, model.emit)
@@ -125,11 +159,18 @@ def _evaluation_env(model: "PCN", eval_env: GymEnv | None) -> VecDesiredReturn:
     try:
         copied = twin(model.env)
     except Exception as error:
-        raise ValueError(
-            f"eval_env must be given because the training environment cannot be copied ({error})"
-        ) from error
+        message = f"eval_env must be given because the training environment cannot be copied ({error})"
+        raise ValueError(message) from error
     assert isinstance(copied, VecDesiredReturn)
-    return copied
+    inside = copied.venv
+    while isinstance(inside, VectorMonitor | VecTransposeImage):  # which keep nothing that is to be copied
+        inside = inside.venv
+    if type(inside) is not DummyVecEnv:
+        return copied
+    envs = inside.envs + [copy.deepcopy(inside.envs[0]) for _ in range(n - inside.num_envs)]
+    return model._commanded(
+        model._wrap_env(DummyVecEnv([partial(envs.__getitem__, index) for index in range(len(envs))]))
+    )
 
 
 def evaluation_times(model: "PCN", total_timesteps: int) -> NDArray[np.float64]:

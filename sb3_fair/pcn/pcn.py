@@ -43,6 +43,8 @@ SETTLED = {
 """Arguments that are used up when a model is made."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
+SHARPNESS = 3
+"""Standard deviation of the commands in the network's input where ``scaling_factor="buffer"``."""
 
 
 @checked
@@ -78,6 +80,7 @@ class PCN(SameLayers, OwnGenerator):
     :param noise: standard deviation of the noise on the conditioned returns in training, in units of the standard
         deviation of the returns in the buffer
     :param scaling_factor: factors on the command in the network's input, one per objective and one for the horizon;
+        ``"buffer"``: 3 over the standard deviation that each has in the buffer, renewed as episodes get better;
         ``"auto"``: one over the range of the returns in the filling phase, and over the maximal episode length
     :param objectives: names or indices of the optimised entries of the vector reward; None: all. The others are
         recorded only
@@ -89,9 +92,11 @@ class PCN(SameLayers, OwnGenerator):
         0: never
     :param n_eval_episodes: episodes per command in these evaluations
     :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
-        command is evaluated both ways, as two policies. In long episodes the most probable action of a command that
-        seldom acts may be never to act, while sampling makes other commands less precise: neither dominates
-    :param n_eval_commands: commands per evaluation at most
+        command is evaluated both ways, as two policies, and the front keeps what is reached. In long episodes the
+        most probable action of a command that seldom acts may be never to act, while sampling makes other commands
+        less precise
+    :param n_eval_commands: commands per evaluation during training at most, the least crowded ones;
+        :meth:`coverage_set` tries all
     :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the best command of
         each objective is raised by these multiples of the commands' standard deviation. The front keeps a resulting
         policy only if it is not dominated
@@ -100,8 +105,8 @@ class PCN(SameLayers, OwnGenerator):
         episodes of very different length
     :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. The
         sigmoid embedding otherwise loses features that hardly vary
-    :param scaling_floor: smallest range that ``scaling_factor="auto"`` divides by, given as ``max_return`` is: random
-        actions may cover so little of an objective's range that its factor saturates the embedding
+    :param scaling_floor: smallest range that scales commands, given as ``max_return`` is (``"buffer"`` takes a quarter
+        of it for a standard deviation): returns may differ so little that their factor saturates the embedding
     :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
         flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
         where uniform actions average out; of a Box, a mean action per episode
@@ -133,18 +138,18 @@ class PCN(SameLayers, OwnGenerator):
         buffer_size: int = 100,
         n_fill_episodes: int = 50,
         n_episodes: int = 10,
-        n_updates: int = 20,
+        n_updates: int = 50,
         n_command_candidates: int = 50,
         crowding_threshold: float = 0.2,
         crowding_penalty: Literal["double", "one"] = "double",
         noise: float = 0.0,
-        scaling_factor: Literal["auto"] | ArrayLike = "auto",
+        scaling_factor: Literal["buffer", "auto"] | ArrayLike = "buffer",
         objectives: Sequence[str | int] | None = None,
         max_return: Bound | Mapping[str, float] | None = None,
         ref_point: PerObjective | None = None,
         eval_freq: int | float = 0.1,
         n_eval_episodes: int = 10,
-        eval_deterministic: bool | Literal["both"] = True,
+        eval_deterministic: bool | Literal["both"] = "both",
         n_eval_commands: int = 10,
         eval_optimism: Sequence[float] = (),
         eval_env: GymEnv | None = None,
@@ -251,11 +256,9 @@ class PCN(SameLayers, OwnGenerator):
         self.ref_point = numbers_of(venv, "ref_point", self.ref_point, chosen)
         self.scaling_floor = chosen.numbers("scaling_floor", self.scaling_floor, missing=SMALLEST_RANGE)
         factors = self.scaling_factor
-        if not (factors == "auto" if isinstance(factors, str) else np.shape(factors) == (len(chosen) + 1,)):
-            raise ValueError(
-                f"scaling_factor must be 'auto' or one factor per optimised objective {chosen.names} and one for the "
-                f"horizon, got {factors!r}"
-            )
+        if not (factors in ("auto", "buffer") if isinstance(factors, str) else np.shape(factors) == (len(chosen) + 1,)):
+            each = f"one factor per optimised objective {chosen.names} and one for the horizon"
+            raise ValueError(f"scaling_factor must be 'buffer', 'auto' or {each}, got {factors!r}")
         self.max_steps = max_steps_of(venv)
         self.emit = attribute(venv, "emit")
         kept = self.crowding_threshold, self.crowding_penalty
@@ -352,11 +355,15 @@ class PCN(SameLayers, OwnGenerator):
             self._standardise()
         return True
 
-    def _scale_held(self) -> None:
-        """Held commands are scaled by the labels now in the buffer, 1 / (4 sd), which change as episodes get better."""
-        held = np.flatnonzero(self._chosen.held)
-        spread = 4 * self.buffer.labels()[:, held].std(axis=0)
-        self.policy.command_scale[held] = self.policy.tensor(1 / np.maximum(spread, SMALLEST_RANGE)).float()
+    def _scale(self) -> None:
+        """Scales commands by what is now in the buffer: all with ``"buffer"``, held ones also with ``"auto"``."""
+        if self.scaling_factor == "buffer":
+            spread = np.maximum(self.buffer.spread(), np.append(self.scaling_floor, 1) / 4)
+            self.policy.command_scale.copy_(self.policy.tensor(SHARPNESS / spread))
+        else:
+            held = np.flatnonzero(self._chosen.held)
+            ranges = np.maximum(4 * self.buffer.labels()[:, held].std(axis=0), SMALLEST_RANGE)
+            self.policy.command_scale[held] = self.policy.tensor(1 / ranges).float()
 
     def _standardise(self) -> None:
         with th.no_grad():
@@ -369,8 +376,8 @@ class PCN(SameLayers, OwnGenerator):
         """Gradient steps on the log-likelihood of the stored actions, given what was still to come."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        if self._chosen.held.any() and isinstance(self.scaling_factor, str):
-            self._scale_held()
+        if isinstance(self.scaling_factor, str) and (self.scaling_factor == "buffer" or self._chosen.held.any()):
+            self._scale()
         jitter = (self.noise * self.buffer.points.std(axis=0)).astype(np.float32)
         n_updates = self.n_updates
         if self.updates_per_step is not None:
@@ -484,7 +491,7 @@ class PCN(SameLayers, OwnGenerator):
         self,
         n_eval_episodes: int = 10,
         deterministic: bool | Literal["both"] | None = None,
-        n_commands: int | None = 25,
+        n_commands: int | None = None,
         eval_env: GymEnv | None = None,
         seed: int = 0,
     ) -> Front:
@@ -492,7 +499,8 @@ class PCN(SameLayers, OwnGenerator):
 
         :param n_eval_episodes: episodes per command
         :param deterministic: True, False or ``"both"``; None: ``eval_deterministic``
-        :param n_commands: at most so many commands, the least crowded ones; None: all non-dominated ones
+        :param n_commands: at most so many non-dominated commands, the least crowded ones; None: all, of which more than
+            200 are cut with a warning, and those of the next best episodes if they are fewer than 25
         :param eval_env: where to evaluate; None: on a copy of the training environment, with fairness histories of
             its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once
         :param seed: of the evaluation, the same for every command
@@ -528,17 +536,12 @@ class PCN(SameLayers, OwnGenerator):
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
         if isinstance(env, VecEnv):
             return self._commanded(env.venv if isinstance(env, VecDesiredReturn) else env, self.command)
-        return DesiredReturn(
-            with_scalar_reward(env), self.command.desired_return, self.command.desired_horizon, **self._pursuit()
-        )
+        chosen = self.command.desired_return, self.command.desired_horizon
+        return DesiredReturn(with_scalar_reward(env), *chosen, **self._pursuit())
 
     def _pursuit(self) -> dict[str, Any]:
-        return {
-            "columns": self._chosen.columns,
-            "max_return": self.max_return,
-            "held": self._chosen.held,
-            "gamma": self.gamma,
-        }
+        chosen = self._chosen
+        return {"columns": chosen.columns, "max_return": self.max_return, "held": chosen.held, "gamma": self.gamma}
 
     def _commanded(self, venv: VecEnv, command: Command | None = None) -> VecDesiredReturn:
         command = command or Command(np.zeros(len(self._chosen.columns)), 1.0)

@@ -403,7 +403,8 @@ def test_episodes_are_shared_out_over_the_copies_and_all_finished():
 
 
 def test_extra_options_change_what_they_say():
-    model = model_on(Chain(), standardise=True, fill="mixed", scaling_floor={"left": 10.0}, seed=3).learn(200)
+    options = {"standardise": True, "fill": "mixed", "scaling_floor": {"left": 10.0}, "scaling_factor": "auto"}
+    model = model_on(Chain(), **options, seed=3).learn(200)
     assert not th.equal(model.policy.feature_scale, th.ones(2))
     assert model.policy.command_scale[0] == pytest.approx(0.1)
     assert model.policy.command_scale[1] == pytest.approx(1 / 3)
@@ -560,10 +561,10 @@ def test_a_fairness_mdp_is_learnt_followed_and_reported():
     model = model_on(make_vec("sb3_fair/JobHiring-Small-v0", 4, **settings), held={"R": 0.9}).learn(2_000)
     assert model.optimised == ("R", "SP", "IF")
     assert model.max_return.tolist() == [100, 1, 2]
-    front = model.coverage_set(n_eval_episodes=3)
+    front = model.coverage_set(3, deterministic=True)
     assert {"SP", "IF", "EO"} <= set(front[0].final)
     np.testing.assert_allclose(front[0].returns[:, 1:], np.stack([front[0].final[k] for k in ("SP", "IF")], axis=1))
-    batch = model.coverage_set(n_eval_episodes=3, eval_env=make_vec("sb3_fair/JobHiring-Small-v0", 3, **settings))
+    batch = model.coverage_set(3, True, eval_env=make_vec("sb3_fair/JobHiring-Small-v0", 3, **settings))
     np.testing.assert_allclose(front.means, batch.means)
     model.set_command(front[0])
     env = model.follow(gym.make("sb3_fair/JobHiring-Small-v0", **settings))

@@ -210,7 +210,7 @@ def _deep_sea_treasure(scale: float) -> Iterator[Figure]:
 
     steps = int(20_000 * scale)
     env = gym.make(TREASURE, disable_env_checker=True)
-    ours = learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0), steps)
+    ours = learning(PCN("MlpPolicy", env, seed=0, device="cpu", eval_freq=0, n_updates=20), steps)
     theirs = _morl_baselines(steps)
     yield Figure("PCN on deep-sea-treasure", ours, RATE, None if theirs is None else 2 * theirs)
     if theirs is not None:
