@@ -1,5 +1,7 @@
 """Do decisions on the people of a table bring what the table says, and are its mistakes named?"""
 
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -186,6 +188,7 @@ def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
         ({"period": 5}, "period must be left out without a capacity, got 5"),
         ({"moves": {"job": 1}}, "moves must be of features that are numbers, got 'job'"),
         ({"moves": {"income": [1, 2, 3]}}, "moves must be a number per feature, or one after each outcome"),
+        ({"moves": {"income": 1}, "table": {**PEOPLE, "income": [5] * 30}}, "moves must be of features that differ"),
         ({"moves": 3}, "moves must be numbers by feature, as in {'income': 1.5}, got 3"),
         ({"feedback": "none"}, "feedback must be one of ('all', 'accepted'), got 'none'"),
         ({"table": None}, "table must be given for a table of people"),
@@ -231,6 +234,29 @@ def test_a_table_is_registered_like_any_world():
         held_out["return R"], sb3_fair.evaluate("oracle", "MyLoans-v0", 5, split="test").table()["return R"]
     )
     assert (known["return R"] != held_out["return R"]).any()
+
+
+def test_columns_may_have_several_meanings():
+    table = {**PEOPLE, "gender": [int(each == "m") for each in PEOPLE["gender"]]}
+    asked = {**ASKED, "table": table, "features": ("income", "gender", "score"), "score": "score", "split": "all"}
+    people = TableWorld(1, **asked).people
+    assert_array_equal(people.features[:6, 1], [0, 1] * 3)
+    assert_array_equal(people.groups["gender"][:6], [0, 1] * 3)
+    assert_array_equal(people.score, PEOPLE["score"])
+
+
+def test_labels_that_were_dropped_are_gone():
+    table = {**PEOPLE, "gender": ["x", *PEOPLE["gender"][1:]], "income": [None, *PEOPLE["income"][1:]]}
+    with pytest.warns(UserWarning, match="dropped"):
+        assert TableWorld(1, **{**ASKED, "table": table}, missing="drop").people.labels == {"gender": ["m", "f"]}
+
+
+def test_environments_pickle():
+    env = WorldEnv(TableWorld, **SHORT, score="score", moves={"income": 2}, capacity=2)
+    env.reset(seed=0)
+    twin = pickle.loads(pickle.dumps(env))
+    for action in (1, 0, 1, 1):
+        assert_array_equal(env.step(action)[0], twin.step(action)[0])
 
 
 def test_every_setting_has_a_word_of_help():

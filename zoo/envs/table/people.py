@@ -144,7 +144,7 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     kept = ~np.any([*missing.values()], axis=0) if columns.missing == "drop" else np.ones(size, dtype=bool)
     if not kept.any():
         raise InputError("table must have a row without missing values, got none")
-    named = {name: (labels, found[kept].astype(np.int64) - 1) for name, (labels, found) in codes.items()}
+    named = {name: _that_occur(labels, found[kept]) for name, (labels, found) in codes.items()}
     labels, outcome = named[columns.outcome]
     if len(labels) != 2:
         raise InputError(f"outcome must have two different values, but {columns.outcome!r} has {len(labels)}: "
@@ -168,13 +168,15 @@ def _people(chunks: Chunks, columns: Columns) -> People:
         groups={name: named[name][1] for name in columns.groups},
         labels={name: named[name][0] for name in columns.groups},
         good=np.isin(outcome, good),
-        person=np.arange(kept.sum()) if columns.person is None else _renumbered(named[columns.person][1]),
+        person=np.arange(len(outcome)) if columns.person is None else named[columns.person][1],
         score=None if columns.score is None else values[columns.score][kept],
     )
 
 
-def _renumbered(codes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+def _that_occur(labels: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
+    """The labels that are left, and codes 0, 1, ... of them, from codes 1, 2, ... of all."""
+    left, renumbered = np.unique(codes, return_inverse=True)
+    return [labels[code - 1] for code in left.tolist()], renumbered.astype(np.int64)
 
 
 def _read(chunks: Chunks, columns: Columns) -> tuple[dict[str, tuple[list[str], NDArray[Any]]], dict[str, Array]]:
@@ -185,21 +187,24 @@ def _read(chunks: Chunks, columns: Columns) -> tuple[dict[str, tuple[list[str], 
         labels.setdefault(columns.person, Labels(columns.person, most=None))
     for name in columns.nominal:
         labels.setdefault(name, Labels(name, most=MOST_NAMES, comma=chunks.comma))
-    amounts = [name for name in (*columns.features, columns.score) if name is not None and name not in columns.nominal]
-    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in (*labels, *amounts)}
-    size, hint = 0, ""
+    wanted = dict.fromkeys((*columns.features, columns.score))
+    codes: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, np.int32)] for name in labels}
+    amounts = {name: [np.empty(0)] for name in wanted if name is not None and name not in columns.nominal}
+    size = 0
     for chunk in chunks:
-        for name in labels:
-            parts[name].append(labels[name].codes(chunk[name]))
+        for name in codes:
+            codes[name].append(labels[name].codes(chunk[name]))
         for name in amounts:
             try:
-                parts[name].append(numbers(name, chunk[name], size, chunks.comma))
+                amounts[name].append(numbers(name, chunk[name], size, chunks.comma))
             except ValueError as error:
                 hint = "; if its values are names, list it in nominal" if name in columns.features else ""
                 raise InputError(f"{error}{hint}") from error
         size += len(chunk[columns.outcome])
-    whole = {name: np.concatenate([*found, np.empty(0)]) for name, found in parts.items()}
-    return {name: (labels[name].names, whole[name]) for name in labels}, {name: whole[name] for name in amounts}
+    return (
+        {name: (labels[name].names, np.concatenate(found)) for name, found in codes.items()},
+        {name: np.concatenate(found) for name, found in amounts.items()},
+    )
 
 
 def _handled(columns: Columns, missing: dict[str, NDArray[np.bool_]]) -> Iterator[str]:

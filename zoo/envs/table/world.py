@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_fair.audit.values import text
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
@@ -69,7 +70,7 @@ class TableWorld(World):
             columns = Columns(
                 groups=tuple(attributes),
                 outcome=str(settings.outcome),
-                good=settings.good if isinstance(settings.good, str | None) else str(settings.good),
+                good=None if settings.good is None else text(settings.good),
                 features=settings.seen,
                 nominal=tuple(settings.nominal),
                 person=settings.person,
@@ -194,7 +195,9 @@ class TableWorld(World):
         names = people.columns.features
         self._movable = [names.index(name) for name in changes]
         self._seen_at = [self.observation_names.index(name) for name in changes]
-        spans = np.maximum(people.high - people.low, np.finfo(float).tiny)[self._movable]
+        spans = (people.high - people.low)[self._movable]
+        if not spans.all():
+            raise InputError(f"moves must be of features that differ, got {[*changes][spans.argmin()]!r}")
         self._change = np.array([*changes.values()]).T.reshape(2, -1)[::-1] / spans  # rows: bad, good
         self._moved: NDArray[np.float32] | None = None
         """(n, m, moving features), scaled; None: none move."""
@@ -248,9 +251,13 @@ def _from_score(world: TableWorld, cut: float, scores: NDArray[np.float64]) -> A
     return of_two(world, scores[world.person] >= cut)
 
 
+def _oracle(world: TableWorld) -> Array:
+    return of_two(world, world.good[world.person])
+
+
 RULES: dict[str, Rule] = {
-    "accept-all": lambda world: of_two(world, 1),
-    "reject-all": lambda world: of_two(world, 0),
-    "random": lambda world: of_two(world, 0.5),
-    "oracle": lambda world: of_two(world, world.good[world.person]),
+    "accept-all": partial(of_two, probability=1),
+    "reject-all": partial(of_two, probability=0),
+    "random": partial(of_two, probability=0.5),
+    "oracle": _oracle,
 }
