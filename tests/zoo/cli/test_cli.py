@@ -17,7 +17,7 @@ from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.cli import options
 from sb3_fair.zoo.evaluation.tables import policy_table, seed_table
 from sb3_fair.zoo.registry.build import make_vec
-from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.registry.registration import TABLE, WORLDS
 from sb3_fair.zoo.studies import speed as benchmark
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -160,7 +160,7 @@ def test_the_version_and_those_of_the_packages_it_stands_on_can_be_asked_for(com
 def test_envs_lists_every_environment_with_spaces_groups_notions_and_source(command):
     code, out, _ = command("envs")
     assert code == 0 and max(map(len, out.splitlines())) <= 80
-    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == list(WORLDS)
+    assert [line.strip() for line in out.splitlines() if line.startswith("  ")] == [*WORLDS, TABLE.id]
     hiring = (
         "Cimpean et al., FAReL; STATBEL: observations Box(23), actions Discrete(2), groups man, woman, notions SP EO"
     )
