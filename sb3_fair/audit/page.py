@@ -234,8 +234,8 @@ def _glossary(audit: Audit) -> Markup:
 def _made(about: dict[str, Any]) -> Markup:
     entries = []
     for key, value in about.items():
-        if value is not None and value != []:
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        if value is not None and value not in ([], ()):
+            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             entries.append(join(tag("dt", key.replace("_", " ")), tag("dd", shown)))
     return tag("dl", *entries, class_="made")
 

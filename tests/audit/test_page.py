@@ -54,6 +54,12 @@ class Reader(HTMLParser):
         self.texts.append(text)
 
 
+def test_how_it_was_made_is_told_without_brackets_and_empty_lists(found):
+    reader = Reader()
+    reader.feed(found.to_html())
+    assert "gender, land" in reader.texts and not {"()", "[]"} & set(reader.texts)
+
+
 def test_texts_of_the_data_never_become_markup(found):
     reader = Reader()
     reader.feed(found.to_html())
