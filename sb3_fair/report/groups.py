@@ -17,7 +17,8 @@ PERMUTATIONS = 2_000
 def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[str, Any]]:
     """For each attribute its groups with the numbers of decisions and the rates, and a sentence.
 
-    :return: :data:`~sb3_fair.common.people.RATES` are (share, low, high) in [0, 1]; None: of nobody
+    :return: :data:`~sb3_fair.common.people.RATES` are (share, low, high) in [0, 1]; None: of nobody, and
+        without an interval
     """
     return [
         {
@@ -77,11 +78,11 @@ def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
     return float(np.ptp(dealt / decisions, axis=1).mean())
 
 
-def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float] | None:
+def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float | None] | None:
     if not people.any():
         return None
     found: Interval = rate_and_interval(hits, people)
-    return [float(found.mean), *(float(np.clip(end, 0, 1)) for end in found[1:])]
+    return [float(found.mean), *(None if np.isnan(end) else float(np.clip(end, 0, 1)) for end in found[1:])]
 
 
 def _named(label: str, words: Words) -> str:

@@ -47,6 +47,9 @@ def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
     man, woman = attribute["groups"]
     assert (man["rates"]["favourable"][0], man["rates"]["deserving"][0], man["decisions"]) == (0.4, 0.75, 200)
     assert woman["name"] == "women" and woman["rates"]["deserving"] is None
+    one = counts([100], [50])
+    ((once, _),) = (each["groups"] for each in group_rates(replace(front[0], groups={"": {"m": one, "f": one}})))
+    assert once["rates"]["favourable"] == [0.5, None, None], "one episode has no interval"
     assert man["rates"]["known otherwise"][0] == 0 and man["rates"]["known"][0] == 0
     share, low, high = woman["rates"]["favourable"]
     assert 0 <= low <= share <= high <= 1
