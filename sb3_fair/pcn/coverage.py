@@ -122,6 +122,8 @@ def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
     Where nothing is said of their number, ``FEW`` at least: one lucky episode may dominate all others, and the next
     ranks hold what can be relied upon, also the same return in other numbers of steps.
     """
+    if n_commands is not None and n_commands < 1:
+        raise ValueError(f"n_commands must be a positive integer or None, got {n_commands!r}")
     buffer, points = model.buffer, model.buffer.points
     ranks = nondominated_ranks(points)
     best = np.flatnonzero(ranks == 0)

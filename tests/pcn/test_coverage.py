@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.pareto import hypervolume, nondominated
 from sb3_fair.pcn import PCN, coverage
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer
+from sb3_fair.wrappers import Scalarise
 from tests.pcn.chain import Chain
 
 
@@ -62,6 +63,8 @@ def test_every_command_of_a_large_front_comes_back(grown):
     assert rounded(grown.coverage_set(1, deterministic=True).means) == known
     assert known <= rounded(grown.coverage_set(3).means)
     assert len(grown.coverage_set(1, deterministic=True, n_commands=25)) <= 25
+    with pytest.raises(ValueError, match="n_commands must be a positive integer or None, got 0"):
+        grown.coverage_set(n_commands=0)
 
 
 def test_a_saved_model_has_the_same_coverage_set(grown, tmp_path):
@@ -143,3 +146,17 @@ def test_commands_are_scaled_as_episodes_get_better():
     before = model.buffer.spread()
     model.train()
     np.testing.assert_allclose(model.policy.command_scale, 3 / before, rtol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fruit_tree_is_learned_to_98_percent_of_its_hypervolume(seed):
+    mo_gymnasium = pytest.importorskip("mo_gymnasium")
+
+    def make():
+        return Scalarise(mo_gymnasium.make("fruit-tree-v0"), np.ones(6))
+
+    model = PCN("MlpPolicy", DummyVecEnv([make] * 10), seed=seed, eval_freq=0, device="cpu").learn(20_000)
+    optimum = hypervolume(make().unwrapped.pareto_front(gamma=1.0), [-0.01] * 6)
+    front = model.coverage_set(1, deterministic=True)
+    assert hypervolume(front.means, [-0.01] * 6) >= 0.98 * optimum
