@@ -100,7 +100,8 @@ def evaluated(
     points = model.buffer.points[slots]
     commands = [Command(model.buffer.asks[slot], float(model.buffer.lengths[slot])) for slot in slots]
     venv = _evaluation_env(model, eval_env, min(n_eval_episodes * len(commands), COPIES))
-    mode = model.eval_deterministic if deterministic is None else deterministic
+    told = (mode for mode in (deterministic, model.eval_deterministic) if mode is not None)
+    mode = next(told, "both")
 
     def reached(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
         return [
@@ -193,7 +194,8 @@ def evaluation_times(model: "PCN", total_timesteps: int) -> NDArray[np.float64]:
 
 def evaluate_in_training(model: "PCN") -> None:
     """Evaluates, keeps the front in ``model.evaluations`` and logs its figures."""
-    policies = evaluated(model, model.n_eval_episodes, None, model.n_eval_commands, model.eval_env)
+    way = True if model.eval_deterministic is None else model.eval_deterministic
+    policies = evaluated(model, model.n_eval_episodes, way, model.n_eval_commands, model.eval_env)
     front = front_of(policies)
     model.evaluations.append((model.num_timesteps, front))
     reached = np.array([policy.mean for policy in policies])

@@ -92,9 +92,9 @@ class PCN(SameLayers, OwnGenerator):
         0: never
     :param n_eval_episodes: episodes per command in these evaluations
     :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
-        command is evaluated both ways, as two policies, and the front keeps what is reached. In long episodes the
-        most probable action of a command that seldom acts may be never to act, while sampling makes other commands
-        less precise
+        command is evaluated both ways, as two policies, and the front keeps what is reached; None: both in
+        :meth:`coverage_set`, True in training. In long episodes the most probable action of a command that seldom acts
+        may be never to act, while sampling makes other commands less precise
     :param n_eval_commands: commands per evaluation during training at most, the least crowded ones;
         :meth:`coverage_set` tries all
     :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the best command of
@@ -149,7 +149,7 @@ class PCN(SameLayers, OwnGenerator):
         ref_point: PerObjective | None = None,
         eval_freq: int | float = 0.1,
         n_eval_episodes: int = 10,
-        eval_deterministic: bool | Literal["both"] = "both",
+        eval_deterministic: bool | Literal["both"] | None = None,
         n_eval_commands: int = 10,
         eval_optimism: Sequence[float] = (),
         eval_env: GymEnv | None = None,
@@ -498,7 +498,7 @@ class PCN(SameLayers, OwnGenerator):
         """Evaluates the network under the commands of its best episodes and keeps what is not dominated.
 
         :param n_eval_episodes: episodes per command
-        :param deterministic: True, False or ``"both"``; None: ``eval_deterministic``
+        :param deterministic: True, False or ``"both"``; None: ``eval_deterministic``, else both
         :param n_commands: at most so many non-dominated commands, the least crowded ones; None: all, of which more than
             200 are cut with a warning, and those of the next best episodes if they are fewer than 25
         :param eval_env: where to evaluate; None: on a copy of the training environment, with fairness histories of

@@ -118,6 +118,19 @@ def test_the_way_of_acting_is_what_reaches_more():
     assert hypervolume(both.means, np.zeros(4)) > max(volumes)
 
 
+@pytest.mark.parametrize(
+    ("told", "in_training", "at_the_end"), [(None, {True}, 2), (False, {False}, 1), ("both", {True, False}, 2)]
+)
+def test_training_evaluates_one_way_and_the_coverage_set_both_unless_told(told, in_training, at_the_end):
+    model = PCN(
+        "MlpPolicy", Chain(noise=0.3), seed=0, n_updates=2, eval_freq=0.5, eval_deterministic=told, device="cpu"
+    )
+    model.learn(200)
+    assert {policy.deterministic for _, front in model.evaluations for policy in front} <= in_training
+    ways = [policy.deterministic for policy in coverage.evaluated(model, 1, None, 3, None)]
+    assert len(set(ways)) == at_the_end and len(ways) == 3 * at_the_end
+
+
 def test_equal_returns_are_listed_once_as_most_probable(grown):
     front = grown.coverage_set(1)
     assert len(rounded(front.means)) == len(front)
