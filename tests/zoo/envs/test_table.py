@@ -251,6 +251,11 @@ def test_labels_that_were_dropped_are_gone():
         assert TableWorld(1, **{**ASKED, "table": table}, missing="drop").people.labels == {"gender": ["m", "f"]}
 
 
+def test_reports_say_how_many_people_their_figures_are_from():
+    words = sb3_fair.make_vec("sb3_fair/Table-v0", **ASKED, split="test").get_attr("words")[0]
+    assert "drawn from 9 of the table" in words["R"]["sentence"] and words["favourable"] == "accepted"
+
+
 def test_environments_pickle():
     env = WorldEnv(TableWorld, **SHORT, score="score", moves={"income": 2}, capacity=2)
     env.reset(seed=0)
