@@ -90,8 +90,8 @@ class TableWorld(World):
             "R": {
                 "title": "earnings",
                 "sentence": f"{settings.gain:+g} for every accepted person whose outcome ({settings.outcome}) is good, "
-                f"{settings.loss:+g} for every other accepted person. People are drawn from {len(self.part):,} of the table "
-                "again and again: intervals do not say how much other people would differ.",
+                f"{settings.loss:+g} for every other accepted person. People are drawn from {len(self.part):,} of the "
+                "table again and again: intervals do not say how much other people would differ.",
             },
             "people": "people",
             "favourable": "accepted",
