@@ -1,6 +1,7 @@
 """Do decisions on the people of a table bring what the table says, and are its mistakes named?"""
 
 import pickle
+import time
 
 import gymnasium as gym
 import numpy as np
@@ -180,6 +181,10 @@ def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
             {"features": ("gender",)},
             "'gender' must hold finite numbers, got 'f' in rows 1, 2, 3 and 27 others; if its ",
         ),
+        (
+            {"features": (), "nominal": ("gender",)},
+            "features must tell more of people than their groups, got ('gender',)",
+        ),
         ({"features": ("income", "income")}, "features must be a list of different columns"),
         ({"features": "income"}, "features must be a list of different columns, got 'income'"),
         ({"loss": 3}, "loss must not be positive, as in -3, got 3"),
@@ -262,6 +267,24 @@ def test_environments_pickle():
     twin = pickle.loads(pickle.dumps(env))
     for action in (1, 0, 1, 1):
         assert_array_equal(env.step(action)[0], twin.step(action)[0])
+
+
+@pytest.mark.slow
+def test_256_copies_take_500_000_steps_per_second():
+    rng = np.random.default_rng(0)
+    table = {"g": rng.choice(["a", "b"], 5000), "x": rng.random(5000), "y": rng.integers(0, 2, 5000)}
+    settings = {"capacity": 10, "period": 50, "moves": {"x": [0.1, -0.1]}, "feedback": "accepted"}
+    world = TableWorld(256, table=table, group="g", outcome="y", features=["x"], **settings)
+    world.reset(np.arange(256), [np.random.default_rng(seed) for seed in range(256)])
+    actions, seconds = rng.integers(0, 2, (500, 256)), []
+    for _ in range(3):
+        start = time.perf_counter()
+        for chosen in actions:
+            over = world.step(chosen)[3]
+            if over.any():
+                world.reset(np.flatnonzero(over))
+        seconds.append(time.perf_counter() - start)
+    assert actions.size / min(seconds) > 500_000
 
 
 def test_every_setting_has_a_word_of_help():

@@ -79,6 +79,8 @@ class TableWorld(World):
             )
             if settings.outcome in attributes:
                 raise ValueError(f"group must not be the column of the outcome, got {settings.outcome!r}")
+            if {*columns.features} <= attributes.keys():
+                raise ValueError(f"features must tell more of people than their groups, got {columns.features!r}")
             self.people: People = people_of(settings.table, columns, settings.sha256)
             """Everybody in the table."""
             self.groups = Groups(group, self.people.labels)
@@ -143,7 +145,6 @@ class TableWorld(World):
         self._left[which] = self.config.capacity or 0
         if self._moved is not None:
             self._moved[which] = self.features[:, self._movable]
-        self.tapes.now = _Draw(self.person.copy())
         self.tapes.redraw(which, self.restart_streams(which))
         return self.observed(which)
 
