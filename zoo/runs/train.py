@@ -21,7 +21,7 @@ from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, held_out, policies_of, words_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, held_out, policies_of, words_of
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.layers import copies, normalising, with_chances
 from sb3_fair.zoo.registry.reference import shipped_reference
@@ -104,6 +104,8 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
             raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
         plan = Plan.of_run(run)
         use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
+        with input_errors():
+            evaluation_env(held_out(plan), 1).close()  # what would fail in the end fails now
         frozen = latest(run.checkpoint, trust)
         if frozen is not None:
             return _finish(run, plan, frozen.model, progress, frozen)

@@ -54,6 +54,17 @@ def test_a_table_becomes_a_page_by_one_command(command, monkeypatch, tmp_path, a
     assert code == 2 and err.endswith(f"table must be a file, but there is none at '{table}'\n")
 
 
+def test_a_changed_table_is_noticed_before_a_training_goes_on(command, monkeypatch):
+    from sb3_fair.zoo.runs import train
+
+    monkeypatch.setattr(train, "_finish", lambda *given: sys.exit(0))  # interrupted at once
+    assert command(f"train --algo ppo {ASKED} {SHORT}")[0] == 0
+    monkeypatch.setattr(train, "latest", lambda *given: pytest.fail("went on"))
+    Path("people.csv").write_text(Path("people.csv").read_text() + "\nm,30,3,1")
+    code, _, err = command("train --resume logs/ppo/sb3_fair-Table-v0_1")
+    assert code == 2 and "has changed since" in err
+
+
 def test_settings_are_tuned_on_people_for_training(command, monkeypatch):
     from sb3_fair.zoo.tuning import scores
 
