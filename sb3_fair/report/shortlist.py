@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.measures import differ
-from sb3_fair.report.selection import kind, min_max
+from sb3_fair.report.selection import kind
 
 ROLES = {"performance": "best performance", "group": "fairest to groups", "individual": "fairest to individuals"}
 COMPROMISE = "best compromise"
@@ -49,7 +49,8 @@ def short_list(front: Front, rules: Sequence[EvaluatedPolicy] = ()) -> tuple[dic
     """Policies to begin with and what each of them is best at; and the rule that comes closest to the best of all.
 
     The best policy of each type of objective has the largest mean over its objectives, the best compromise is nearest
-    to the ideal that has the best of each objective; all are compared on scales from the worst to the best policy.
+    to the ideal that has the best of each objective; all are compared on scales from the worst to the best policy, on
+    which a rule counts as the best at most.
 
     :return: number of a policy -> its roles, none if there is but one policy; number of the rule, None without rules
         for the same objectives
@@ -58,9 +59,10 @@ def short_list(front: Front, rules: Sequence[EvaluatedPolicy] = ()) -> tuple[dic
         return {}, None
     comparable = [rule.objectives == front.objectives for rule in rules]
     excluded = beaten(front, front).any(axis=1)
-    known_rules = [rule.mean for rule, fits in zip(rules, comparable, strict=True) if fits]
-    scaled = min_max(np.array([*front.means, *known_rules]))
-    learned, known = scaled[: len(front)], scaled[len(front) :]
+    low, high = front.means.min(axis=0), front.means.max(axis=0)
+    span = np.where(high > low, high - low, 1.0)
+    learned = (front.means - low) / span
+    known = [np.minimum((rule.mean - low) / span, 1) for rule, fits in zip(rules, comparable, strict=True) if fits]
     kinds = np.array([kind(name) for name in front.objectives])
     chosen: dict[int, list[str]] = {}
     for type_ in dict.fromkeys(kinds.tolist()):
@@ -69,6 +71,6 @@ def short_list(front: Front, rules: Sequence[EvaluatedPolicy] = ()) -> tuple[dic
     if len(kinds) > 1:
         away = np.where(excluded, np.inf, np.linalg.norm(1 - learned, axis=1))
         chosen.setdefault(int(away.argmin()), []).append(COMPROMISE)
-    closest = int(np.linalg.norm(1 - known, axis=1).argmin()) if len(known) else None
+    closest = int(np.linalg.norm(1 - np.array(known), axis=1).argmin()) if known else None
     roles = chosen if len(front) > 1 else {}
     return roles, None if closest is None else int(np.flatnonzero(comparable)[closest])

@@ -46,6 +46,8 @@ def test_the_short_list_has_the_best_of_each_kind_the_compromise_and_the_closest
         3: ["best compromise"],
     }
     assert rule == 1
+    oracle = policy(1000, 0, 0)  # which nobody can act like
+    assert short_list(front, [oracle])[0] == roles
 
 
 @pytest.mark.parametrize("rules", [(), (policy(1, objectives=("R",)),)])
