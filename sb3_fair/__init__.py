@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from sb3_fair.pcn import PCN
     from sb3_fair.zoo.evaluation.evaluator import evaluate
     from sb3_fair.zoo.registry.build import make_vec
+    from sb3_fair.zoo.runs.agent import load_agent
 
 __version__ = "0.1.0"
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "TabularFairQCM",
     "__version__",
     "evaluate",
+    "load_agent",
     "make_vec",
     "register",
 ]
@@ -52,6 +54,7 @@ _HOMES = {
     "RecurrentDQN": "fair_qcm",
     "TabularFairQCM": "fair_qcm",
     "evaluate": "zoo.evaluation.evaluator",
+    "load_agent": "zoo.runs.agent",
     "make_vec": "zoo.registry.build",
 }
 

@@ -175,6 +175,37 @@ class TableWorld(World):
         nobody = np.zeros(self.n_worlds, dtype=bool)
         return self.observed(self._rows), self._pay[2 * good + action], nobody, self._time >= self.max_steps, record
 
+    @property
+    def person_columns(self) -> tuple[str, ...]:
+        """What :meth:`encode` wants to know: the features; with a capacity also the shares of it that are left."""
+        width = len(self.observation_names) - 2 * (self.config.capacity is not None)
+        return self.people.columns.features + self.observation_names[width:]
+
+    def encode(self, columns: Mapping[str, Array]) -> NDArray[np.float32]:
+        """Observations (n, d) of people from outside the table.
+
+        :param columns: each of :attr:`person_columns` -> (n,) values as in the table, or shares
+        :raises ValueError: if a value is outside of what the table has
+        """
+        people, shown = self.people, []
+        limits = dict(zip(people.columns.features, zip(people.low, people.high, strict=True), strict=True))
+        for name in self.person_columns:
+            labels, values = people.names.get(name), columns[name].tolist()
+            if labels is not None:
+                for value in values:
+                    if str(value) not in labels:
+                        raise ValueError(f"column {name!r} must be one of {', '.join(labels[:5])}, got {value!r}")
+                shown.append(np.eye(len(labels))[[labels.index(str(value)) for value in values]])
+                continue
+            low, high = limits.get(name, (0.0, 1.0))
+            for value in values:
+                if not isinstance(value, int | float):
+                    raise ValueError(f"column {name!r} must have numbers, got {value!r}")
+                if not low <= value <= high:
+                    raise ValueError(f"column {name!r} must be between {low:g} and {high:g}, got {value:g}")
+            shown.append((np.array(values)[:, None] - low) / (high - low if high > low else 1.0))
+        return np.concatenate(shown, axis=1, dtype=np.float32)
+
     def _most_accepted(self) -> float:
         capacity, length = self.config.capacity, self.config.episode_length
         return np.inf if capacity is None else capacity * -(-length // (self.config.period or length))

@@ -1,0 +1,142 @@
+"""Do agents decide outside of environments as their policies do inside, and do monitors see what they do?"""
+
+import numpy as np
+import pytest
+
+import sb3_fair
+from sb3_fair import load_agent
+from sb3_fair.fairness import SlidingWindow, group_notion
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.runs.agent import Agent
+from sb3_fair.zoo.runs.monitor import Monitor
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import train
+
+SMALL = "sb3_fair/JobHiring-Small-v0"
+SHORT = {"n_steps": 32, "batch_size": 32, "n_epochs": 1}
+PEOPLE = {
+    "gender": ["f", "m"] * 20,
+    "age": np.arange(40).tolist(),
+    "job": ["clerk", "cook", "nurse", "cook"] * 10,
+    "repaid": [1, 0, 1, 1] * 10,
+}
+
+
+def trained(tmp_path, algo, env, **wishes):
+    plan = make_plan(algo, env, n_timesteps=128, **wishes)
+    return train(plan, log_dir=tmp_path, progress=False).path
+
+
+def small(algo):
+    wishes = {"objectives": ("R", "SP")} if algo == "pcn" else {"objectives": ("R",)}
+    if algo in ("ppo", "a2c", "f_ppo"):
+        wishes["hyperparams"] = {"n_steps": 16} if algo == "a2c" else SHORT
+    if algo == "pcn":
+        wishes["hyperparams"] = {"n_fill_episodes": 4, "n_episodes": 2, "eval_freq": 0.0}
+    return wishes
+
+
+@pytest.mark.parametrize("algo", ["ppo", "a2c", "dqn", "f_ppo", "pcn"])
+def test_an_agent_acts_as_its_model(algo, tmp_path):
+    agent = load_agent(trained(tmp_path, algo, SMALL, **small(algo)), 0)
+    venv = sb3_fair.make_vec(SMALL, 5, seed=3)
+    observations = venv.reset()
+    decided = agent.act(observations, deterministic=True)
+    assert decided.action.shape == (5,) and decided.probabilities.shape == (5, 2)
+    assert decided.names == ("not hired", "hired")
+    seen = observations
+    if algo == "pcn":
+        agent.model.set_command(agent.policy)
+        seen = agent.model.follow(sb3_fair.make_vec(SMALL, 5, seed=3, objectives=("R", "SP"))).reset()
+    np.testing.assert_array_equal(decided.action, agent.model.predict(seen, deterministic=True)[0])
+    one = agent.act(observations[2], deterministic=True)
+    assert one.action == decided.action[2] and isinstance(one.action, int)
+    np.testing.assert_allclose(one.probabilities, decided.probabilities[2], atol=1e-6)
+    assert decided.probabilities.sum(axis=1) == pytest.approx(1)
+
+
+def test_observations_are_scaled_as_in_training(tmp_path):
+    conf = tmp_path / "conf.yml"
+    conf.write_text(f"{SMALL}: {{n_timesteps: 128, normalize: true, n_steps: 32, batch_size: 32}}")
+    agent = load_agent(trained(tmp_path, "ppo", SMALL, conf_file=conf, objectives=("R",)))
+    row = sb3_fair.make_vec(SMALL, 1, seed=3).reset()
+    scaled = agent.model.get_vec_normalize_env().normalize_obs(row)
+    assert not np.allclose(scaled, row)
+    assert agent.act(row, deterministic=True).action == agent.model.predict(scaled, deterministic=True)[0]
+
+
+@pytest.fixture(scope="module")
+def clerk(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("table")
+    table = folder / "people.csv"
+    rows = zip(*PEOPLE.values(), strict=True)
+    table.write_text("\n".join([",".join(PEOPLE), *(",".join(map(str, row)) for row in rows)]))
+    settings = {"table": str(table), "group": "gender", "outcome": "repaid", "features": ["age"], "nominal": ["job"]}
+    wishes = {"env_kwargs": settings, "objectives": ("R",), "hyperparams": SHORT}
+    return load_agent(trained(folder, "ppo", "sb3_fair/Table-v0", **wishes))
+
+
+def test_people_of_a_table_are_given_by_its_columns(clerk):
+    one = clerk.act({"age": 13, "job": "cook"}, deterministic=True)
+    several = clerk.act({"age": [13, 39], "job": ["cook", "clerk"]}, deterministic=True)
+    listed = clerk.act([{"age": 13, "job": "cook"}, {"age": 39, "job": "clerk"}], deterministic=True)
+    row = np.array([13 / 39, 0, 1, 0], dtype=np.float32)
+    assert one.action == several.action[0] == clerk.act(row, deterministic=True).action
+    np.testing.assert_array_equal(several.action, listed.action)
+    assert one.names == ("not accepted", "accepted")
+
+
+@pytest.mark.parametrize(
+    ("person", "message"),
+    [
+        ({"age": 13}, "column 'job' too"),
+        ({"age": 13, "jobb": "cook"}, "got 'jobb'.*did you mean 'job'"),
+        ({"age": 400, "job": "cook"}, "column 'age' must be between 0 and 39, got 400"),
+        ({"age": float("nan"), "job": "cook"}, "column 'age' must be between 0 and 39, got nan"),
+        ({"age": "old", "job": "cook"}, "column 'age' must have numbers, got 'old'"),
+        ({"age": 13, "job": "king"}, "column 'job' must be one of clerk, cook, nurse, got 'king'"),
+        (np.zeros(7), r"array of shape \(4,\) or \(n, ...\) of them, got \(1, 7\)"),
+        (np.array([0, 0, 2.0, 0]), "column 'job=cook' must be between 0 and 1, got 2"),
+    ],
+)  # fmt: skip
+def test_what_the_policy_has_not_seen_is_refused_by_name(clerk, person, message):
+    with pytest.raises(ValueError, match=message):
+        clerk.act(person)
+
+
+def test_policies_that_act_by_more_than_the_present_are_refused(tmp_path):
+    with pytest.raises(InputError, match="present alone, but FairQCM remembers more"):
+        load_agent(trained(tmp_path, "fair_qcm", "sb3_fair/Doughnut-Small-v0"))
+
+
+def test_a_policy_of_several_must_be_named(tmp_path, monkeypatch):
+    run = trained(tmp_path, "pcn", SMALL, **small("pcn"))
+    first = load_agent(run, 0)
+    assert isinstance(load_agent(run, first.policy.name), Agent)
+    for wrong in (99, "best"):
+        with pytest.raises(InputError, match="policy must be a number from 0"):
+            load_agent(run, wrong)
+
+
+def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
+    left = []
+    monitor = Monitor({"SP": -0.3}, ("SP", "EO"), lambda *told: left.append(told), history=SlidingWindow(8))
+    rng = np.random.default_rng(0)
+    groups, actions, outcomes = rng.choice(["f", "m"], 60), rng.integers(2, size=60), rng.integers(2, size=60)
+    expected, outside = [], False
+    for step, (group, action, outcome) in enumerate(zip(groups, actions, outcomes, strict=True)):
+        monitor.feedback(monitor.record(action, group), outcome)
+        latest = slice(max(0, step - 7), step + 1)
+        whole = group_notion("SP", actions=actions[latest], groups=groups[latest])
+        assert monitor.values["SP"] == pytest.approx(whole, nan_ok=True)
+        whole_eo = group_notion("EO", actions=actions[latest], groups=groups[latest], feedback=outcomes[latest])
+        assert monitor.values["EO"] == pytest.approx(whole_eo, nan_ok=True)
+        if whole < -0.3 and not outside:
+            expected.append(("SP", whole))
+        outside = whole < -0.3
+        assert monitor.left == ({"SP"} if outside else set())
+    assert len(expected) > 3
+    assert [told[:2] for told in left] == [(name, pytest.approx(value)) for name, value in expected]
+    assert clerk.monitor({"SP": -0.1}).values.keys() == {"SP"}
+    with pytest.raises(ValueError, match="limits must be of SP, got 'PP'"):
+        Monitor({"PP": 0.0}, ("SP",))

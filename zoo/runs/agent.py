@@ -1,0 +1,237 @@
+"""Agents: trained policies that decide about people from outside, where there is no environment."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.fairness.histories.history import SlidingWindow
+from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.pcn import PCN
+from sb3_fair.wrappers.choices import chances_of
+from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo.evaluation.evaluate import evaluation_env, load_run
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.runs.monitor import Monitor
+from sb3_fair.zoo.runs.plan import Plan
+
+Array = NDArray[Any]
+
+
+class Decision(NamedTuple):
+    """What an agent decided, about one person or about n.
+
+    :param action: a number or an array of the action space, or (n, ...) of them
+    :param probabilities: of all actions, (n_actions,) or (n, n_actions); None: actions are not Discrete
+    :param names: of the actions
+    """
+
+    action: Any
+    probabilities: Array | None
+    names: tuple[str, ...]
+
+
+def load_agent(run: str | Path, policy: int | str | None = None, *, device: str = "auto") -> "Agent":
+    """The agent of a run of ``sb3-fair train``, to decide outside of any environment.
+
+    :param run: the folder of the run
+    :param policy: number or name of the policy in the run's report; None: the only one
+    :raises InputError: if there is no such policy, or it acts by more than the present observation
+    :raises FileNotFoundError: if there is no run
+    """
+    folder = RunFolder.open(Path(run))
+    plan, front = Plan.of_run(folder), folder.front
+    names = [each.name for each in front]
+    if policy is None and len(front) > 1:
+        raise InputError(f"policy must be the number of one of {len(front)} policies, see {folder.report}, got None")
+    number = names.index(policy) if policy in names else 0 if policy is None else policy
+    if not isinstance(number, int) or not 0 <= number < len(front):
+        raise InputError(
+            f"policy must be a number from 0 to {len(front) - 1} or one of {', '.join(names[:3])}, ..., got {policy!r}"
+        )
+    venv = evaluation_env(plan, 1)
+    try:
+        return Agent(load_run(plan, folder, device), front[number], venv)
+    finally:
+        venv.close()
+
+
+class Agent:
+    """A trained policy. ``columns``: what it wants to know of a person, empty if the environment does not tell names:
+    its ``observation_names``, or of a table of people those of its features.
+
+    Observations are scaled as in training. The command of a policy of PCN is held: it is what the policy was asked for
+    at the beginning of an episode, and is not reduced by what was earned since.
+
+    :param model: of SB3 or this package
+    :param policy: one of the run's evaluated policies
+    :param venv: the environment in which it was evaluated
+    :raises InputError: if it acts by more than the present observation
+    """
+
+    def __init__(self, model: Any, policy: Any, venv: Any) -> None:
+        self.model: Any = model
+        self.policy = policy
+        self.space: Any = venv.observation_space
+        self._entries: tuple[str, ...] = tuple(attribute(venv, "observation_names", ()))
+        self.columns: tuple[str, ...] = tuple(attribute(venv, "person_columns", self._entries))
+        self.spec = attribute(venv, "fairness_spec")
+        self._encode = attribute(venv, "encode")
+        self._normaliser = model.get_vec_normalize_env()
+        self._words: Mapping[str, Any] = attribute(venv, "words") or {}
+        self._check()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the actions are called; empty unless they are Discrete."""
+        space, word = self.model.action_space, self._words.get("favourable", "favourable")
+        if not isinstance(space, spaces.Discrete):
+            return ()
+        favourable = () if self.spec is None or callable(self.spec.favourable) else self.spec.favourable
+        if space.n == 2 and len(favourable) == 1:
+            return tuple(word if action in favourable else f"not {word}" for action in range(2))
+        return tuple(f"{action} ({word})" if action in favourable else str(action) for action in range(int(space.n)))
+
+    def act(self, person: Any, deterministic: bool | None = None) -> Decision:
+        """Decides.
+
+        :param person: one person, as a dict of columns or an array of observations, or n, as a dict of columns of n
+            values, a list of dicts, or an array (n, ...)
+        :param deterministic: whether the most probable action is taken; None: as the policy was evaluated
+        :raises ValueError: if a column is missing, unknown or outside of what the policy was trained on
+        """
+        rows, single = self._rows(person)
+        mode = bool(self.policy.deterministic) if deterministic is None else deterministic
+        actions, _ = self.model.predict(self._seen(rows), deterministic=mode)
+        probabilities = self._probabilities(actions)
+        actions = np.asarray(actions)
+        if not single:
+            return Decision(actions, probabilities, self.names)
+        first = actions[0]
+        return Decision(
+            first.item() if first.ndim == 0 else first, None if probabilities is None else probabilities[0], self.names
+        )
+
+    def monitor(
+        self, limits: Mapping[str, float] | None = None, window: int = 500, notions: Iterable[str] | None = None
+    ) -> Monitor:
+        """Watches over the notions of decisions as they are made, with the favourable actions of the environment.
+
+        :param limits: notion -> the lowest value that is allowed, such as ``{"SP": -0.1}``
+        :param window: number of latest decisions that count
+        :param notions: None: those with a limit, else those of the environment
+        """
+        if self.spec is None:
+            raise ValueError("the policy's environment must have a fairness spec to be monitored, got none")
+        return Monitor(
+            limits or {},
+            tuple(notions or limits or self.spec.notions),
+            favourable=() if callable(self.spec.favourable) else self.spec.favourable,
+            history=SlidingWindow(window),
+            nominal=self.spec.nominal,
+            feedback_missing=self.spec.feedback_missing,
+        )
+
+    def _check(self) -> None:
+        model, algorithm = self.model, type(self.model).__name__
+        if getattr(model, "massage_on_predict", False):
+            raise InputError(
+                "run must be of a policy without a filter, which needs to know the groups' rates before each decision: "
+                f"train {algorithm} with massage_on_predict:False"
+            )
+        seen: Any = model.observation_space
+        if isinstance(model, PCN):
+            parts = {name: part for name, part in seen.spaces.items() if name not in (RETURN, HORIZON)}
+            seen = parts.get(OBSERVATION) or spaces.Dict(parts)
+        if type(seen) is not type(self.space) or seen.shape != self.space.shape:
+            raise InputError(f"run must be of a policy that acts by the present alone, but {algorithm} remembers more")
+        if self.model.predict(self._seen(self._empty()))[1] is not None:
+            raise InputError(f"run must be of a policy that acts by the present alone, but {algorithm} has a state")
+
+    @property
+    def _parts(self) -> dict[str, Any]:
+        """Of a Dict observation."""
+        return dict(self.space.spaces)
+
+    def _empty(self) -> Any:
+        if isinstance(self.space, spaces.Dict):
+            return {key: np.zeros((1, *part.shape), part.dtype) for key, part in self._parts.items()}
+        return np.zeros((1, *self.space.shape), self.space.dtype)
+
+    def _seen(self, rows: Any) -> Any:
+        """As the policy saw observations in training."""
+        if self._normaliser is not None:
+            rows = self._normaliser.normalize_obs(rows)
+        if not isinstance(self.model, PCN):
+            return rows
+        keys = dict(rows) if isinstance(rows, dict) else {OBSERVATION: rows}
+        n = len(next(iter(keys.values())))
+        command = self.policy.command
+        keys[RETURN] = np.tile(np.asarray(command.desired_return, np.float32), (n, 1))
+        keys[HORIZON] = np.full((n, 1), command.desired_horizon, np.float32)
+        return keys
+
+    def _rows(self, person: Any) -> tuple[Any, bool]:
+        """Observations (n, ...), and whether it was one person."""
+        if isinstance(self.space, spaces.Dict):
+            parts = {key: np.asarray(person[key], space.dtype) for key, space in self._parts.items()}
+            single = all(parts[key].ndim == len(space.shape) for key, space in self._parts.items())
+            return {key: part[None] if single else part for key, part in parts.items()}, single
+        if isinstance(person, Sequence) and person and isinstance(person[0], Mapping):
+            person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}
+        if not isinstance(person, Mapping):
+            rows = np.asarray(person, dtype=self.space.dtype)
+            single = rows.ndim == len(self.space.shape)
+        else:
+            single = all(np.ndim(value) == 0 for value in person.values())
+            columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
+            self._require_names(columns)
+            rows = (self._encode or self._ordered)(columns)
+        rows = rows[None] if single and rows.ndim == len(self.space.shape) else rows
+        self._require(rows)
+        return rows, single
+
+    def _require_names(self, columns: Mapping[str, Array]) -> None:
+        if not self.columns:
+            raise ValueError(f"person must be an array of shape {self.space.shape}: the environment names no columns")
+        for name in columns:
+            if name not in self.columns:
+                near = did_you_mean(name, self.columns)
+                raise ValueError(f"person must have the columns that the policy knows, got {name!r}{near}")
+        for name in self.columns:
+            if name not in columns:
+                raise ValueError(f"person must have the column {name!r} too")
+        if len({len(values) for values in columns.values()}) > 1:
+            raise ValueError("person must have as many values in all columns")
+
+    def _ordered(self, columns: Mapping[str, Array]) -> Array:
+        return np.column_stack([columns[name] for name in self.columns]).astype(self.space.dtype)
+
+    def _require(self, rows: Array) -> None:
+        space = self.space
+        if rows.shape[1:] != space.shape:
+            raise ValueError(f"person must be an array of shape {space.shape} or (n, ...) of them, got {rows.shape}")
+        if not isinstance(space, spaces.Box):
+            return
+        wrong = ~((rows >= space.low) & (rows <= space.high))  # also NaN
+        if wrong.any():
+            row, *place = np.argwhere(wrong)[0].tolist()
+            name = self._entries[place[0]] if self._entries and len(place) == 1 else str(tuple(place))
+            low, high = space.low[tuple(place)], space.high[tuple(place)]
+            value = rows[(row, *place)]
+            raise ValueError(f"column {name!r} must be between {low:g} and {high:g}, got {value:g} in row {row}")
+
+    def _probabilities(self, actions: Any) -> Array | None:
+        space = self.model.action_space
+        if not isinstance(space, spaces.Discrete):
+            return None
+        told = getattr(actions, "probabilities", None)
+        if told is not None:
+            return np.asarray(told)
+        drawn = getattr(getattr(self.model.policy, "action_dist", None), "distribution", None)
+        return np.eye(int(space.n))[np.asarray(actions)] if drawn is None else chances_of(drawn)
