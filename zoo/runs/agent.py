@@ -1,6 +1,6 @@
 """Agents: trained policies that decide about people from outside, where there is no environment."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +27,8 @@ class Decision(NamedTuple):
     """What an agent decided, about one person or about n.
 
     :param action: a number or an array of the action space, or (n, ...) of them
-    :param probabilities: of all actions, (n_actions,) or (n, n_actions); None: actions are not Discrete
+    :param probabilities: with which each action was to be taken, (n_actions,) or (n, n_actions), 0 and 1 if the most
+        probable one was; None: actions are not Discrete
     :param names: of the actions
     """
 
@@ -107,8 +108,9 @@ class Agent:
         """
         rows, single = self._rows(person)
         mode = bool(self.policy.deterministic) if deterministic is None else deterministic
-        actions, _ = self.model.predict(self._seen(rows), deterministic=mode)
-        probabilities = self._probabilities(actions)
+        seen = self._seen(rows)
+        actions, _ = self.model.predict(seen, deterministic=mode)
+        probabilities = self._probabilities(actions, seen, mode)
         actions = np.asarray(actions)
         if not single:
             return Decision(actions, probabilities, self.names)
@@ -118,19 +120,25 @@ class Agent:
         )
 
     def monitor(
-        self, limits: Mapping[str, float] | None = None, window: int = 500, notions: Iterable[str] | None = None
+        self,
+        limits: Mapping[str, float] | None = None,
+        window: int = 500,
+        notions: Iterable[str] | None = None,
+        told: Callable[[str, float, float], Any] | None = None,
     ) -> Monitor:
         """Watches over the notions of decisions as they are made, with the favourable actions of the environment.
 
         :param limits: notion -> the lowest value that is allowed, such as ``{"SP": -0.1}``
         :param window: number of latest decisions that count
         :param notions: None: those with a limit, else those of the environment
+        :param told: f(notion, value, limit), called when a notion leaves its limit
         """
         if self.spec is None:
             raise ValueError("the policy's environment must have a fairness spec to be monitored, got none")
         return Monitor(
             limits or {},
             tuple(notions or limits or self.spec.notions),
+            told,
             favourable=() if callable(self.spec.favourable) else self.spec.favourable,
             history=SlidingWindow(window),
             nominal=self.spec.nominal,
@@ -185,7 +193,7 @@ class Agent:
         if isinstance(person, Sequence) and person and isinstance(person[0], Mapping):
             person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}
         if not isinstance(person, Mapping):
-            rows = np.asarray(person, dtype=self.space.dtype)
+            rows = np.asarray(person)
             single = rows.ndim == len(self.space.shape)
         else:
             single = all(np.ndim(value) == 0 for value in person.values())
@@ -194,7 +202,7 @@ class Agent:
             rows = (self._encode or self._ordered)(columns)
         rows = rows[None] if single and rows.ndim == len(self.space.shape) else rows
         self._require(rows)
-        return rows, single
+        return rows.astype(self.space.dtype), single
 
     def _require_names(self, columns: Mapping[str, Array]) -> None:
         if not self.columns:
@@ -210,28 +218,45 @@ class Agent:
             raise ValueError("person must have as many values in all columns")
 
     def _ordered(self, columns: Mapping[str, Array]) -> Array:
-        return np.column_stack([columns[name] for name in self.columns]).astype(self.space.dtype)
+        for name, values in columns.items():
+            if values.dtype.kind not in "biuf":
+                raise ValueError(f"column {name!r} must have numbers, got {values.tolist()[0]!r}")
+        return np.column_stack([columns[name] for name in self.columns])
 
     def _require(self, rows: Array) -> None:
         space = self.space
         if rows.shape[1:] != space.shape:
             raise ValueError(f"person must be an array of shape {space.shape} or (n, ...) of them, got {rows.shape}")
-        if not isinstance(space, spaces.Box):
-            return
-        wrong = ~((rows >= space.low) & (rows <= space.high))  # also NaN
+        if rows.dtype.kind not in "biuf":
+            raise ValueError(f"person must be numbers, got {rows.ravel()[0]!r}")
+        low, high = (space.low, space.high) if isinstance(space, spaces.Box) else self._ends()
+        whole = np.issubdtype(space.dtype, np.integer)
+        wrong = ~((rows >= low) & (rows <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
             name = self._entries[place[0]] if self._entries and len(place) == 1 else str(tuple(place))
-            low, high = space.low[tuple(place)], space.high[tuple(place)]
-            value = rows[(row, *place)]
-            raise ValueError(f"column {name!r} must be between {low:g} and {high:g}, got {value:g} in row {row}")
+            least, most = (np.broadcast_to(end, space.shape)[tuple(place)] for end in (low, high))
+            kind, value = "a whole number between" if whole else "between", rows[(row, *place)]
+            raise ValueError(f"column {name!r} must be {kind} {least:g} and {most:g}, got {value:g} in row {row}")
 
-    def _probabilities(self, actions: Any) -> Array | None:
-        space = self.model.action_space
-        if not isinstance(space, spaces.Discrete):
+    def _ends(self) -> tuple[Any, Any]:
+        """The lowest and highest values of an observation of whole numbers."""
+        space = self.space
+        start = getattr(space, "start", 0)
+        return start, start + getattr(space, "n", getattr(space, "nvec", 2)) - 1
+
+    def _probabilities(self, actions: Any, seen: Any, deterministic: bool) -> Array | None:
+        """With which the actions were drawn: all in one where none were."""
+        if not isinstance(self.model.action_space, spaces.Discrete):
             return None
+        every = np.eye(int(self.model.action_space.n))
+        if deterministic:
+            return every[np.asarray(actions)]
         told = getattr(actions, "probabilities", None)
         if told is not None:
             return np.asarray(told)
         drawn = getattr(getattr(self.model.policy, "action_dist", None), "distribution", None)
-        return np.eye(int(space.n))[np.asarray(actions)] if drawn is None else chances_of(drawn)
+        if drawn is not None:
+            return chances_of(drawn)
+        greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
+        return every[greedy] * (1 - rate) + rate / len(every)

@@ -1,5 +1,6 @@
 """Monitor: the fairness of decisions as they are made, and when a notion leaves its limit."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,8 +11,7 @@ from sb3_fair.fairness.validation import number
 class Monitor:
     """Watches over notions of the latest decisions.
 
-    ``left`` holds the notions that are outside their limits now, ``values`` all of them; undefined ones (NaN) are not
-    outside.
+    ``left`` holds the notions that are outside their limits now; one that becomes undefined (NaN) stays where it was.
 
     :param limits: notion -> the lowest value that is allowed
     :param notions: what is measured
@@ -34,6 +34,7 @@ class Monitor:
             number(f"the limit of {name}", limit)
         self.limits, self.told = dict(limits), told
         self.left: set[str] = set()
+        self._recorded = 0
 
     @property
     def values(self) -> dict[str, float]:
@@ -52,6 +53,7 @@ class Monitor:
         known: dict[str, Any] = {"features": features, "probabilities": probabilities}
         given = {name: value for name, value in known.items() if value is not None}
         number_ = self.tracker.add(Interaction(group=group, action=int(action), feedback=feedback, **given))
+        self._recorded += 1
         self._look()
         return int(number_)
 
@@ -59,13 +61,20 @@ class Monitor:
         """The outcome of a decision, when it is known.
 
         :param decision: its id
+        :raises ValueError: if there is no such decision; one that has left the window does not matter any more
         """
+        if not 0 <= decision < self._recorded:
+            raise ValueError(f"decision must be the id of one of the {self._recorded} recorded, got {decision!r}")
         self.tracker.update_feedback(decision, value)
         self._look()
 
     def _look(self) -> None:
         values = self.values
-        outside = {name for name, limit in self.limits.items() if values[name] < limit}
+        outside = {
+            name
+            for name, limit in self.limits.items()
+            if values[name] < limit or (math.isnan(values[name]) and name in self.left)
+        }
         for name in sorted(outside - self.left):
             if self.told is not None:
                 self.told(name, values[name], self.limits[name])

@@ -1,5 +1,6 @@
 """Do agents decide outside of environments as their policies do inside, and do monitors see what they do?"""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -53,6 +54,35 @@ def test_an_agent_acts_as_its_model(algo, tmp_path):
     assert one.action == decided.action[2] and isinstance(one.action, int)
     np.testing.assert_allclose(one.probabilities, decided.probabilities[2], atol=1e-6)
     assert decided.probabilities.sum(axis=1) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("algo", "first"), [("ppo", None), ("dqn", 0.25)])
+def test_probabilities_are_those_with_which_it_acts(algo, first, tmp_path):
+    agent = load_agent(trained(tmp_path, algo, SMALL, **small(algo)))
+    row = sb3_fair.make_vec(SMALL, 1, seed=3).reset()[0]
+    sure = agent.act(row, deterministic=True)
+    assert sure.probabilities[sure.action] == 1
+    if algo == "dqn":
+        agent.model.exploration_rate = 0.5
+    rows = np.repeat(row[None], 4000, axis=0) if algo == "ppo" else row
+    decisions = [agent.act(rows, deterministic=False) for _ in range(1 if algo == "ppo" else 1000)]
+    drawn = np.concatenate([np.atleast_1d(each.action) for each in decisions])
+    told = np.reshape(decisions[0].probabilities, (-1, 2))[0]
+    assert 0 < told[1] < 1 and drawn.mean() == pytest.approx(told[1], abs=0.06)
+    assert first is None or told.min() == first
+
+
+def test_what_does_not_fit_an_observation_of_whole_numbers_is_refused(tmp_path):
+    agent = load_agent(trained(tmp_path, "ppo", SMALL, **small("ppo")))
+    agent.space = gym.spaces.Discrete(5)
+    assert agent._rows(3)[1]
+    for wrong in (99, -1, 2.5, float("nan"), "x"):
+        with pytest.raises(ValueError, match=r"whole number between 0 and 4|must be numbers"):
+            agent._rows(wrong)
+    agent.space = gym.spaces.Box(0, 100, (2,), np.uint8)
+    for wrong in ([13.7, 0], [300, 0], [float("nan"), 0]):
+        with pytest.raises(ValueError, match="whole number between 0 and 100"):
+            agent._rows(wrong)
 
 
 def test_observations_are_scaled_as_in_training(tmp_path):
@@ -133,10 +163,13 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
         assert monitor.values["EO"] == pytest.approx(whole_eo, nan_ok=True)
         if whole < -0.3 and not outside:
             expected.append(("SP", whole))
-        outside = whole < -0.3
+        outside = whole < -0.3 or (np.isnan(whole) and outside)
         assert monitor.left == ({"SP"} if outside else set())
     assert len(expected) > 3
     assert [told[:2] for told in left] == [(name, pytest.approx(value)) for name, value in expected]
     assert clerk.monitor({"SP": -0.1}).values.keys() == {"SP"}
+    for unknown in (60, -1):
+        with pytest.raises(ValueError, match="one of the 60 recorded"):
+            monitor.feedback(unknown, 1)
     with pytest.raises(ValueError, match="limits must be of SP, got 'PP'"):
         Monitor({"PP": 0.0}, ("SP",))
