@@ -15,7 +15,7 @@ from sb3_fair.audit.decisions import Decisions, decisions
 from sb3_fair.audit.individuals import individual_notions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.other_policy import other_policy
-from sb3_fair.audit.read import read_file, read_table
+from sb3_fair.audit.read import OtherPolicy, read_file, read_table
 from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
 from sb3_fair.audit.stakeholders import welfare_figures
 from sb3_fair.audit.warn import all_warnings
@@ -51,7 +51,7 @@ def audit(
     reward: str | None = None,
     stakeholder: str | None = None,
     propensity: str | None = None,
-    target: str | None = None,
+    target: str | OtherPolicy | None = None,
     window: Count | None = None,
     favourable: Any = None,
     deserving: Any = None,
@@ -86,7 +86,8 @@ def audit(
     :param reward: column with what a decision brought to its stakeholder
     :param stakeholder: column with whom it concerned, for welfare
     :param propensity: column with the probability with which the decision that was made had been made
-    :param target: column with the probability with which another policy would make the favourable decision: see
+    :param target: column with the probability with which another policy would make the favourable decision, or that
+        policy: see
         :mod:`sb3_fair.audit.other_policy`
     :param window: number of latest decisions for notions over time; None: not over time
     :param favourable: the favourable action, or several; None: the one that means yes
@@ -105,14 +106,16 @@ def audit(
     :raises ValueError: if a column is missing, or a value does not fit; names it, and the rows
     :raises TypeError: if the table is of another kind
     """
-    columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, target)  # type: ignore[arg-type]
+    policy = target if isinstance(target, OtherPolicy) else None
+    named = target if policy is None else policy.name
+    columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, named)  # type: ignore[arg-type]
     names = _asked(notions, columns)
     accepted_limits = _limits(limits, names, columns)
     if isinstance(table, _File):
         options = {"delimiter": table.delimiter, "encoding": table.encoding}
-        log = read_file(table.path, columns, reservoir, seed, **options)
+        log = read_file(table.path, columns, reservoir, seed, policy, **options)
     else:
-        log = read_table(table, columns, reservoir, seed)
+        log = read_table(table, columns, reservoir, seed, policy)
     decided = decisions(log, favourable, deserving)
     rng = np.random.default_rng(seed)
     group_names = [name for name in names if NOTIONS[name].needs_groups]

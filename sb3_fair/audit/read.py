@@ -1,33 +1,90 @@
 """Reads decisions of files and tables into a log."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from sb3_fair.audit.chunks import Chunks, chunks_of_file, chunks_of_table
+import numpy as np
+from numpy.typing import NDArray
+
+from sb3_fair.audit.chunks import Chunk, Chunks, chunks_of_file, chunks_of_table
 from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.log import Log, LogBuilder
+from sb3_fair.audit.values import UNKNOWN, is_arrow, numbers, text
 
 
-def read_table(table: Any, columns: Columns, reservoir: int = 1000, seed: int = 0) -> Log:
+class OtherPolicy(NamedTuple):
+    """A policy that is asked what it would have decided.
+
+    :param name: what to call it
+    :param columns: what it wants to know of a person
+    :param favourable: f(column -> (m,) numbers or texts) -> (m,) probabilities of the favourable decision
+    """
+
+    name: str
+    columns: Sequence[str]
+    favourable: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]
+
+
+def read_table(
+    table: Any, columns: Columns, reservoir: int = 1000, seed: int = 0, policy: OtherPolicy | None = None
+) -> Log:
     """The log in a table, see :func:`~sb3_fair.audit.chunks.chunks_of_table`.
 
+    :param policy: who gives ``columns.target``, by what it wants to know; nothing of people of whom that is missing
     :raises ValueError: if a value does not fit its column, or as there
     """
-    return _log(chunks_of_table(table, columns.used), columns, reservoir, seed)
+    return _log(chunks_of_table(table, _used(columns, policy)), columns, reservoir, seed, policy)
 
 
-def read_file(path: str | Path, columns: Columns, reservoir: int = 1000, seed: int = 0, **options: Any) -> Log:
+def read_file(
+    path: str | Path,
+    columns: Columns,
+    reservoir: int = 1000,
+    seed: int = 0,
+    policy: OtherPolicy | None = None,
+    **options: Any,
+) -> Log:
     """The log in a file, read chunk by chunk, see :func:`~sb3_fair.audit.chunks.chunks_of_file`.
 
     :raises ValueError: if a value does not fit its column, or as there
     """
-    return _log(chunks_of_file(path, columns.used, **options), columns, reservoir, seed)
+    return _log(chunks_of_file(path, _used(columns, policy), **options), columns, reservoir, seed, policy)
 
 
-def _log(chunks: Chunks, columns: Columns, reservoir: int, seed: int) -> Log:
+def _used(columns: Columns, policy: OtherPolicy | None) -> list[str]:
+    if policy is None:
+        return columns.used
+    return list(dict.fromkeys([*(name for name in columns.used if name != policy.name), *policy.columns]))
+
+
+def _log(chunks: Chunks, columns: Columns, reservoir: int, seed: int, policy: OtherPolicy | None) -> Log:
     builder = LogBuilder(columns, reservoir, seed, comma=chunks.comma)
+    start = 0
     for chunk in chunks:
-        builder.add(chunk)
+        builder.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
+        start += len(chunk[columns.action])
     log = builder.finish()
     log.warnings.extend(chunks.warnings)
     return log
+
+
+def _asked(policy: OtherPolicy, chunk: Chunk, start: int, comma: bool) -> NDArray[np.float64]:
+    """What the policy says of the people of a chunk (m,), NaN of those of whom it wants to know more."""
+    people: dict[str, NDArray[Any]] = {}
+    known: Any = True
+    for name in policy.columns:
+        values = chunk[name]
+        try:
+            people[name] = numbers(name, values, start, comma)
+            known = known & ~np.isnan(people[name])
+        except ValueError:
+            texts = [
+                "" if value is None else text(value) for value in (values.to_pylist() if is_arrow(values) else values)
+            ]
+            people[name] = np.array(texts, dtype=object)
+            known = known & np.array([each.lower() not in UNKNOWN for each in texts])
+    chances = np.full(len(known), np.nan)
+    if known.any():
+        chances[known] = policy.favourable({name: values[known] for name, values in people.items()})
+    return chances

@@ -2,7 +2,7 @@
 
 import textwrap
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,6 +49,11 @@ def audit(
         str | None,
         typer.Option(help="Column with the probability of the favourable decision by another policy, to compare."),
     ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(help="Run of sb3-fair train: what its policy would have decided, from columns of its names."),
+    ] = None,
+    policy: Annotated[int | None, typer.Option(help="Number of the policy of --model, if it has several.")] = None,
     notions: Annotated[str | None, typer.Option(help="As in SP:EO; by default all that the columns allow.")] = None,
     limit: Annotated[
         Names, typer.Option(help="Lowest value that is accepted, as in SP=-0.2 or SP@gender=-0.2. Repeatable.")
@@ -74,7 +79,16 @@ def audit(
     for option, path in (("html", html), ("json", json)):
         if path is not None and not path.absolute().parent.is_dir():
             raise InputError(f"{option} must be in a folder that is there, got {str(path)!r}")
+    if model is not None and target is not None:
+        raise InputError("model must be left out where target names a column, got both")
+    if policy is not None and model is None:
+        raise InputError("policy must be given with model, got it alone")
+    other: Any = target
     with names.input_errors():
+        if model is not None:
+            from sb3_fair.zoo.runs.agent import load_agent
+
+            other = load_agent(model, policy).other_policy(str(model))
         result = audit_file(
             file,
             delimiter=delimiter,
@@ -89,7 +103,7 @@ def audit(
             reward=reward,
             stakeholder=stakeholder,
             propensity=propensity,
-            target=target,
+            target=other,
             window=window,
             favourable=favourable or None,
             deserving=deserving or None,

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_fair.audit.read import OtherPolicy
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.histories.history import SlidingWindow
 from sb3_fair.fairness.validation import did_you_mean
@@ -118,6 +119,24 @@ class Agent:
         return Decision(
             first.item() if first.ndim == 0 else first, None if probabilities is None else probabilities[0], self.names
         )
+
+    def other_policy(self, name: str) -> OtherPolicy:
+        """The agent as the policy that an audit compares logged decisions with: ``audit(table, target=...)``.
+
+        :param name: what to call it
+        :raises ValueError: if its columns have no names, or no action is called favourable
+        """
+        if not self.columns:
+            raise ValueError("model must be of an environment that names its columns (observation_names)")
+        favourable = () if self.spec is None or callable(self.spec.favourable) else self.spec.favourable
+        if not self.names or not favourable:
+            raise ValueError("model must be of an environment with favourable actions")
+
+        def chances(people: Mapping[str, Array]) -> Array:
+            found: Array = self.act(people).probabilities[:, list(favourable)].sum(axis=1)  # type: ignore[index]
+            return found
+
+        return OtherPolicy(name, self.columns, chances)
 
     def monitor(
         self,

@@ -1,12 +1,17 @@
 """Do agents decide outside of environments as their policies do inside, and do monitors see what they do?"""
 
+import json
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import sb3_fair
 from sb3_fair import load_agent
+from sb3_fair.audit import audit
 from sb3_fair.fairness import SlidingWindow, group_notion
+from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.agent import Agent
 from sb3_fair.zoo.runs.monitor import Monitor
@@ -96,14 +101,19 @@ def test_observations_are_scaled_as_in_training(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def clerk(tmp_path_factory):
+def clerk_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("table")
     table = folder / "people.csv"
     rows = zip(*PEOPLE.values(), strict=True)
     table.write_text("\n".join([",".join(PEOPLE), *(",".join(map(str, row)) for row in rows)]))
     settings = {"table": str(table), "group": "gender", "outcome": "repaid", "features": ["age"], "nominal": ["job"]}
     wishes = {"env_kwargs": settings, "objectives": ("R",), "hyperparams": SHORT}
-    return load_agent(trained(folder, "ppo", "sb3_fair/Table-v0", **wishes))
+    return trained(folder, "ppo", "sb3_fair/Table-v0", **wishes)
+
+
+@pytest.fixture(scope="module")
+def clerk(clerk_run):
+    return load_agent(clerk_run)
 
 
 def test_people_of_a_table_are_given_by_its_columns(clerk):
@@ -173,3 +183,40 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
             monitor.feedback(unknown, 1)
     with pytest.raises(ValueError, match="limits must be of SP, got 'PP'"):
         Monitor({"PP": 0.0}, ("SP",))
+
+
+def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    log = {
+        **PEOPLE,
+        "hired": [1, 0, 0, 1] * 10,
+        "age": [*PEOPLE["age"][:-2], None, 39],
+        "job": [*PEOPLE["job"][:-1], ""],
+    }
+    found = audit(log, action="hired", group="gender", target=clerk.other_policy("the clerk"), n_boot=2)
+    there = slice(0, 38)
+    decided = clerk.act({name: log[name][there] for name in ("age", "job")}).action
+    rates = {rate.group: rate for rate in found.other_rates if rate.among == "everybody"}
+    for group in "fm":
+        members = np.array(log["gender"][there]) == group
+        assert rates[group].other == pytest.approx(decided[members].mean())
+    assert any("'the clerk'" in warning and "2 rows" in warning for warning in found.warnings)
+    table = tmp_path / "log.csv"
+    lines = zip(*(PEOPLE | {"hired": log["hired"]}).values(), strict=True)
+    table.write_text("\n".join(["gender,age,job,repaid,hired", *(",".join(map(str, line)) for line in lines)]))
+    options = ["audit", str(table), "--action", "hired", "--group", "gender", "--n-boot", "2"]
+    for more, code in (
+        (["--model", str(clerk_run), "--json", "found.json"], 0),
+        (["--model", "x", "--target", "age"], 2),
+    ):
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *options, *more])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == code, capsys.readouterr()
+    assert json.loads((tmp_path / "found.json").read_text())["other_rates"]
+    assert "model must be left out" in capsys.readouterr().err
+
+
+def test_an_agent_without_names_of_columns_cannot_be_compared(tmp_path):
+    with pytest.raises(ValueError, match="names its columns"):
+        load_agent(trained(tmp_path, "ppo", SMALL, **small("ppo"))).other_policy("x")

@@ -193,9 +193,9 @@ class TableWorld(World):
             labels, values = people.names.get(name), columns[name].tolist()
             if labels is not None:
                 for value in values:
-                    if str(value) not in labels:
+                    if text(value) not in labels:
                         raise ValueError(f"column {name!r} must be one of {', '.join(labels[:5])}, got {value!r}")
-                shown.append(np.eye(len(labels))[[labels.index(str(value)) for value in values]])
+                shown.append(np.eye(len(labels))[[labels.index(text(value)) for value in values]])
                 continue
             low, high = limits.get(name, (0.0, 1.0))
             for value in values:
