@@ -22,7 +22,8 @@ from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS, FORMERLY, find_algorithm
 from sb3_fair.zoo.registry.reference import shipped_reference
 from sb3_fair.zoo.registry.registration import WORLDS, register_all
-from sb3_fair.zoo.runs.plan import AROUND, make_plan
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.settings import AROUND
 from sb3_fair.zoo.runs.train import arguments
 
 COMMANDS = ("train", "enjoy")

@@ -16,7 +16,8 @@ from sb3_fair.zoo import rl_zoo3_plugin
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.registry.pairs import obstacles
 from sb3_fair.zoo.registry.registration import WORLDS
-from sb3_fair.zoo.runs.plan import AROUND, make_plan
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.settings import AROUND
 
 ROOT = Path(__file__).parents[2]
 HIRING, LENDING, DOUGHNUTS = "sb3_fair/JobHiring-Small-v0", "sb3_fair/Lending-v0", "sb3_fair/Doughnut-Small-v0"

@@ -18,6 +18,7 @@ class Algorithm:
     :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
     :param about: what it is, in a few words
     :param needs: of an environment, rows of :data:`~sb3_fair.zoo.registry.pairs.NEEDS`
+    :param like: an algorithm whose tasks it is trained on, where its own settings do not say anything else
     """
 
     name: str
@@ -27,6 +28,7 @@ class Algorithm:
     policy: str | None = "MlpPolicy"
     tells_chances: bool = False
     needs: tuple[str, ...] = ()
+    like: str | None = None
 
     @property
     def cls(self) -> Any:
@@ -64,6 +66,7 @@ ALGORITHMS = {
             "sb3_fair.f_ppo:PPOLagrangian",
             "PPO-Lagrangian: PPO under a limit on short-term disparity",
             needs=("disparity",),
+            like="ppo",
         ),
         Algorithm(
             "fair_ppo",
@@ -95,11 +98,11 @@ ALGORITHMS = {
             needs=("discrete",),
         ),
         Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
-        Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic"),
-        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network", needs=("discrete",)),
-        Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation"),
-        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN", needs=("discrete",)),
-        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy"),
+        Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic", like="ppo"),
+        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network", needs=("discrete",), like="ppo"),
+        Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation", like="ppo"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN", needs=("discrete",), like="ppo"),
+        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy", like="ppo"),
     )
 }
 

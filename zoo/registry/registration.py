@@ -51,6 +51,12 @@ class Row:
     def is_shipped(self) -> bool:
         return self.module == SHIPPED
 
+    @property
+    def scenario(self) -> str:
+        """The first ID that was registered with the same entry point: ``sb3_fair/Lending-v0`` of
+        ``sb3_fair/Lending-Long-v0``."""
+        return next((row.id for row in ROWS.values() if row.entry_point == self.entry_point), self.id)
+
 
 ROWS: dict[str, Row] = {}
 """All registered IDs, in the order of their registration."""

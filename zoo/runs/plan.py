@@ -3,11 +3,9 @@
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.run_folder import RunFolder, plain
@@ -16,21 +14,12 @@ from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
 from sb3_fair.zoo.registry.pairs import check_pair, fitting
-from sb3_fair.zoo.registry.registration import SHIPPED, bare, find
+from sb3_fair.zoo.registry.registration import SHIPPED
 from sb3_fair.zoo.runs.kinds import of_its_kind
+from sb3_fair.zoo.runs.settings import AROUND, OURS, PLAN_KEYS, default_settings, has_settings
 
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 """Notions that every final evaluation measures, besides the objectives."""
-
-# Settings of a run that stand among those of the algorithm, each with a value of its kind.
-OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
-# Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
-AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
-PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
-MARK = "marked"
-"""Under this key, an entry says how its settings were found."""
-DEFAULT = "default"
-"""The entry of environments that have none of their own; a preset of all environments."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +147,7 @@ def make_plan(
         )
     if fairness is not None:
         settings["spec"] = fairness
-    if objectives is None and "objectives" not in (env_kwargs or {}) and not _has_entry(algorithm, env, conf_file):
+    if objectives is None and "objectives" not in (env_kwargs or {}) and not has_settings(algorithm, env, conf_file):
         settings["objectives"] = fitting(settings["objectives"], env, settings)
     if objectives is not None:
         settings["objectives"] = list(objectives)
@@ -198,78 +187,6 @@ def make_plan(
 
         check_wrappers(plan)
     return plan
-
-
-def default_settings(
-    algorithm: Algorithm, env: str, preset: str | None = None, conf_file: str | Path | None = None
-) -> dict[str, Any]:
-    """The entry of the environment in the algorithm's YAML file, or what was registered with it, or the file's
-    ``default``.
-
-    :param preset: of the entry ``"<env>: <preset>"``, or ``"default"`` for the file's ``default``
-    :param conf_file: another file than that of the zoo
-    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
-        argument of the algorithm
-    """
-    table = _table_of(algorithm.name, env, conf_file)
-    name = bare(env)
-    if preset == DEFAULT:
-        name = DEFAULT
-    elif preset is not None:
-        presets = [key.split(": ")[1] for key in table if key.startswith(f"{name}: ")]
-        if preset not in presets:
-            known = f"one of {', '.join(presets)}" if presets else "left out"
-            raise InputError(f"preset must be {known} for {algorithm.name} on {name}, got {preset!r}")
-        name = f"{name}: {preset}"
-    entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
-    if entry is None:
-        raise InputError(f"conf-file must have an entry for {name}, got {', '.join(table)}")
-    for key in entry:
-        names.choose(f"setting in {algorithm.name}.yml", key, [MARK, *PLAN_KEYS, *algorithm.settings])
-    if conf_file is not None or algorithm.name in find(env).hyperparams:  # which may say as little as it likes
-        shipped = dict(_table(algorithm.name)[DEFAULT])
-        if "env_kwargs" in entry:  # and with it other objectives
-            shipped.pop("weights", None)
-        entry = {**{key: value for key, value in shipped.items() if key in PLAN_KEYS}, **entry}
-    return {key: value for key, value in entry.items() if key != MARK}
-
-
-def mark(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
-    """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
-    their tuning, ``by`` which figure, of ``sampled`` actions if so, and where they were noted its values ``before`` and
-    ``after``; None: they are inherited."""
-    table = _table(algorithm.name)
-    found = table.get(bare(env), table[DEFAULT]).get(MARK, "inherited")
-    return None if found == "inherited" else dict(found["tuned"])
-
-
-def _table(algorithm: str) -> dict[str, Any]:
-    """Environment ID -> settings, as shipped."""
-    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm}.yml").read_text(encoding="utf-8")
-    shipped: dict[str, Any] = yaml.safe_load(text)
-    return shipped
-
-
-def _table_of(algorithm: str, env: str, conf_file: str | Path | None) -> dict[str, Any]:
-    """Environment ID -> settings: of a file, or registered with the environment, or as shipped."""
-    registered = find(env).hyperparams
-    if conf_file is None and algorithm not in registered:
-        return _table(algorithm)
-    given = registered[algorithm] if conf_file is None else conf_file
-    if isinstance(given, Mapping):
-        return {bare(env): dict(given)}
-    try:
-        table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"conf-file must be a YAML file, got {str(given)!r}: {error}") from error
-    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise InputError(f"conf-file must have settings by environment ID, got {str(given)!r}")
-    return table
-
-
-def _has_entry(algorithm: Algorithm, env: str, conf_file: str | Path | None) -> bool:
-    """Whether an environment has settings of its own, or is shipped."""
-    return find(env).is_shipped or "env_kwargs" in _table_of(algorithm.name, env, conf_file).get(bare(env), {})
 
 
 def _check_modules(plan: Plan) -> None:

@@ -14,8 +14,9 @@ from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, load_run, policies_of, words_of
 from sb3_fair.zoo.names import PREFIX, InputError
-from sb3_fair.zoo.runs.plan import Plan, make_plan, mark
+from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.policy_file import save_policy
+from sb3_fair.zoo.runs.settings import tuning
 from sb3_fair.zoo.runs.train import build_model, training_env
 
 SHIPPED = {
@@ -72,7 +73,7 @@ def make_pretrained(algo: str, folder: str | Path) -> RunFolder:
     model = build_model(plan, training_env(plan), "cpu")
     model.learn(plan.n_timesteps)
     save_policy(model, run.policy)
-    sampled = (mark(plan.algorithm, plan.env) or {}).get("sampled", False)
+    sampled = (tuning(plan.algorithm, plan.env) or {}).get("sampled", False)
     run.save_results(Front(tuple(policies_of(plan, model, False if sampled else None))), evaluate_rules(plan))
     return run
 

@@ -19,7 +19,8 @@ from sb3_fair.zoo.envs.loans import exact as loans_exact
 from sb3_fair.zoo.evaluation.evaluate import evaluate_model, evaluation_env
 from sb3_fair.zoo.registry.registration import bare
 from sb3_fair.zoo.registry.rules import RuleAgent
-from sb3_fair.zoo.runs.plan import DEFAULT, Plan, make_plan
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.studies import schemes
 from sb3_fair.zoo.studies.curves import figure
 from sb3_fair.zoo.studies.grid import Job, by_label

@@ -13,7 +13,7 @@ from typing import Any
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
-from sb3_fair.zoo.runs.plan import default_settings
+from sb3_fair.zoo.runs.settings import default_settings
 from sb3_fair.zoo.studies import fmdp_figures, fmdp_results, fmdp_runs
 from sb3_fair.zoo.studies.fmdp_results import Row
 from sb3_fair.zoo.studies.grid import Job, run_grid

@@ -24,7 +24,8 @@ from sb3_fair.zoo.registry import reference
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.registry.rules import RuleAgent
-from sb3_fair.zoo.runs.plan import AUDIT, DEFAULT, Plan, make_plan
+from sb3_fair.zoo.runs.plan import AUDIT, Plan, make_plan
+from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.studies.training import Watch
 from sb3_fair.zoo.studies.whole_episode import VecWholeEpisode
 

@@ -15,7 +15,8 @@ from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import obstacles
-from sb3_fair.zoo.runs.plan import Plan, default_settings, make_plan, mark
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.settings import default_settings, tuning
 from sb3_fair.zoo.studies.grid import Job
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
 from sb3_fair.zoo.studies.study import Results, conduct, numbers, over, read
@@ -140,7 +141,7 @@ def summary(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> She
     """
     shown = {name: name for name in SHOWN if any(name in figures for figures in found.values())}
     learned = {
-        algo: {**figures, "settings": "inherited" if mark(find_algorithm(algo), env) is None else "tuned"}
+        algo: {**figures, "settings": "inherited" if tuning(find_algorithm(algo), env) is None else "tuned"}
         for algo, figures in found.items()
         if algo in ALGORITHMS
     }

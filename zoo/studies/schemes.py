@@ -11,7 +11,8 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.vaccines.exact import solved
 from sb3_fair.zoo.envs.vaccines.world import VaccinesConfig
 from sb3_fair.zoo.registry.layers import copies
-from sb3_fair.zoo.runs.plan import DEFAULT, Plan, make_plan
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.studies.curves import COLOURS
 from sb3_fair.zoo.studies.grid import Job, by_label
 from sb3_fair.zoo.studies.sheet import sheet

@@ -27,7 +27,8 @@ from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.evaluation.tables import show
 from sb3_fair.zoo.registry.build import make_vec
-from sb3_fair.zoo.runs.plan import AUDIT, DEFAULT, Plan, make_plan
+from sb3_fair.zoo.runs.plan import AUDIT, Plan, make_plan
+from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.studies.fair_ppo import Arm, zoo_arm
 

@@ -12,7 +12,8 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
 from sb3_fair.zoo.registry.registration import WORLDS
-from sb3_fair.zoo.runs.plan import AROUND, DEFAULT, Plan, make_plan, mark
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.settings import AROUND, DEFAULT, tuning
 from sb3_fair.zoo.studies.grid import Job, Result, by_label
 from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
@@ -49,8 +50,8 @@ class Pair:
 
 
 def tuned_pairs(algos: Sequence[str] = ALGORITHMS) -> list[Pair]:
-    """All pairs whose settings are marked as tuned."""
-    notes = {(algo, env): mark(find_algorithm(algo), env) for algo in algos for env in WORLDS}
+    """All pairs whose settings were tuned."""
+    notes = {(algo, env): tuning(find_algorithm(algo), env) for algo in algos for env in WORLDS}
     return [
         Pair(algo, env, note["by"], note.get("sampled", False))
         for (algo, env), note in notes.items()
@@ -85,7 +86,7 @@ def study(
     chosen = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
     pairs = [pair for pair in pairs if pair.env in chosen]
     if not pairs:
-        raise InputError("there is nothing to train: these algorithms have no settings that are marked as tuned")
+        raise InputError("there is nothing to train: these algorithms have no settings that were tuned")
     some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
     return conduct(
         known,

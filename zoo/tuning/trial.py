@@ -11,7 +11,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
-from sb3_fair.zoo.runs.plan import AROUND, Plan
+from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.settings import AROUND
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure, score
 from sb3_fair.zoo.tuning.space import Space, planned

@@ -8,8 +8,9 @@ import yaml
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS, find_algorithm
 from sb3_fair.zoo.registry.pairs import NEEDS, obstacles
-from sb3_fair.zoo.registry.registration import TABLE, WORLDS
-from sb3_fair.zoo.runs.plan import MARK, PLAN_KEYS, default_settings, make_plan, mark
+from sb3_fair.zoo.registry.registration import TABLE, WORLDS, find
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.settings import PLAN_KEYS, TASK, TUNED, default_settings, tuning
 
 CHOSEN = ("ppo", "dqn", "fair_ppo", "f_ppo", "fair_qcm", "pcn")
 COUNTABLE = [env for env in WORLDS if not env.startswith("sb3_fair/AttentionAllocation") or "Discrete" in env]
@@ -35,9 +36,10 @@ def table(algo):
 
 
 @pytest.mark.parametrize("algo", CHOSEN)
-def test_every_pair_that_makes_sense_has_an_entry_and_no_other(algo):
+def test_entries_are_of_pairs_that_make_sense(algo):
     entries = {key for key in table(algo) if key != "default" and ": " not in key}
-    assert entries - {TABLE.id} == SENSIBLE[algo]
+    scenarios = {find(env).scenario for env in SENSIBLE[algo]}
+    assert entries <= {*SENSIBLE[algo], *scenarios, TABLE.id}
     for env in WORLDS:
         reason = next(obstacles(ALGORITHMS[algo], env, {}), None)
         assert (reason is None) == (env in SENSIBLE[algo]), (env, reason)
@@ -47,30 +49,40 @@ def test_every_pair_that_makes_sense_has_an_entry_and_no_other(algo):
 def test_every_entry_has_the_keys_of_its_algorithm(algo):
     algorithm = find_algorithm(algo)
     for env, entry in table(algo).items():
-        assert set(entry) <= {MARK, *PLAN_KEYS, *algorithm.settings}, env
+        assert set(entry) <= {TUNED, *PLAN_KEYS, *algorithm.settings}, env
         if ": " not in env and env != "default":
-            assert MARK not in default_settings(algorithm, env)
+            assert TUNED not in default_settings(algorithm, env)
 
 
 @pytest.mark.parametrize("algo", CHOSEN)
-def test_every_entry_is_marked_as_tuned_or_inherited(algo):
-    for env, entry in table(algo).items():
-        if ": " in env:  # as published
-            continue
-        found = entry[MARK]
-        if found == "inherited":
-            assert mark(ALGORITHMS[algo], env) is None
-            continue
-        assert set(found) == {"tuned"}
-        note = mark(ALGORITHMS[algo], env)
-        assert {"trials", "seeds", "date", "by"} <= set(note)
-        assert set(note) <= {"trials", "seeds", "date", "by", "sampled", "before", "after"}
-        assert note["trials"] > 0 and len(note["seeds"]) > 0
+def test_what_was_tuned_says_how(algo):
+    for entry in table(algo).values():
+        note = entry.get(TUNED)
+        if note is not None:
+            assert {"trials", "seeds", "date", "by"} <= set(note)
+            assert set(note) <= {"trials", "seeds", "date", "by", "sampled", "before", "after"}
+            assert note["trials"] > 0 and len(note["seeds"]) > 0
 
 
-def test_what_was_tuned_in_one_environment_is_inherited_by_its_variants():
-    assert set(mark(ALGORITHMS["f_ppo"], "sb3_fair:sb3_fair/Lending-v0")) >= {"trials", "seeds", "date"}
-    assert mark(ALGORITHMS["f_ppo"], "sb3_fair/Lending-Basic-v0") is None
+def test_variants_have_the_settings_of_their_scenario_and_those_of_their_own():
+    f_ppo, lending = ALGORITHMS["f_ppo"], "sb3_fair/Lending-v0"
+    for variant in of("Lending"):
+        assert default_settings(f_ppo, variant) == default_settings(f_ppo, f"sb3_fair:{lending}"), variant
+    assert set(tuning(f_ppo, f"sb3_fair:{lending}")) >= {"trials", "seeds", "date"}
+    assert tuning(f_ppo, "sb3_fair/Lending-Basic-v0") is None
+    fraud, weeks = (
+        default_settings(ALGORITHMS["ppo"], f"sb3_fair/FraudDetection{name}-v0") for name in ("", "-MultiMAuS")
+    )
+    assert weeks["env_kwargs"].pop("n_hours") == 168
+    assert weeks == fraud
+
+
+def test_an_algorithm_is_trained_on_the_tasks_of_those_that_it_is_like():
+    for env in of("Doughnut", "Lending", "Allelopathic"):
+        ppo, trpo = (default_settings(ALGORITHMS[algo], env) for algo in ("ppo", "trpo"))
+        assert {key: ppo[key] for key in TASK if key in ppo} == {key: trpo[key] for key in TASK if key in trpo}
+        assert trpo["learning_rate"] == 0.001 != ppo["learning_rate"] or "-All" in env
+    assert "memory" not in default_settings(ALGORITHMS["ppo_lstm"], "sb3_fair/Doughnut-Small-v0")["env_kwargs"]
 
 
 @pytest.mark.parametrize("algo", CHOSEN)

@@ -5,7 +5,8 @@ import pytest
 import sb3_fair
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
-from sb3_fair.zoo.runs.plan import Plan, default_settings, make_plan
+from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.settings import default_settings
 from sb3_fair.zoo.runs.train import build_model, training_env
 
 SMALL = "sb3_fair/JobHiring-Small-v0"

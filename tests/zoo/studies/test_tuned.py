@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.runs.plan import default_settings, make_plan, mark
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.settings import default_settings, tuning
 from sb3_fair.zoo.studies import tuned
 from sb3_fair.zoo.studies.tuned import AFTER, BEFORE, Pair
 
@@ -20,7 +21,7 @@ def test_pairs_are_those_that_are_marked():
         (pair.algo, pair.env) for pair in pairs
     }
     for pair in pairs:
-        note = mark(make_plan(pair.algo, pair.env).algorithm, pair.env)
+        note = tuning(make_plan(pair.algo, pair.env).algorithm, pair.env)
         assert (pair.by, pair.sampled) == (note["by"], note.get("sampled", False))
 
 

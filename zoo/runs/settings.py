@@ -1,0 +1,115 @@
+"""Settings of the zoo: what an algorithm is trained with in an environment where nothing else is asked for.
+
+Each file of ``zoo/hyperparams`` belongs to one algorithm. Its entry ``default`` holds everywhere. The entry of a
+scenario (``sb3_fair/JobHiring-v0``) adds to it in all variants of the scenario (``sb3_fair/JobHiring-Gender-v0``), the
+entry of a variant in that variant alone. What an algorithm's file does not say about the task, such as its length and
+the form of the environment, is as for the algorithm that it is ``like``.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from sb3_fair.zoo import names
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.algorithms import Algorithm, find_algorithm
+from sb3_fair.zoo.registry.registration import bare, find
+
+# Settings of a run that stand among those of the algorithm, each with a value of its kind.
+OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+# Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
+AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
+PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
+TASK = ("n_timesteps", "n_eval_episodes", "env_kwargs", "weights")
+"""Settings that similar algorithms share."""
+TUNED = "tuned"
+"""Under this key, an entry says how its settings were found."""
+DEFAULT = "default"
+"""The entry that all others of its file begin with; a preset of all environments."""
+
+
+def default_settings(
+    algorithm: Algorithm, env: str, preset: str | None = None, conf_file: str | Path | None = None
+) -> dict[str, Any]:
+    """The algorithm's settings in this environment: those of the zoo, or those registered with it.
+
+    :param preset: of the entry ``"<env>: <preset>"``, which is complete, or ``"default"`` for the file's ``default``
+    :param conf_file: a YAML file instead of those of the zoo
+    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
+        argument of the algorithm
+    """
+    registered = find(env).hyperparams.get(algorithm.name)
+    if conf_file is None and registered is None:
+        entry = _shipped(algorithm, bare(env), preset)
+    else:  # which may say as little as it likes
+        table = _given(registered if conf_file is None else conf_file, env)
+        entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **_entry(algorithm, table, bare(env), preset)}
+    for key in entry:
+        names.choose(f"setting in {algorithm.name}.yml", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
+    return {key: value for key, value in entry.items() if key != TUNED}
+
+
+def tuning(algorithm: Algorithm, env: str) -> dict[str, Any] | None:
+    """How the zoo's settings of the algorithm for this environment were found: ``trials``, ``seeds`` and ``date`` of
+    their tuning, ``by`` which figure, of ``sampled`` actions if so, and where they were noted its values ``before`` and
+    ``after``; None: they are inherited."""
+    found: dict[str, Any] | None = _table(algorithm).get(bare(env), {}).get(TUNED)
+    return found
+
+
+def has_settings(algorithm: Algorithm, env: str, conf_file: str | Path | None = None) -> bool:
+    """Whether somebody chose the form of the environment: it is shipped, or its own settings say it."""
+    row = find(env)
+    given = conf_file or row.hyperparams.get(algorithm.name)
+    return row.is_shipped or (given is not None and "env_kwargs" in _given(given, env).get(bare(env), {}))
+
+
+def _shipped(algorithm: Algorithm, env: str, preset: str | None) -> dict[str, Any]:
+    own = _table(algorithm)
+    if preset is not None:
+        return _entry(algorithm, own, env, preset)
+    like = {} if algorithm.like is None else _table(find_algorithm(algorithm.like))
+    entry = dict(own[DEFAULT])
+    for name in dict.fromkeys((find(env).scenario, env)):
+        entry |= _task(like.get(name, {})) | own.get(name, {})
+    return entry
+
+
+def _entry(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None) -> dict[str, Any]:
+    """An entry as it stands in the table, or its default."""
+    name = env if preset is None else DEFAULT if preset == DEFAULT else f"{env}: {preset}"
+    if name not in table and name != env:
+        presets = [key.split(": ")[1] for key in table if key.startswith(f"{env}: ")]
+        known = f"one of {', '.join(presets)}" if presets else "left out"
+        raise InputError(f"preset must be {known} for {algorithm.name} on {env}, got {preset!r}")
+    entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
+    if entry is None:
+        raise InputError(f"conf-file must have an entry for {name}, got {', '.join(table)}")
+    return entry
+
+
+def _task(entry: Mapping[str, Any], keys: Sequence[str] = TASK) -> dict[str, Any]:
+    return {key: entry[key] for key in keys if key in entry}
+
+
+def _table(algorithm: Algorithm) -> dict[str, Any]:
+    """Environment ID -> settings, as shipped."""
+    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm.name}.yml").read_text(encoding="utf-8")
+    shipped: dict[str, Any] = yaml.safe_load(text)
+    return shipped
+
+
+def _given(given: Any, env: str) -> dict[str, Any]:
+    """Environment ID -> settings, of a file or registered with the environment."""
+    if isinstance(given, Mapping):
+        return {bare(env): dict(given)}
+    try:
+        table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise InputError(f"conf-file must be a YAML file, got {str(given)!r}: {error}") from error
+    if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
+        raise InputError(f"conf-file must have settings by environment ID, got {str(given)!r}")
+    return table
