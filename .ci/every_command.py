@@ -44,7 +44,7 @@ benchmark all --quick --algo dqn --env sb3_fair/Doughnut-v0 {ONE}
 benchmark tuned --quick --algo fair_qcm {ONE}
 benchmark hiring --env {SMALL} --n-timesteps 2000 --n-eval-episodes 1 {ONE}
 benchmark fair-qcm --quick --experiment schemes {ONE}
-benchmark f-ppo --quick --experiment attention {ONE}
+benchmark f-ppo --quick --experiment epidemic-random {ONE}
 benchmark fair-ppo --quick --experiment controls {ONE}
 benchmark fmdp --quick --experiment distance {ONE}
 """.strip().splitlines()
