@@ -39,7 +39,7 @@ class Experiment:
     :param env: ID
     :param title: of its pictures
     :param arms: learners by the name they have in figures: an algorithm, and settings over those of F-PPO in the zoo,
-        or over those of a ``preset``
+        or over those of a ``preset``; ``weights`` by objective make a sum of these the reward
     :param rules: what to compare with: an agent of :mod:`sb3_fair.f_ppo`, and its arguments
     :param episodes: of every evaluation
     :param steps: of every episode of evaluations
@@ -75,14 +75,17 @@ def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan
     base = make_plan("f_ppo", env, seed=seed, preset=arm.get("preset"))
     algo = str(arm["algo"])
     known = find_algorithm("f_ppo" if algo == "f_ppo" else "ppo").settings  # others know nothing of F-PPO's weights
+    weights = arm.get("weights", {"R": 1.0})
     return replace(
         base,
         algo=algo,
+        weights=tuple(weights.values()),
+        env_kwargs={**base.env_kwargs, "objectives": list(weights)},
         n_timesteps=base.n_timesteps // share,
         n_eval_episodes=100,  # plays no part here: another number in the zoo must not redo runs
         hyperparams={
             **{name: value for name, value in base.hyperparams.items() if name in known},
-            **{name: value for name, value in arm.items() if name not in ("algo", "preset")},
+            **{name: value for name, value in arm.items() if name not in ("algo", "preset", "weights")},
         },
     )
 
