@@ -21,12 +21,18 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def draw(
-    axes: "Axes", curves: Mapping[str, Curve], lines: Mapping[str, float], label: str, low: float | None = None
+    axes: "Axes",
+    curves: Mapping[str, Curve],
+    lines: Mapping[str, float],
+    label: str,
+    low: float | None = None,
+    along: str = "steps",
 ) -> None:
     """Means over seeds with 95 % confidence intervals, and horizontal lines to compare with.
 
     :param label: what the values are
     :param low: where the axis of values begins; None: where they do
+    :param along: what the first numbers of curves are
     """
     for (name, (steps, values)), colour in zip(curves.items(), COLOURS, strict=False):
         middle, bottom, top = np.array([mean_and_interval(column) for column in values.T]).T
@@ -34,7 +40,7 @@ def draw(
         axes.fill_between(steps, bottom, top, color=colour, alpha=0.2, linewidth=0)
     for (name, value), style in zip(lines.items(), ("-", "--", ":", "-."), strict=False):
         axes.axhline(value, color="#444444", linestyle=style, linewidth=1, label=f"{name} ({value:.1f})")
-    axes.set_xlabel("steps")
+    axes.set_xlabel(along)
     axes.set_ylabel(label)
     if low is not None:
         axes.set_ylim(bottom=low)
@@ -43,7 +49,9 @@ def draw(
 
 
 def figure(
-    path: str | Path, panels: Sequence[tuple[str, Mapping[str, Curve], Mapping[str, float], str, float | None]]
+    path: str | Path,
+    panels: Sequence[tuple[str, Mapping[str, Curve], Mapping[str, float], str, float | None]],
+    along: str = "steps",
 ) -> None:
     """A picture with one panel per entry, one below the other: title, curves, lines, label of the values, where their
     axis begins.
@@ -59,7 +67,7 @@ def figure(
     picture = Figure(figsize=(7.6, 3.8 * len(panels)), dpi=110, layout="constrained")
     all_axes = np.atleast_1d(picture.subplots(len(panels), 1))
     for axes, (title, curves, lines, label, low), legend in zip(all_axes, panels, kept, strict=True):
-        draw(axes, curves, lines, label, low)
+        draw(axes, curves, lines, label, low, along)
         axes.set_title(title)
         axes.get_legend().set_visible(legend)
         axes.get_legend().set_in_layout(legend)

@@ -5,7 +5,7 @@ is what they remember and whether they learn from memories that might have been.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,8 @@ from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.studies import schemes
-from sb3_fair.zoo.studies.curves import figure
-from sb3_fair.zoo.studies.grid import Job, by_label
+from sb3_fair.zoo.studies.curves import Curve, figure
+from sb3_fair.zoo.studies.grid import Job, Result, by_label
 from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import Results, Study, over, read
 from sb3_fair.zoo.studies.training import Watch
@@ -46,9 +46,12 @@ class Experiment:
     :param env: ID
     :param title: of the panel
     :param n_timesteps: real steps
-    :param arms: learners by the name they have in figures: an algorithm, and its settings
+    :param arms: learners by the name they have in figures: an algorithm, and its settings; ``env_kwargs``,
+        ``n_timesteps`` and ``preset`` stand for those of its plan
     :param low: where the axis of returns begins
     :param rules: of the environment, to compare with
+    :param levels: settings of the environment by a number that grows; all learners are trained in all of them
+    :param along: what that number is
     """
 
     env: str
@@ -57,6 +60,19 @@ class Experiment:
     arms: Mapping[str, Mapping[str, Any]]
     low: float
     rules: Sequence[str] = ("oracle",)
+    levels: Mapping[float, Mapping[str, Any]] = field(default_factory=dict)
+    along: str = "steps"
+
+    @property
+    def learners(self) -> dict[str, dict[str, Any]]:
+        """Arms at all levels."""
+        if not self.levels:
+            return {label: dict(arm) for label, arm in self.arms.items()}
+        return {
+            f"{label}, {level} {self.along}": {**arm, "env_kwargs": {**arm.get("env_kwargs", {}), **settings}}
+            for label, arm in self.arms.items()
+            for level, settings in self.levels.items()
+        }
 
 
 def _value_of_table(model: Any) -> float | None:
@@ -87,17 +103,18 @@ EXACT: dict[str, Callable[[Any], float | None]] = {EXPERIMENTS["tabular"].env: _
 def plan_of(experiment: str, arm: str, seed: int, quick: bool = False) -> Plan:
     """The training of a learner."""
     chosen = EXPERIMENTS[experiment]
-    settings = dict(chosen.arms[arm])
-    algo = settings.pop("algo")
+    settings = chosen.learners[arm]
+    preset = settings.pop("preset", DEFAULT)
     return make_plan(
-        algo,
+        settings.pop("algo"),
         chosen.env,
         seed=seed,
-        preset=DEFAULT,
+        preset=preset,
         objectives=["R"],
         audit=(),
-        n_timesteps=chosen.n_timesteps // (QUICK if quick else 1),
-        n_envs=N_ENVS,
+        n_timesteps=settings.pop("n_timesteps", chosen.n_timesteps) // (QUICK if quick else 1),
+        n_envs=N_ENVS if preset == DEFAULT else None,
+        env_kwargs=settings.pop("env_kwargs", None),
         hyperparams=settings,
     )
 
@@ -139,7 +156,7 @@ def _evaluated(plan: Plan, model: Any, episodes: int, seed: int) -> EvaluatedPol
 
 def rule_figures(experiment: str) -> dict[str, dict[str, float]]:
     """What the rules of an experiment's environment reach, and the best there is."""
-    plan = plan_of(experiment, next(iter(EXPERIMENTS[experiment].arms)), 0)
+    plan = plan_of(experiment, next(iter(EXPERIMENTS[experiment].learners)), 0)
     figures = {"optimum": {"return": OPTIMA[experiment]()}} if experiment in OPTIMA else {}
     for rule in EXPERIMENTS[experiment].rules:
         venv = evaluation_env(plan, COPIES)
@@ -157,7 +174,7 @@ def _jobs(name: str, seeds: range, quick: bool) -> Iterator[Job]:
         yield from schemes.jobs(seeds, quick)
         return
     for seed in seeds:
-        for label in EXPERIMENTS[name].arms:
+        for label in EXPERIMENTS[name].learners:
             plan = plan_of(name, label, seed, quick)
             yield Job(f"{name}/{label}/{seed}", judge, plan=plan, watch=Curves(plan))
 
@@ -166,18 +183,29 @@ def _tell(name: str, results: Results, seeds: range, folder: Path) -> dict[str, 
     if name == SCHEMES:
         return schemes.tell(results, seeds, folder)
     chosen = EXPERIMENTS[name]
-    runs = by_label(results, name, chosen.arms, seeds)
-    rules = rule_figures(name)
+    runs = by_label(results, name, chosen.learners, seeds)
+    rules = {} if chosen.levels else rule_figures(name)
     found = {label: over([run["final"] for run in each]) for label, each in runs.items()}
     columns = {figure: figure for figure in next(iter(found.values()))}
     sheet(chosen.title, columns, found, rules, digits=2).publish(folder / f"{name}.md")
-    curves = {
-        label: (np.array(each[0]["steps"], dtype=float), np.array([run["returns"] for run in each]))
-        for label, each in runs.items()
-    }
     lines = {rule: figures["return"] for rule, figures in rules.items()}
-    figure(folder / f"{name}.png", [(chosen.title, curves, lines, "return of the greedy policy", chosen.low)])
+    panel = (chosen.title, _curves(chosen, runs), lines, "return of the greedy policy", chosen.low)
+    figure(folder / f"{name}.png", [panel], chosen.along)
     return found
+
+
+def _curves(chosen: Experiment, runs: Mapping[str, Sequence[Result]]) -> dict[str, Curve]:
+    """Returns in the course of the training, or after it over the levels."""
+    if not chosen.levels:
+        return {
+            label: (np.array(each[0]["steps"], dtype=float), np.array([run["returns"] for run in each]))
+            for label, each in runs.items()
+        }
+    finals = np.array([[run["final"]["return"] for run in each] for each in runs.values()])
+    of_arms = finals.reshape(len(chosen.arms), len(chosen.levels), -1).swapaxes(1, 2)
+    return {
+        label: (np.array([*chosen.levels], dtype=float), each) for label, each in zip(chosen.arms, of_arms, strict=True)
+    }
 
 
 study = Study("fair-qcm", (*EXPERIMENTS, SCHEMES), _jobs, _tell, seeds=10)

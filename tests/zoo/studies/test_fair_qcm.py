@@ -44,14 +44,40 @@ def test_a_study_leaves_numbers_and_a_figure(short, tmp_path):
 
 @pytest.mark.parametrize("name", fair_qcm.EXPERIMENTS)
 def test_learners_share_batch_history_and_updates(name):
+    if name == "doughnut-replay":  # which is about them
+        return
     models = []
-    for label in fair_qcm.EXPERIMENTS[name].arms:
+    for label in fair_qcm.EXPERIMENTS[name].learners:
         plan = fair_qcm.plan_of(name, label, 0)
         if plan.algo in ("fair_qcm", "recurrent_dqn"):
             models.append(build_model(plan, training_env(plan), "cpu"))
     for key in ("batch_size", "buffer_size", "learning_starts", "gamma"):
         assert len({getattr(model, key) for model in models}) <= 1, key
     assert len({(model.train_freq, model.gradient_steps) for model in models}) <= 1
+
+
+def test_a_study_along_a_number_trains_every_learner_at_every_level(short, tmp_path, monkeypatch):
+    chosen = fair_qcm.EXPERIMENTS["clients"]
+    two = {level: chosen.levels[level] for level in (3, 5)}
+    monkeypatch.setitem(fair_qcm.EXPERIMENTS, "clients", replace(chosen, levels=two))
+    found = fair_qcm.study(["clients"], seeds=2, n_jobs=1, log_dir=tmp_path)["clients"]
+    labels = [f"{arm}, {level} clients" for arm in ("FairQCM", "Full") for level in (3, 5)]
+    assert list(found) == labels == list(fair_qcm.EXPERIMENTS["clients"].learners)
+    assert [len(fair_qcm.plan_of("clients", label, 0).env_kwargs["at_home"]) for label in labels] == [3, 5, 3, 5]
+    runs = [
+        json.loads(file.read_text())["result"] for file in (tmp_path / "full/clients/Full, 5 clients").glob("*.json")
+    ]
+    each = {"Full, 5 clients": runs, **dict.fromkeys(labels[:3], runs)}
+    steps, values = fair_qcm._curves(fair_qcm.EXPERIMENTS["clients"], {label: each[label] for label in labels})["Full"]
+    assert steps.tolist() == [3, 5] and sorted(values[:, 1]) == sorted(run["final"]["return"] for run in runs)
+    assert (tmp_path / "full/clients.png").stat().st_size > 5000
+
+
+def test_presets_and_encoders_are_those_of_the_plan():
+    printed = fair_qcm.plan_of("doughnut-printed", "FairQCM", 0)
+    assert (printed.n_envs, printed.n_timesteps, printed.hyperparams["storage"]) == (1, 100_000, "rows")
+    encoded = fair_qcm.plan_of("doughnut-encoders", "Full, binary digits", 0)
+    assert (encoded.env_kwargs["encoder"], encoded.hyperparams["n_counterfactual"]) == ("binary", 0)
 
 
 @pytest.mark.slow
