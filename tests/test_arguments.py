@@ -191,6 +191,7 @@ LEFT_OUT = {
     "Interaction": "made on every step; the tracker that gets it checks what its notions need",
     "Measures Memory": "protocols",
     "VecStanding": "needs twins; its only argument is the environment",
+    "load_agent": "reads the folder of a run, with a test of its own for wrong arguments",
     "register": "adds to a table, with a test of its own for wrong arguments",
     "augment": "takes what a memory made",
 }
