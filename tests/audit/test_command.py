@@ -54,3 +54,11 @@ def test_the_exit_code_says_whether_limits_hold(command, arguments, code, said):
     found, _, err = command(*arguments)
     assert found == code, err
     assert said in err and len(err.splitlines()) == bool(said)
+
+
+def test_options_take_several_values_or_are_repeated(command):
+    told = command("--features", "qualified", "gender", "--nominal", "gender")
+    assert told == command("--features", "qualified", "--features", "gender", "--nominal", "gender")
+    assert told[0] == 0 and "IF" in told[1]
+    code, _, err = command("--feedback", "qualified", "gender")  # which takes one
+    assert code == 2 and "gender" in err

@@ -37,6 +37,7 @@ from sb3_fair.zoo.cli.options import (
     numbers,
     settings,
 )
+from sb3_fair.zoo.cli.several import Several
 from sb3_fair.zoo.cli.table_options import with_table
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
@@ -96,7 +97,7 @@ def envs(
     typer.echo(environments(env_module))
 
 
-@app.command()
+@app.command(cls=Several)
 @with_table
 def train(
     context: typer.Context,
@@ -219,7 +220,7 @@ def _results(run: Any) -> None:
     typer.echo(f"\n{run.report}")
 
 
-@app.command()
+@app.command(cls=Several)
 @with_table
 def tune(
     algo: Annotated[str, typer.Option(help="As for train.")],
@@ -316,7 +317,7 @@ def tune(
         )
 
 
-@app.command()
+@app.command(cls=Several)
 def evaluate(
     context: typer.Context,
     run: Annotated[
@@ -423,7 +424,7 @@ def report(run: RunPath) -> None:
     typer.echo(from_run(_run(run).path))
 
 
-app.command()(audit)
+app.command(cls=Several)(audit)
 
 
 @app.command()

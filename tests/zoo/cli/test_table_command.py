@@ -9,7 +9,7 @@ import yaml
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.cli import commands as cli
 
-ASKED = "--table people.csv --group gender --outcome repaid --features age --features income --loss -3"
+ASKED = "--table people.csv --group gender --outcome repaid --features age income --loss -3"
 SHORT = "--objectives R:SP --n-timesteps 1000 -P n_eval_episodes:2 --episode-length 50 --no-progress"
 
 
