@@ -112,7 +112,7 @@ class EpisodeBuffer:
     @property
     def points(self) -> Array:
         """Returns of the stored episodes on the optimised objectives, (size, k)."""
-        return self.returns[: self.size, self.columns]
+        return self.returns[: self.size, self.columns] if self.size else np.empty((0, len(self.columns)))
 
     def add(self, episode: Episode) -> None:
         """Stores an episode in place of the one with the lowest priority; its own is the highest until :meth:`rank`."""

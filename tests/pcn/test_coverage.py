@@ -55,6 +55,10 @@ def rounded(points):
     return {tuple(point) for point in np.round(points, 6)}
 
 
+def test_nothing_is_known_before_the_first_episode():
+    assert PCN("MlpPolicy", Tree(), device="cpu").buffer_points().shape == (0, 4)
+
+
 def test_every_command_of_a_large_front_comes_back(grown):
     """Of 32 returns a limit of 25 commands hides seven."""
     known = rounded(Tree().fruits)

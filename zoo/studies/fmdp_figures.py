@@ -10,7 +10,7 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import front_of
 from sb3_fair.report.figures import radars
 from sb3_fair.zoo.runs.plan import AUDIT
-from sb3_fair.zoo.studies.curves import COLOURS
+from sb3_fair.zoo.studies.curves import COLOURS, Curve, figure
 from sb3_fair.zoo.studies.fmdp_results import Policies, Row
 
 AXES = ("R", *AUDIT)
@@ -18,13 +18,23 @@ MARKERS = "os^vDP*Xph"
 
 
 def draw(folder: Path, rows: Mapping[str, Row], rules: Policies) -> None:
-    """Writes ``radar.png``, the figures of all policies over whole episodes, and ``fronts.png``, performance against
-    individual fairness."""
+    """Writes ``radar.png``, the figures of all policies over whole episodes, ``fronts.png``, performance against
+    individual fairness, and ``curves.png``, PCN's progress in training."""
     folder.mkdir(parents=True, exist_ok=True)
     fronts = {label: together(row) for label, row in rows.items()}
     picture = radars(fronts, [whole_episode(rule, ("R",)) for rule in rules])
     picture.savefig(folder / "radar.png", dpi=70)
     _scatter(folder / "fronts.png", rows, rules)
+    courses = {label: course(row) for label, row in rows.items() if "course" in row.runs[0][0]}
+    figure(folder / "curves.png", [("Learning", courses, {}, "hypervolume of the episodes that PCN keeps", 0.0)])
+
+
+def course(row: Row) -> Curve:
+    """Steps, and seed by seed the hypervolume of the episodes from which PCN learns, as a share of the last one."""
+    noted = [run["course"] for (run,) in row.runs]
+    known = min(len(each["steps"]) for each in noted)
+    values = np.array([each["hypervolume"][:known] for each in noted], dtype=float)
+    return np.array(noted[0]["steps"][:known], dtype=float), values / np.maximum(values[:, -1:], 1e-12)
 
 
 def together(row: Row) -> Front:

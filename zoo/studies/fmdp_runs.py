@@ -14,10 +14,11 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.pareto import reference_point
+from sb3_fair.common.pareto import hypervolume, reference_point
 from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
+from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluate_model, measurable
 from sb3_fair.zoo.registry import reference
@@ -37,6 +38,8 @@ ROLLOUT = 512
 """Steps between two updates of PPO, in all copies together: budgets of scalar learners are multiples of it."""
 SCALAR_COPIES = 8
 REPLAYED_EPISODES = 100
+POINTS = 40
+"""Of learning curves."""
 DELAY = 5
 """Of discounted histories."""
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -92,14 +95,21 @@ def scalar(algo: str, env: str, settings: Mapping[str, Any], seed: int, steps: i
 
 
 class Budget(Watch):
-    """Stops the training before it takes more steps than it was given; whole episodes would overshoot."""
+    """Stops the training before it takes more steps than it was given; whole episodes would overshoot. On the way it
+    notes the hypervolume of the episodes from which PCN learns."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
         self.steps = steps
+        self.figures = {"course": {"steps": [], "hypervolume": []}}
 
     def _on_step(self) -> bool:
-        return self.model.num_timesteps + self.training_env.num_envs <= self.steps
+        course = self.figures["course"]
+        if self.num_timesteps * POINTS >= self.steps * (len(course["steps"]) + 1):
+            course["steps"].append(self.num_timesteps)
+            model: PCN = self.model  # type: ignore[assignment]
+            course["hypervolume"].append(hypervolume(model.buffer_points(), model.ref_point))
+        return self.num_timesteps + self.training_env.num_envs <= self.steps
 
 
 def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:

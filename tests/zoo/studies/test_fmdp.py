@@ -8,7 +8,7 @@ import pytest
 
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.plan import make_plan
-from sb3_fair.zoo.studies import fmdp, fmdp_results, fmdp_runs, training
+from sb3_fair.zoo.studies import fmdp, fmdp_figures, fmdp_results, fmdp_runs, training
 from sb3_fair.zoo.studies.fmdp import SCENARIOS, Cell, Size
 from sb3_fair.zoo.studies.fmdp_results import Row
 
@@ -36,12 +36,31 @@ def test_learners_take_the_same_steps_and_a_second_call_takes_none(tiny, tmp_pat
     folder = tmp_path / "hiring-small-full"
     assert json.loads((folder / "study.json").read_text()).keys() == {"competitors"}
     assert "| PCN |" in (folder / "competitors.md").read_text()
-    assert all((folder / "competitors" / name).stat().st_size > 5000 for name in ("radar.png", "fronts.png"))
+    assert all(
+        (folder / "competitors" / name).stat().st_size > 5000 for name in ("radar.png", "fronts.png", "curves.png")
+    )
     assert len(list((folder / "dqn").glob("*/*/*.json"))) == 4
     monkeypatch.setattr(training, "build_model", None)
     for work in ("scales", "play_rules"):
         monkeypatch.setattr(fmdp_runs, work, None)
     np.testing.assert_equal(run(["competitors"], tmp_path)["competitors"], found)
+
+
+def test_the_course_of_a_training_is_noted_evenly_and_shown_as_a_share_of_its_end(tiny, tmp_path):
+    run(["population"], tmp_path)
+    found = [
+        json.loads(file.read_text())["result"]
+        for file in (tmp_path / "hiring-small-full/pcn/R-SP-IF/plain").glob("*.json")
+    ]
+    steps = found[0]["course"]["steps"]
+    assert len(steps) == len(found[0]["course"]["hypervolume"]) >= fmdp_runs.POINTS - 1
+    assert np.allclose(np.diff(steps), TINY["steps"] / fmdp_runs.POINTS, atol=10)
+    rising = [
+        [{"course": {"steps": [1, 2, 3], "hypervolume": [1.0, 2.0, 4.0]}}],
+        [{"course": {"steps": [1, 2], "hypervolume": [3.0, 3.0]}}],
+    ]
+    at, shares = fmdp_figures.course(Row(("R",), {}, {}, rising))
+    assert at.tolist() == [1, 2] and shares.tolist() == [[0.5, 1.0], [1.0, 1.0]]
 
 
 def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones():
