@@ -3,7 +3,6 @@
 import csv
 import json
 import shutil
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -135,7 +134,7 @@ def test_keys_choose_rows_and_nothing_is_wider_than_a_phone(tmp_path, opened, fr
 
 
 @pytest.mark.slow
-def test_a_thousand_policies_open_within_two_seconds(tmp_path, opened, front):
+def test_a_thousand_policies_open_within_two_seconds(tmp_path, browser, front):
     rng = np.random.default_rng(0)
     many = tuple(
         replace(front[0], name=f"PCN {number}", returns=front[0].returns + rng.normal(size=(10, 3)) * [5, 0.1, 0.1])
@@ -143,10 +142,11 @@ def test_a_thousand_policies_open_within_two_seconds(tmp_path, opened, front):
     )
     report = write_report(tmp_path, Front(many))
     assert report.stat().st_size < 10_000_000
-    seconds = []
-    for _ in range(3):  # the best of three: other tests run beside this one
-        begin = time.perf_counter()
-        page = opened(report, viewport={"width": 1366, "height": 900})
-        page.locator("#pick option").nth(999).wait_for(state="attached")
-        seconds.append(time.perf_counter() - begin)
-    assert min(seconds) < 2, seconds
+    page = browser.new_page(viewport={"width": 1366, "height": 900})
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})  # not on the clock: others run
+    page.goto(report.as_uri())
+    page.locator("#pick option").nth(999).wait_for(state="attached")
+    seconds = {metric["name"]: metric["value"] for metric in session.send("Performance.getMetrics")["metrics"]}
+    page.close()
+    assert 0.1 < seconds["TaskDuration"] < 2, seconds
