@@ -1,7 +1,7 @@
 """Learning curves with intervals."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import cycle, pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#9c6b4e", "#9498a0", "#97bbf5")
 """Observable's categorical palette, which stays distinguishable for the colour-blind."""
+STYLES = ("-", "--", ":")
+"""Of lines, one after the other when the colours are used up."""
 
 Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Steps (p,) and one row of values per seed (seeds, p)."""
@@ -34,11 +36,11 @@ def draw(
     :param low: where the axis of values begins; None: where they do
     :param along: what the first numbers of curves are
     """
-    for (name, (steps, values)), colour in zip(curves.items(), COLOURS, strict=False):
+    for (name, (steps, values)), (style, colour) in zip(curves.items(), product(STYLES, COLOURS), strict=False):
         middle, bottom, top = np.array([mean_and_interval(column) for column in values.T]).T
-        axes.plot(steps, middle, color=colour, label=name, linewidth=1.8)
+        axes.plot(steps, middle, style, color=colour, label=name, linewidth=1.8)
         axes.fill_between(steps, bottom, top, color=colour, alpha=0.2, linewidth=0)
-    for (name, value), style in zip(lines.items(), ("-", "--", ":", "-."), strict=False):
+    for (name, value), style in zip(lines.items(), cycle(("-", "--", ":", "-.")), strict=False):
         axes.axhline(value, color="#444444", linestyle=style, linewidth=1, label=f"{name} ({value:.1f})")
     axes.set_xlabel(along)
     axes.set_ylabel(label)

@@ -36,6 +36,14 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval():
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["one", "best (12.0)"]
 
 
+def test_more_curves_than_colours_are_all_drawn_and_look_different():
+    axes = Figure().subplots()
+    many = {str(number): (np.array([1.0, 2.0]), np.ones((2, 2))) for number in range(2 * len(curves.COLOURS) + 1)}
+    curves.draw(axes, many, {str(number): 0.5 for number in range(5)}, "x")
+    assert len(axes.get_lines()) == len(many) + 5
+    assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()[: len(many)]}) == len(many)
+
+
 def test_neighbours_with_the_same_learners_share_a_legend(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(Figure, "savefig", lambda self, path: drawn.append(self))
