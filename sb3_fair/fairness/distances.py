@@ -153,8 +153,7 @@ class Metric:
     def value(self, raw: Array, n_features: int) -> Array:
         """d for IF and LIP from the raw distances: normalised, or the kernel's similarity."""
         if self.distance.kernel == "exp":
-            similarity: Array = np.exp(raw * -self.distance.lam)
-            return similarity
+            return np.exp(raw * -self.distance.lam)
         return raw * self._factor(n_features)
 
     def _factor(self, n_features: int) -> float:
@@ -199,8 +198,7 @@ def _braycurtis(newcomers: Array, people: Array) -> Array:
     differences = people - newcomers[:, :, None]
     apart = np.add.reduce(np.abs(differences, out=differences), axis=1)
     together = np.add.reduce(people + newcomers[:, :, None], axis=1)
-    distances: Array = apart / (together + (together == 0))
-    return distances
+    return apart / (together + (together == 0))
 
 
 @cache

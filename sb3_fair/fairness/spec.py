@@ -211,8 +211,7 @@ class FairnessSpec:
             values = self._scaled(values)
         if not (self.sensitive and self.exclude_sensitive):
             return values
-        kept: NDArray[np.float64] = values.take(_kept(self.sensitive, values.shape[-1]), axis=-1)
-        return kept
+        return values.take(_kept(self.sensitive, values.shape[-1]), axis=-1)
 
     def _scaled(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         low, high = np.asarray(self.low), np.asarray(self.high)
@@ -229,8 +228,7 @@ class FairnessSpec:
                 f"features must be within [low, high] = [{low[column]}, {high[column]}] in column {column}{name}, "
                 f"got {values[place]}"
             )
-        inside: NDArray[np.float64] = np.clip(scaled, 0.0, 1.0)
-        return inside
+        return np.clip(scaled, 0.0, 1.0)
 
     def group_of(self, obs: Any, info: Mapping[str, Any]) -> Any:
         """The label of the individual that a step decided on, or a dict attribute -> label.

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import re
 
 import numpy as np
 import pytest
@@ -167,19 +166,13 @@ def test_lengths_and_kinds_are_checked(arguments, message):
         group_notion("SP", **dict(zip(("actions", "feedback", "groups"), arguments, strict=True)))
 
 
-def test_columns_given_by_position_are_taken_in_the_old_order_with_a_warning():
+def test_columns_may_be_given_by_position():
     actions, feedback, groups = [1, 0, 1, 1], [1, 1, 0, 1], [0, 1, 0, 1]
-    for function, columns, written in (
-        (group_notion, (actions, feedback, groups), "actions=..., feedback=..., groups=..."),
-        (chance_level, (actions, groups), "actions=..., groups=..."),
-    ):
-        with pytest.warns(DeprecationWarning, match=rf"{function.__name__} will take .*: write {re.escape(written)}$"):
-            found = function("SP", *columns)
-        named = {"actions": actions, "groups": groups}
-        assert found == function("SP", **named) != 0
-        for positional in ((*columns, 1), (actions,)):
-            with pytest.raises((TypeError, ValueError)):
-                function("SP", *positional, **named)
+    named = {"actions": actions, "groups": groups}
+    assert group_notion("EO", actions, feedback, groups) == group_notion("EO", **named, feedback=feedback) != 0
+    assert chance_level("SP", actions, groups) == chance_level("SP", **named)
+    with pytest.raises(ValueError, match="groups must have one entry per action"):
+        group_notion("SP", actions)
 
 
 def test_further_arguments_are_checked():

@@ -64,15 +64,13 @@ class Blocks:
         """(B, G, G) what a pair of members counts: 1 / size of the larger group, over the same number."""
         sizes, groups = self.sizes, self.sizes.shape[-1]
         larger = np.maximum(sizes[:, :, None], sizes[:, None, :])
-        counts: Array = _different(groups) / np.maximum(larger, 1) / (groups - 1)
-        return counts
+        return _different(groups) / np.maximum(larger, 1) / (groups - 1)
 
     @cached_property
     def per_partner(self) -> Array:
         """(B, G, G) 1 / number of members of all other groups."""
         partners = self.sizes.sum(axis=-1, keepdims=True) - self.sizes
-        counts: Array = _different(self.sizes.shape[-1]) / np.maximum(partners, 1)[:, :, None]
-        return counts
+        return _different(self.sizes.shape[-1]) / np.maximum(partners, 1)[:, :, None]
 
     def gather(self, figures: Array) -> Array:
         """Figures (..., S) of the slots as (..., B, n)."""

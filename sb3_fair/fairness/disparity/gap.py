@@ -31,5 +31,4 @@ def wasserstein_gap(first: MaybeNumbers, second: MaybeNumbers, values: Numbers |
     with np.errstate(invalid="ignore", divide="ignore"):
         gap = np.abs((a / sums[0] - b / sums[1]).cumsum(axis=-1)[..., :-1]) @ steps
     unknown = np.isnan(sums[0] + sums[1])[..., 0]
-    result: NDArray[np.float64] = np.where(known | unknown, gap, 0.0)
-    return result
+    return np.where(known | unknown, gap, 0.0)

@@ -81,8 +81,7 @@ class DemographicParity(Measures):
         decided, favoured = np.asarray(massage["decided"]), np.asarray(massage["favoured"])
         own = np.asarray(massage["column"])[:, None] == np.arange(decided.shape[1])
         either = rate_gap(np.stack((favoured, favoured + own), axis=1), (decided + own)[:, None])
-        outcomes: NDArray[np.float64] = np.where(self.favours(candidates), either[:, 1:], either[:, :1])
-        return outcomes
+        return np.where(self.favours(candidates), either[:, 1:], either[:, :1])
 
     def favours(self, actions: NDArray[Any]) -> NDArray[np.bool_]:
         """Which of the actions are favourable."""
@@ -100,5 +99,4 @@ def rate_gap(hits: ArrayLike, people: ArrayLike) -> NDArray[np.float64]:
     known = people > 0
     rates = hits / np.where(known, people, 1)
     highest, lowest = rates.max(axis=-1, where=known, initial=0.0), rates.min(axis=-1, where=known, initial=np.inf)
-    gap: NDArray[np.float64] = np.maximum(highest - lowest, 0.0)
-    return gap
+    return np.maximum(highest - lowest, 0.0)

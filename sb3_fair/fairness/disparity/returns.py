@@ -185,8 +185,7 @@ def twin_disparity(factual: Numbers, counterfactual: Numbers) -> Array:
     :raises ValueError: if shapes do not fit
     """
     array, other = _twins(factual, counterfactual)
-    mean: Array = np.abs(array - other).mean(axis=-1)
-    return mean
+    return np.abs(array - other).mean(axis=-1)
 
 
 @checked

@@ -4,7 +4,7 @@ A history is a frozen recipe: many environments can share one, each tracker keep
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from sb3_fair.fairness.arguments import FINITE, Share, checked
 
@@ -14,19 +14,22 @@ class History:
 
     ``people``: how many individuals are kept for the individual notions. ``decisions``: how many of the latest
     decisions can leave the counts again or receive late feedback. ``forgets``: do decisions beyond these leave the
-    group counts? ``samples``: are the individuals a random sample? ``factor``: weight = factor ** age.
+    group counts? ``samples``: are the individuals a random sample? ``factor``: weight = factor ** age. ``truncates``:
+    does it drop decisions once the fairness value of the latest ones has settled?
     """
 
     people: int
     decisions: int
     forgets = True
     samples = False
+    truncates = False
     factor: float = 1.0
+    _sizes: ClassVar[tuple[str, str]]
+    """Which fields are ``people`` and ``decisions``."""
 
-    @property
-    def truncates(self) -> bool:
-        """Does it drop decisions once the fairness value of the latest ones has settled?"""
-        return False
+    def __post_init__(self) -> None:
+        for name, field in zip(("people", "decisions"), self._sizes, strict=True):
+            object.__setattr__(self, name, getattr(self, field))
 
 
 @checked
@@ -39,13 +42,7 @@ class SlidingWindow(History):
 
     window: int = 500
 
-    @property
-    def people(self) -> int:  # type: ignore[override]
-        return self.window
-
-    @property
-    def decisions(self) -> int:  # type: ignore[override]
-        return self.window
+    _sizes = ("window", "window")
 
 
 @checked
@@ -68,14 +65,7 @@ class FullHistory(History):
 
     forgets = False
     samples = True
-
-    @property
-    def people(self) -> int:  # type: ignore[override]
-        return self.reservoir
-
-    @property
-    def decisions(self) -> int:  # type: ignore[override]
-        return self.late
+    _sizes = ("reservoir", "late")
 
 
 @checked
@@ -99,23 +89,15 @@ class DiscountedHistory(History):
     min_window: int = 100
     max_size: int = 10_000
 
+    _sizes = ("max_size", "max_size")
+
     def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "truncates", self.threshold >= 0)
         if self.min_window <= self.delay + 1:
             raise ValueError(f"min_window must exceed delay + 1 = {self.delay + 1}, got {self.min_window}")
         if self.max_size < self.min_window:
             raise ValueError(f"max_size must be at least min_window = {self.min_window}, got {self.max_size}")
-
-    @property
-    def people(self) -> int:  # type: ignore[override]
-        return self.max_size
-
-    @property
-    def decisions(self) -> int:  # type: ignore[override]
-        return self.max_size
-
-    @property
-    def truncates(self) -> bool:
-        return self.threshold >= 0
 
 
 DEFAULT_HISTORY = SlidingWindow(500)

@@ -6,18 +6,16 @@ from collections.abc import Hashable, Iterable
 import numpy as np
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
-from sb3_fair.fairness.deprecated import formerly_positional
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable
 from sb3_fair.fairness.notions.whole import coded, find_group_notion
 
 
-@formerly_positional("actions", "groups")
 @checked
 def chance_level(
     notion: str,
-    *,
     actions: Numbers,
     groups: Iterable[Hashable],
+    *,
     feedback: MaybeNumbers | None = None,
     window: int | None = None,
     favourable: Iterable[int] = (1,),

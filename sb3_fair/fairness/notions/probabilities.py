@@ -35,14 +35,12 @@ def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> N
         raise ValueError(
             f"probabilities must be finite, not negative and sum to 1 within {TOLERANCE}, got {rows[~fine][0].tolist()}"
         )
-    normalised: NDArray[np.float64] = rows / sums[:, None]
-    return normalised
+    return rows / sums[:, None]
 
 
 def half_roots(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
     """sqrt(p / 2): between these the Euclidean distance is the Hellinger distance between the p."""
-    roots: NDArray[np.float64] = np.sqrt(probabilities * 0.5)
-    return roots
+    return np.sqrt(probabilities * 0.5)
 
 
 @checked

@@ -54,8 +54,7 @@ def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: S
     if np.count_nonzero(np.rint(feedback) == feedback) < np.count_nonzero(known):
         raise ValueError(f"feedback must be the right actions, whole numbers or NaN, got {feedback.tolist()}")
     bits = np.array((accepted, known, feedback == actions, among(feedback, favourable)))
-    cells: NDArray[np.uint8] = np.packbits(bits, axis=0, bitorder="little")[0]
-    return cells
+    return np.packbits(bits, axis=0, bitorder="little")[0]
 
 
 class Rate(NamedTuple):
@@ -313,8 +312,7 @@ class GapTable:
     ) -> NDArray[np.float64]:
         """The sums where a known outcome stands for the unknown ones of its group and kind of decision."""
         weights = np.divide(decided, known, out=np.zeros_like(known), where=known > 0)
-        sums: NDArray[np.float64] = counts @ self._plain + counts * (weights @ np.array(KINDS)) @ self._weighted
-        return sums
+        return counts @ self._plain + counts * (weights @ np.array(KINDS)) @ self._weighted
 
 
 _BY_KIND = np.array([*KINDS, *(kind & KNOWN for kind in KINDS)]).T.astype(float)
@@ -333,8 +331,7 @@ def _gaps(hits: NDArray[np.float64], people: NDArray[np.float64]) -> NDArray[np.
     """Lowest minus highest of the rates hits / people (n, groups, rates), NaN with fewer than two."""
     if np.minimum.reduce(people, axis=None) > 0:  # the usual case, without a thought of NaN
         rates = hits / people
-        gaps: NDArray[np.float64] = np.minimum.reduce(rates, axis=1) - np.maximum.reduce(rates, axis=1)
-        return gaps
+        return np.minimum.reduce(rates, axis=1) - np.maximum.reduce(rates, axis=1)
     with np.errstate(invalid="ignore"):  # 0 / 0 is NaN, which sorts last
         rates = hits / people
         rates.sort(axis=1)

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, Undefined, checked
-from sb3_fair.fairness.deprecated import formerly_positional
 from sb3_fair.fairness.distances import DistanceLike, Metric, blocks, feature_array
 from sb3_fair.fairness.notions.probabilities import half_roots, rows_of_distributions
 from sb3_fair.fairness.notions.table import (
@@ -61,14 +60,13 @@ def coded(
     return cells_of(taken, known, action_numbers("favourable", favourable)), columns, max(3, partition.size)
 
 
-@formerly_positional("actions", "feedback", "groups")
 @checked
 def group_notion(
     notion: str,
-    *,
     actions: Numbers,
-    groups: Iterable[Hashable],
     feedback: MaybeNumbers | None = None,
+    groups: Iterable[Hashable] = (),
+    *,
     favourable: Iterable[int] = (1,),
     weights: Numbers | None = None,
     undefined: Undefined = math.nan,
@@ -79,8 +77,8 @@ def group_notion(
 
     :param notion: SP, EO, OAE, PP, PE, EqOdds, CUAE or TE
     :param actions: (n,) int
-    :param groups: (n,) labels of any kind
     :param feedback: (n,) the right actions, NaN where unknown; None: all unknown
+    :param groups: (n,) labels of any kind
     :param favourable: the favourable actions
     :param weights: (n,) weight of each decision, None: 1
     :param undefined: the value if fewer than two groups have a rate

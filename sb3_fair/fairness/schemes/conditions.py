@@ -28,5 +28,4 @@ class NewMultiple:
 
     def __call__(self, status: Array, previous: Array) -> NDArray[np.bool_]:
         """(...), from the status (..., n) after the step and that before it."""
-        reached: NDArray[np.bool_] = status.sum(axis=-1) // self.k > previous.sum(axis=-1) // self.k
-        return reached
+        return status.sum(axis=-1) // self.k > previous.sum(axis=-1) // self.k

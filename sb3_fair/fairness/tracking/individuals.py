@@ -8,15 +8,14 @@ Arrays have the copies first and the people last, (n, d, w): reductions run over
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.distances import Metric
-from sb3_fair.fairness.histories.history import History
-from sb3_fair.fairness.histories.sampling import Reservoir
-from sb3_fair.fairness.histories.truncation import settled
+from sb3_fair.fairness.histories.history import DiscountedHistory, History
 from sb3_fair.fairness.notions.table import PairNotion
 from sb3_fair.fairness.tracking.neighbours import Neighbours, in_units
 
@@ -28,11 +27,7 @@ _TINY = np.finfo(np.float64).tiny  # divides 0 without a warning
 
 
 class View:
-    """The notions that are computed with one distance.
-
-    :param pairs: pair notions to follow
-    :param k: neighbours of the consistency score, None: not followed
-    """
+    """The notions that are computed with one distance: pair notions, and the consistency score if there is a ``k``."""
 
     def __init__(self, n: int, capacity: int, metric: Metric, pairs: Sequence[PairNotion], k: int | None) -> None:
         self.metric = metric
@@ -54,7 +49,8 @@ class Individuals:
         self._limit = history.people
         self._capacity = min(self._limit, _SMALLEST)
         self._room = self._capacity  # so many additions surely fit
-        self._reservoir = Reservoir(n, history) if history.samples else None
+        seed: int = getattr(history, "seed", 0)
+        self._generators = [np.random.default_rng(seed) for _ in range(n)] if history.samples else None
         self._copies = np.arange(n)
         self._base = np.zeros(n, dtype=np.int64)  # the id that went or will go to slot 0
         self.size = np.zeros(n, dtype=np.int64)
@@ -65,6 +61,7 @@ class Individuals:
         self._features = np.zeros((n, 0, self._capacity))
         self._roots = np.zeros((n, 0, self._capacity))
         self.views = [View(n, self._capacity, *view) for view in views]
+        self._neighbours = [(view, view.neighbours) for view in self.views if view.neighbours is not None]
         self._resized()
         self.needs_roots = any(view.sums for view in self.views)
 
@@ -81,8 +78,12 @@ class Individuals:
         copies = self._copies[rows]
         self._newest[rows] = ids
         slots = (ids - self._base[rows]) % self._capacity
-        if self._reservoir is not None:
-            chosen, slots = self._reservoir.choose(copies, ids - self._base[rows])
+        if self._generators is not None:
+            slots = ids - self._base[rows]
+            for index in np.flatnonzero(slots >= self._limit):  # Vitter's algorithm R
+                slots[index] = self._generators[copies[index]].integers(slots[index] + 1)
+            chosen = np.flatnonzero(slots < self._limit)
+            slots = slots[chosen]
             if len(chosen) < len(copies):
                 if not len(chosen):
                     return
@@ -106,23 +107,7 @@ class Individuals:
         self._features[copies, :, slots] = features
         if roots is not None:
             self._roots[copies, :, slots] = roots
-        self._meet(rows, copies, own, ids, features, roots, accepted)
-        self._absent.put(own, 0.0)
-        for view in self.views:
-            if view.neighbours is not None:
-                self._settle(view)
-
-    def _meet(
-        self,
-        rows: Rows,
-        copies: Index,
-        own: Index,
-        ids: NDArray[np.int64],
-        features: Array,
-        roots: Array | None,
-        accepted: NDArray[np.bool_],
-    ) -> None:
-        """The newcomers meet everyone who is present, which they are not yet themselves."""
+        # The newcomers meet everyone who is present, which they are not yet themselves.
         people, absent = self._features[rows], self._absent[rows]
         apart = None if roots is None else _hellinger(roots, self._roots[rows])
         for view in self.views:
@@ -137,25 +122,27 @@ class Individuals:
                 distances = in_units(raw)
                 distances += absent
                 view.neighbours.insert(copies, own, ids, accepted, distances)
+        self._absent.put(own, 0.0)
+        self._settle()
 
-    def _settle(self, view: View) -> None:
-        def distances_of(copies: Index, slots: Index) -> Array:
-            whose = copies[:1] if copies[0] == copies[-1] else copies  # all of one: no need to repeat its people
-            absent, people = self._absent[whose], self._features[whose]
-            distances: Array = in_units(view.metric.raw(self._features[copies, :, slots], people, absent)) + absent
-            distances[np.arange(len(slots)), slots] = np.inf
-            return distances
+    def _settle(self) -> None:
+        for view, neighbours in self._neighbours:
+            neighbours.settle(partial(self._distances, view.metric))
 
-        assert view.neighbours is not None
-        view.neighbours.settle(distances_of)
+    def _distances(self, metric: Metric, copies: Index, slots: Index) -> Array:
+        """From the people in ``slots`` of ``copies`` to all others of theirs, infinite to nobody and to themselves."""
+        whose = copies[:1] if copies[0] == copies[-1] else copies  # all of one: no need to repeat its people
+        absent, people = self._absent[whose], self._features[whose]
+        distances: Array = in_units(metric.raw(self._features[copies, :, slots], people, absent)) + absent
+        distances[np.arange(len(slots)), slots] = np.inf
+        return distances
 
     def _forget(self, own: Index) -> None:
         """Whoever is in these rows leaves, one person per copy: what others know of it is forgotten."""
-        if self._reservoir is not None and self.needs_roots:
+        if self._generators is not None and self.needs_roots:
             self._subtract(*np.divmod(own, self._capacity))
-        for view in self.views:
-            if view.neighbours is not None:
-                view.neighbours.remove(own)
+        for _, neighbours in self._neighbours:
+            neighbours.remove(own)
 
     def _subtract(self, copies: Index, slots: Index) -> None:
         """Takes the pair terms of leavers out of the sums of their older partners."""
@@ -192,12 +179,9 @@ class Individuals:
             self.size[copies] -= 1
             self.weight[copies, oldest] = 0.0
             self._absent[copies, oldest] = np.inf
-            for view in self.views:
-                if view.neighbours is not None:
-                    view.neighbours.clear(own)
-        for view in self.views:
-            if view.neighbours is not None:
-                self._settle(view)
+            for _, neighbours in self._neighbours:
+                neighbours.clear(own)
+        self._settle()
         self._resized()
         return before
 
@@ -233,8 +217,8 @@ class Individuals:
         for view in self.views:
             for sums in view.sums.values():
                 sums[copies] = 0.0
-            if view.neighbours is not None:
-                view.neighbours.reset(copies)
+        for _, neighbours in self._neighbours:
+            neighbours.reset(copies)
         self._resized()
 
     def _make_room(self, features: Array, roots: Array | None) -> None:
@@ -267,8 +251,8 @@ class Individuals:
         self._roots = moved(self._roots)
         for view in self.views:
             view.sums = {pair: moved(sums) for pair, sums in view.sums.items()}
-            if view.neighbours is not None:
-                view.neighbours.rearrange(order, capacity)
+        for _, neighbours in self._neighbours:
+            neighbours.rearrange(order, capacity)
         self._capacity = capacity
 
 
@@ -277,19 +261,34 @@ def _hellinger(roots: Array, others: Array) -> Array:
     differences = others - roots[:, :, None]
     np.square(differences, out=differences)
     squares = np.add.reduce(differences, axis=1)
-    distances: Array = np.sqrt(squares, out=squares)
-    return distances
+    return np.sqrt(squares, out=squares)
 
 
 def _matmul(weights: Array, values: Array) -> Array:
-    products: Array = np.matmul(weights[:, None, :], values[:, :, None])[:, 0, 0]
-    return products
+    return np.matmul(weights[:, None, :], values[:, :, None])[:, 0, 0]
 
 
-_products: Any = getattr(np, "vecdot", _matmul)  # twice as fast, from numpy 2 on
+dot: Any = getattr(np, "vecdot", _matmul)  # row by row, (n, w) -> (n,); twice as fast from numpy 2 on
 
 
-def dot(weights: Array, values: Array) -> Array:
-    """Row by row: sum of weights * values, (n, w) -> (n,)."""
-    products: Array = _products(weights, values)
-    return products
+def settled(sums: Array, size: NDArray[np.int64], history: DiscountedHistory) -> NDArray[np.int64]:
+    """How many of the newest interactions each copy keeps, (n,), at most ``size`` (n,).
+
+    Cimpean et al. (FAReL), section 5: with F_m = IF of the m newest, the first m* from ``min_window`` on at which
+    ``delay`` consecutive changes |F_m - F_(m-1)|, ending at m*, were at most ``threshold``.
+
+    :param sums: (n, M), newest first: the sum of each person's pair terms with all later people
+    """
+    ages = np.arange(sums.shape[1])
+    weight = history.factor ** ages.astype(float)
+    with np.errstate(invalid="ignore", divide="ignore"):  # F_1 has no pairs
+        fairness = np.cumsum(weight * sums, axis=1) / np.cumsum(weight * ages)
+    start = history.min_window - history.delay + 1
+    changes = np.abs(np.diff(fairness[:, start - 2 :], axis=1))  # column c is m = start + c
+    small = (changes <= history.threshold) & (start + np.arange(changes.shape[1]) <= size[:, None])
+    total = np.cumsum(small, axis=1)
+    runs = total.copy()
+    runs[:, history.delay :] = total[:, history.delay :] - total[:, : -history.delay]
+    steady = runs == history.delay
+    first = history.min_window + np.argmax(steady[:, history.delay - 1 :], axis=1)
+    return np.where(steady.any(axis=1), first, size)

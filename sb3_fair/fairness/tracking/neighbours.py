@@ -61,8 +61,7 @@ class Neighbours:
     @property
     def terms(self) -> Array:
         """|A_i - mean of the A of i's neighbours| (n, capacity); without meaning for empty slots."""
-        terms: Array = self._terms.reshape(self._n, self._capacity)
-        return terms
+        return self._terms.reshape(self._n, self._capacity)
 
     def insert(
         self, copies: Index, own: Index, ids: NDArray[np.int64], accepted: NDArray[np.bool_], distances: Array

@@ -152,5 +152,4 @@ def compared_labels(labels: NDArray[Any], compared: Sequence[Hashable] | None) -
 
 
 def _listed(labels: Iterable[Any]) -> list[Any]:
-    listed: list[Any] = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
-    return listed
+    return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)
