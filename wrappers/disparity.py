@@ -19,7 +19,7 @@ from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked
-from sb3_fair.wrappers.layer import Observations, attribute, forget_history
+from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.wrappers.starts import check_discrete
 
 
@@ -110,9 +110,9 @@ class Disparities(Core):
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self._forgets:
-            self._forget(which)
+            self._empty(which)
 
-    def _forget(self, which: NDArray[np.intp]) -> None:
+    def _empty(self, which: NDArray[np.intp]) -> None:
         """Empties the counts of the copies ``which``; figures in fresh arrays, since the old ones are published."""
         self._recent.reset(which, self.measures.window)
         self._whole.reset(which, 1)
@@ -154,8 +154,8 @@ class Disparities(Core):
     def _label(self, obs: Any, known: Mapping[str, Any]) -> Any:
         return self._labels_of.individual(obs, None, {**known, "individual": known}).group
 
-    def _begin_anew(self, which: NDArray[np.intp]) -> None:
-        self._forget(which)
+    def _forget(self, which: NDArray[np.intp]) -> None:
+        self._empty(which)
         decided, favoured = self._counted(self._recent)
         self._massage = {**self._massage, "decided": decided, "favoured": favoured}
 
@@ -182,11 +182,6 @@ class Disparity(Disparities, Face):
             publish([info], MASSAGE, self._announce([obs], told([info])))
         return obs, reward, terminated, truncated, info
 
-    def forget_history(self) -> None:
-        """Empties the history, also one that is carried over."""
-        self._begin_anew(np.zeros(1, dtype=np.intp))
-        forget_history(self.env)
-
 
 class VecDisparity(Disparities, VecFace):
     """Publishes what a :class:`DemographicParity` is about, for one individual per copy and step.
@@ -206,8 +201,6 @@ class VecDisparity(Disparities, VecFace):
         attributes; at the first reset, if the coming individual's group is not known
     """
 
-    methods = ("forget_history",)
-
     def reset(self) -> VecEnvObs:
         obs = super().reset()
         self._tell(obs, first(self.venv), np.arange(self.num_envs))
@@ -218,11 +211,6 @@ class VecDisparity(Disparities, VecFace):
         self._tell(obs, coming(self.venv, infos, dones), np.flatnonzero(dones))
         publish(infos, MASSAGE, self._massage)
         return obs, rewards, dones, infos
-
-    def forget_history(self, copy: int | None = None) -> None:
-        """Empties the history of a copy, None: of all, also those that are carried over."""
-        self._begin_anew(np.arange(self.num_envs) if copy is None else np.array([copy]))
-        forget_history(self.venv, copy)
 
     def _tell(self, obs: VecEnvObs, known: Record | None, begun: NDArray[np.intp]) -> None:
         """Says what is known before the coming decision, also in the reset infos of the copies that have begun."""

@@ -1,12 +1,13 @@
 """Encoders of counts for networks: raw, log, relative, binary."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Counts: TypeAlias = NDArray[Any]
+Encoding: TypeAlias = Literal["raw", "log", "relative", "binary"]
 Encoder: TypeAlias = Callable[[Counts, int], NDArray[np.float32]]
 
 

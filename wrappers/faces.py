@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness.arguments import check
 from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import Observations, VecLayer, kept
+from sb3_fair.wrappers.layer import Observations, VecLayer, forget_history, kept
 
 Wrapped: TypeAlias = gym.Env | VecEnv
 NO_VECTOR = "env must have a vector reward: wrap it in VectorReward first, or use a MO-Gymnasium env"
@@ -92,6 +92,9 @@ class Core:
         """An observation (of all copies, or of the copy ``which``) with what is added to it."""
         return observation
 
+    def _forget(self, which: NDArray[np.intp]) -> None:
+        """The histories of the copies ``which`` begin anew, also those that are carried over."""
+
 
 class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
     """A core as a Gymnasium wrapper."""
@@ -126,9 +129,16 @@ class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
         self._seen = kept(obs) if self._looks_back else None
         return self._shown(obs, 0), reward, terminated, truncated, info
 
+    def forget_history(self) -> None:
+        """Empties the fairness histories here and inside, also those that are carried over."""
+        self._forget(np.zeros(1, dtype=np.intp))
+        forget_history(self.env)
+
 
 class VecFace(Core, VecLayer):
     """A core as a VecEnv wrapper."""
+
+    methods: ClassVar[tuple[str, ...]] = ("forget_history",)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -165,6 +175,11 @@ class VecFace(Core, VecLayer):
             self._restart(which)
         self._seen = obs
         return self._shown(obs), rewards if others is None else others, dones, infos
+
+    def forget_history(self, copy: int | None = None) -> None:
+        """Empties the fairness histories of a copy, None: of all, here and inside, also those that are carried over."""
+        self._forget(np.arange(self.num_envs) if copy is None else np.array([copy]))
+        forget_history(self.venv, copy)
 
 
 def _name_argument(face: type[Core], name: str, kind: type) -> None:

@@ -156,14 +156,14 @@ class Measuring(Core):
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self.fairness_names and self.reset_on_episode:
             if seeded:
-                self._begin_anew()
+                self._forget(which)
             else:
                 self._tracker.reset(which)
 
-    def _begin_anew(self, copy: int | None = None) -> None:
-        """A copy, or all (None), have an empty history; ids of all begin at 0."""
-        if self.fairness_names and copy is not None:
-            self._tracker.reset([copy])
+    def _forget(self, which: NDArray[np.intp]) -> None:
+        """Where all copies forget their histories, ids begin at 0."""
+        if self.fairness_names and len(which) < self._n_copies:
+            self._tracker.reset(which)
         elif self.fairness_names:
             self._life += 1
             self._due.clear()
@@ -419,10 +419,6 @@ class FairMDP(Measuring, Face):
         """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
         return self._feedback_counts(0)
 
-    def forget_history(self) -> None:
-        """Empties the history, also one that is carried over."""
-        self._begin_anew()
-
     def update_feedback(self, id: int, value: float) -> bool:
         """Feedback that came late: the action that would have been right for an individual.
 
@@ -438,15 +434,11 @@ class FairMDP(Measuring, Face):
 class VecFairMDP(Measuring, VecFace):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
-    methods = ("update_feedback", "feedback_counts", "forget_history")
+    methods = (*VecFace.methods, "update_feedback", "feedback_counts")
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
         """How many outcomes are known in a copy, see :meth:`FairMDP.feedback_counts`."""
         return self._feedback_counts(copy)
-
-    def forget_history(self, copy: int | None = None) -> None:
-        """Empties the history of a copy, None: of all, also those that are carried over."""
-        self._begin_anew(copy)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`.

@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.validation import did_you_mean, integer, one_of
-from sb3_fair.wrappers.encoders import ENCODERS
+from sb3_fair.fairness.arguments import Count, checked
+from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.wrappers.encoders import ENCODERS, Encoding
 from sb3_fair.wrappers.events import checked_stakeholders, increments, served_by
 
 Array: TypeAlias = NDArray[Any]
@@ -89,6 +89,7 @@ class _Known:
         return memory.copy()
 
 
+@checked
 @dataclass(frozen=True)
 class FullMemory(_Known):
     """How often each stakeholder was served so far in this episode; saturates at ``maximum``.
@@ -102,7 +103,7 @@ class FullMemory(_Known):
 
     stakeholders: tuple[int, ...]
     maximum: int
-    encoder: str = "log"
+    encoder: Encoding = "log"
     window: int = 2
     first_action: int = field(default=0, kw_only=True)
 
@@ -110,9 +111,6 @@ class FullMemory(_Known):
 
     def __post_init__(self) -> None:
         checked_stakeholders(self.stakeholders)
-        integer("maximum", self.maximum, 1)
-        integer("window", self.window, 1)
-        one_of("encoder", self.encoder, ENCODERS)
 
     @cached_property
     def served(self) -> NDArray[np.float32]:
@@ -185,6 +183,7 @@ class ResetMemory(FullMemory):
         return np.where(equal, np.float32(0), np.minimum(counts, self.high))
 
 
+@checked
 @dataclass(frozen=True)
 class DifferenceMemory(FullMemory):
     """How much more often the first of two stakeholders was served than the second: one signed number."""
@@ -232,6 +231,7 @@ class DifferenceMemory(FullMemory):
         return candidates, ((size >= 0) & (size <= self.high))[..., 0]
 
 
+@checked
 @dataclass(frozen=True)
 class ClockMemory(_Known):
     """How many steps have passed in this episode.
@@ -245,9 +245,6 @@ class ClockMemory(_Known):
     dim = 1
     ticking = True
 
-    def __post_init__(self) -> None:
-        integer("maximum", self.maximum, 1)
-
     @cached_property
     def high(self) -> Array:  # type: ignore[override]
         return np.array([self.maximum], dtype=np.float32)
@@ -260,17 +257,15 @@ class ClockMemory(_Known):
         return np.asarray(memory / self.high, dtype=np.float32)
 
 
+@checked
 @dataclass(frozen=True)
 class CounterMemory(_Known):
     """How many steps have passed since the last assessment, if there is one every ``period`` steps."""
 
-    period: int
+    period: Count
 
     dim = 1
     ticking = True
-
-    def __post_init__(self) -> None:
-        integer("period", self.period, 1)
 
     @property
     def name(self) -> str:
@@ -288,6 +283,7 @@ class CounterMemory(_Known):
         return np.asarray(memory / self.period, dtype=np.float32)
 
 
+@checked
 @dataclass(frozen=True)
 class RoundsMemory(FullMemory):
     """How often each stakeholder was served in this round, and how many of its ``period`` steps have passed.
@@ -295,13 +291,9 @@ class RoundsMemory(FullMemory):
     The first step of a round finds the counts of the last one, which were just assessed, and begins anew.
     """
 
-    period: int = 1
+    period: Count = 1
 
     ticking = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        integer("period", self.period, 1)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -426,7 +418,7 @@ def make_memory(
     stakeholders: Sequence[int],
     maximum: int | None,
     *,
-    encoder: str = "log",
+    encoder: Encoding = "log",
     window: int | None = None,
     first_action: int = 0,
 ) -> Memory:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.added import Added
+from sb3_fair.wrappers.encoders import Encoding
 from sb3_fair.wrappers.events import events_of, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.layer import attribute, max_steps_of
@@ -30,7 +31,7 @@ class Remembering(Core):
         memory: MemoryLike = "full",
         *,
         high: int | None = None,
-        encoder: str = "log",
+        encoder: Encoding = "log",
         flatten: bool = False,
     ) -> None:
         super().__init__(env, memory=memory, high=high, encoder=encoder, flatten=flatten)

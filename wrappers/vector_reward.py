@@ -14,7 +14,7 @@ from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import publish, stack
-from sb3_fair.wrappers.layer import attribute, forget_history
+from sb3_fair.wrappers.layer import attribute
 
 Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
@@ -93,6 +93,9 @@ class Rewarding(Core):
                 self._warn()
         self._previous[which] = np.where(self._carried_over, self._previous[which], 0.0)
 
+    def _forget(self, which: NDArray[np.intp]) -> None:
+        self._previous[which] = 0.0
+
     def _record(self, step: Step) -> NDArray[np.float64] | None:
         fairness = stack(step.infos, "fairness") if self._needs_fairness else {}
         vectors = self._vectors(step.rewards, fairness, step.ended)
@@ -162,18 +165,6 @@ class VectorReward(Rewarding, Face):
     :raises ValueError: if an objective is unknown or an argument is not allowed
     """
 
-    def forget_history(self) -> None:
-        """Empties the history, also one that is carried over."""
-        self._previous[:] = 0.0
-        forget_history(self.env)
-
 
 class VecVectorReward(Rewarding, VecFace):
     """:class:`VectorReward` for a VecEnv: the vectors (n, k) are ``stack(infos, "vector_reward")``."""
-
-    methods = ("forget_history",)
-
-    def forget_history(self, copy: int | None = None) -> None:
-        """Empties the history of a copy, None: of all, also those that are carried over."""
-        self._previous[slice(None) if copy is None else copy] = 0.0
-        forget_history(self.venv, copy)

@@ -1,6 +1,6 @@
 """Means and their confidence intervals (Student t), the same for tables, reports, schemes and studies."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ class Interval(NamedTuple):
     high: NDArray[np.float64]
 
 
+@np.errstate(invalid="ignore", divide="ignore")
 def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95) -> Interval:
     """Means over an axis and their confidence intervals (Student t).
 
@@ -24,45 +25,43 @@ def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95
     array = np.asarray(values, dtype=np.float64)
     there = ~np.isnan(array)
     n = there.sum(axis=axis)
-    known = np.where(there, array, 0.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = known.sum(axis=axis) / n
-        off = np.where(there, array - np.expand_dims(mean, axis), 0.0)
-        half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
-    return Interval(mean, mean - half, mean + half)
+    mean = np.where(there, array, 0.0).sum(axis=axis) / n
+    off = np.where(there, array - np.expand_dims(mean, axis), 0.0)
+    return _interval(mean, off, n, axis, confidence)
 
 
-def rate_and_interval(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95) -> Interval:
-    """The share of ``hits`` among ``people`` over all episodes and its confidence interval.
+@np.errstate(invalid="ignore", divide="ignore")
+def rate_and_interval(hits: ArrayLike, people: ArrayLike) -> Interval:
+    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval.
 
     People of one episode are not independent: the interval is over episodes (ratio estimator, Student t).
 
     :param hits: of each episode, (m, ...)
     :param people: of each episode, (m, ...)
     """
-    hits, people = np.asarray(hits, dtype=np.float64), np.asarray(people, dtype=np.float64)
-    m = len(hits)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rate = hits.sum(axis=0) / people.sum(axis=0)
-        off = (hits - rate * people) / people.mean(axis=0)
-        half = stdtrit(m - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=0) / (m - 1) / m)
-    return Interval(rate, rate - half, rate + half)
+    rate, off = _rate(hits, people)
+    return _interval(rate, off, len(off))
 
 
-def rate_difference(
-    hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike, confidence: float = 0.95
-) -> Interval:
-    """The rate of one group less that of another over the same episodes, and its confidence interval (ratio estimators
-    of both, Student t over episodes; the groups of an episode need not be independent).
+@np.errstate(invalid="ignore", divide="ignore")
+def rate_difference(hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike) -> Interval:
+    """The rate of one group less that of another over the same episodes, and its 95 % confidence interval (ratio
+    estimators of both, Student t over episodes; the groups of an episode need not be independent).
 
     :param hits: of the first group in each episode, (m, ...); the others alike
     """
-    of = [np.asarray(values, dtype=np.float64) for values in (hits, people, other_hits, other_people)]
-    m = len(of[0])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = [of[i].sum(axis=0) / of[i + 1].sum(axis=0) for i in (0, 2)]
-        off = [(of[i] - rate * of[i + 1]) / of[i + 1].mean(axis=0) for i, rate in zip((0, 2), rates, strict=True)]
-        apart = off[0] - off[1]
-        half = stdtrit(m - 1, (1 + confidence) / 2) * np.sqrt((apart * apart).sum(axis=0) / (m - 1) / m)
-    difference = rates[0] - rates[1]
-    return Interval(difference, difference - half, difference + half)
+    rate, off = _rate(hits, people)
+    other_rate, other_off = _rate(other_hits, other_people)
+    return _interval(rate - other_rate, off - other_off, len(off))
+
+
+def _rate(hits: ArrayLike, people: ArrayLike) -> tuple[Any, Any]:
+    """The rate over all episodes, and how far each episode is off."""
+    hits, people = np.asarray(hits, dtype=np.float64), np.asarray(people, dtype=np.float64)
+    rate = hits.sum(axis=0) / people.sum(axis=0)
+    return rate, (hits - rate * people) / people.mean(axis=0)
+
+
+def _interval(mean: Any, off: Any, n: Any, axis: int = 0, confidence: float = 0.95) -> Interval:
+    half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
+    return Interval(mean, mean - half, mean + half)

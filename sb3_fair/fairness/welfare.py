@@ -21,16 +21,16 @@ name                 value, after ``offset`` was added to every entry
 ===================  ==========================================================================================
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.validation import integer, number, one_of
+from sb3_fair.fairness.arguments import Range, checked
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.fairness.warning import warn
 
 Array: TypeAlias = NDArray[np.float64]
@@ -75,7 +75,7 @@ class Welfare:
     offset: float | None = None
     alpha: float = 0.5
     weights: tuple[float, ...] | None = None
-    groups: tuple[int, ...] | None = None
+    groups: tuple[Annotated[int, Range("[0, 1_000_000]")], ...] | None = None
 
     def __post_init__(self) -> None:
         one_of("name", self.name, WELFARES)
@@ -83,14 +83,15 @@ class Welfare:
             owner = _OWNERS.get(field.name, self.name)
             if owner != self.name and getattr(self, field.name) != field.default:
                 raise ValueError(f"{field.name} is only for {owner!r}, got {self.name!r}")
+        for name, entries in (("weights", self.weights), ("groups", self.groups)):
+            if entries is not None and not len(entries):
+                raise ValueError(f"{name} must be a sequence of numbers, one per stakeholder, got {entries!r}")
         if self.weights is not None:
-            weights = tuple(number("each of weights", weight) for weight in _sequence("weights", self.weights))
-            if list(weights) != sorted(weights, reverse=True):
+            if list(self.weights) != sorted(self.weights, reverse=True):
                 raise ValueError(f"weights must not increase (the first is of the worst off), got {self.weights!r}")
-            object.__setattr__(self, "weights", weights)
+            object.__setattr__(self, "weights", tuple(map(float, self.weights)))
         if self.groups is not None:
-            groups = tuple(integer("each of groups", group, low=0) for group in _sequence("groups", self.groups))
-            object.__setattr__(self, "groups", groups)
+            object.__setattr__(self, "groups", tuple(map(int, self.groups)))
 
     def __call__(self, status: ArrayLike) -> Array:
         """Welfare (...), float64, of each status vector (..., n).
@@ -122,14 +123,8 @@ class Welfare:
 _OWNERS = {"alpha": "alpha_fair", "weights": "ggf", "groups": "relaxed_parity"}
 
 
-def _sequence(name: str, value: Any) -> tuple[Any, ...]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable) or not (entries := tuple(value)):
-        raise ValueError(f"{name} must be a sequence of numbers, one per stakeholder, got {value!r}")
-    return entries
-
-
 def _least(u: Array, welfare: Welfare, *, above: bool = False) -> None:
-    """Nothing; an error if an entry is negative, or, with ``above``, is not positive."""
+    """Refuses entries that are negative, or, with ``above``, not positive."""
     least = np.minimum.reduce(u, axis=None, initial=np.inf)
     if not (least > 0 if above else least >= 0):
         raise ValueError(

@@ -33,7 +33,12 @@ def test_the_outermost_of_our_layers_answers_for_every_public_name(env_id, outsi
     inside = sb3_fair.make_vec(env_id, 2, monitor=False, **SETTINGS[env_id])
     venv = outside(inside)
     ours = [layer for layer in layers(inside) if isinstance(layer, VecLayer)]
-    names = {name for layer in ours for name in {*vars(type(layer)), *vars(layer)} if not name.startswith("_")}
+    names = {
+        name
+        for layer in ours
+        for name in {*vars(type(layer)), *layer.methods, *vars(layer)}
+        if not name.startswith("_")
+    }
     assert names > {"forget_history", "fairness_spec"}
     for name in names - set(dir(VecNormalize)) - set(vars(venv)) - set(vars(venv.venv)):
         owner = next(layer for layer in ours if name in {*vars(layer), *dir(type(layer))})

@@ -6,13 +6,13 @@ Its sums over pairs are divided so that one more unit for one member changes a d
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.blocks import Array, Blocks, Ints
-from sb3_fair.fairness.validation import one_of
 
 Fairness: TypeAlias = Literal["dp", "csp", "cf"]
 Sign: TypeAlias = Literal["absolute", "one_sided"]
@@ -138,6 +138,7 @@ class Population:
         return np.minimum(np.arange(len(twin)), twin)
 
 
+@checked
 @dataclass(frozen=True)
 class Disparity:
     """D, 0 where no group has more than another. C_x is a figure of member x; with two groups U and S (labels 0 and 1):
@@ -169,11 +170,6 @@ class Disparity:
     include_cross_lf: bool = False
     sign: Sign = "absolute"
     aggregate: Aggregate = "pairs"
-
-    def __post_init__(self) -> None:
-        one_of("fairness", self.fairness, get_args(Fairness))
-        one_of("sign", self.sign, get_args(Sign))
-        one_of("aggregate", self.aggregate, get_args(Aggregate))
 
     # ---------------------------------------------------------------- figures of worlds
 

@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 
 from sb3_fair.fairness.arguments import Undefined, checked
-from sb3_fair.fairness.distances import DistanceLike
-from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
 from sb3_fair.fairness.interaction import Interaction
-from sb3_fair.fairness.notions.table import FeedbackMissing
 from sb3_fair.fairness.tracking.requests import Attribute
 from sb3_fair.fairness.tracking.tracker import Tracker
 from sb3_fair.fairness.validation import number
@@ -24,50 +21,27 @@ class FairnessTracker:
         tracker.add(Interaction(features=[0.2, 0.7], group="woman", action=1, probabilities=[0.4, 0.6]))
         tracker.values()                                     # {"SP": nan, "IF": 0.0}
 
-    :param notions: names from :data:`NOTIONS`
-    :param history: which past interactions count, one recipe or a dict notion -> recipe
-    :param distance: between people: a name, a callable, a :class:`Distance`, or a list of them ("IF@heom")
-    :param nominal: columns of the features whose values are names
-    :param groups: labels to compare, None: all that occur; with several attributes a dict attribute -> labels
-    :param favourable: the favourable actions
-    :param k: number of neighbours in CSC
     :param undefined: value instead of NaN where a notion is undefined
     :param attributes: the attributes, if ``group`` is a dict attribute -> label; a tuple is their product partition.
         Empty: those of the first interaction
     :param n_actions: actions are 0, ..., n_actions - 1, so many as there are probabilities; None: any, and as many
         probabilities as come first
-    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
+    :param settings: ``notions``, ``history``, ``distance``, ``nominal``, ``groups``, ``favourable``, ``k`` and
+        ``feedback_missing`` of a :class:`Tracker`
     :raises ValueError: if an argument is not allowed
     """
 
     def __init__(
         self,
         *,
-        notions: Iterable[str] = ("SP",),
-        history: Any = DEFAULT_HISTORY,
-        distance: DistanceLike | Sequence[DistanceLike] = "hmom",
-        nominal: Sequence[int] = (),
-        groups: Any = None,
-        favourable: Iterable[int] = (1,),
-        k: int = 5,
         undefined: Undefined = math.nan,
         attributes: Sequence[Attribute] = (),
         n_actions: int | None = None,
-        feedback_missing: FeedbackMissing = "undefined",
+        **settings: Any,
     ) -> None:
         self._undefined = undefined
         self._n_actions = n_actions
-        self._settings: dict[str, Any] = {
-            "notions": notions if isinstance(notions, str) else tuple(notions),
-            "history": history,
-            "distance": distance,
-            "nominal": nominal,
-            "groups": groups,
-            "favourable": favourable,
-            "k": k,
-            "n_actions": n_actions,
-            "feedback_missing": feedback_missing,
-        }
+        self._settings = {**settings, "n_actions": n_actions}
         self._open = not attributes  # the first interaction may still name the attributes
         self._tracker = Tracker(1, attributes=attributes, **self._settings)
 
@@ -82,10 +56,11 @@ class FairnessTracker:
         :return: the id, or the list of ids, for :meth:`update_feedback`
         :raises ValueError: if a field that a notion needs is missing or wrong
         """
-        single = isinstance(interaction, Interaction)
-        ids = [self._add(each) for each in ([interaction] if isinstance(interaction, Interaction) else interaction)]
+        if isinstance(interaction, Interaction):
+            return self.add([interaction])[0]
+        ids = [self._add(each) for each in interaction]
         self._tracker.end_step()
-        return ids[0] if single else ids
+        return ids
 
     def _add(self, interaction: Interaction) -> int:
         self._require_action("action", interaction.action)
