@@ -11,13 +11,10 @@ STATE = "state"
 
 
 class Added:
-    """Adds ``part`` to a space and its values to observations.
+    """Adds ``part``, a Box of one axis or a Discrete space, to a space and its values to observations.
 
-    :param key: under which it stands in a Dict
-    :param part: a Box of one axis, or a Discrete space
     :param flatten: whether vectors get it as their last entries, instead of becoming a Dict
     :param why: what a second one of this key means, for the error
-    :raises ValueError: if there is no place for it
     """
 
     def __init__(self, space: spaces.Space, key: str, part: spaces.Space, flatten: bool, why: str) -> None:

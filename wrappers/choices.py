@@ -165,10 +165,8 @@ class VecChoices(VecLayer):
 
 
 def chances_of(drawn: Any) -> NDArray[Any]:
-    """Probabilities of all actions, (n, n_actions), or of the values of their parts, (n, parts, values of the largest).
-
-    :param drawn: the distribution of a policy of SB3, from its ``action_dist.distribution``
-    """
+    """Probabilities of all actions, (n, n_actions), or of the values of their parts, (n, parts, values of the largest),
+    from a policy's ``action_dist.distribution``."""
     parts = drawn if isinstance(drawn, list) else [drawn]
     probs = [part.probs.detach().cpu().numpy() for part in parts]
     if isinstance(drawn, Bernoulli):

@@ -73,7 +73,17 @@ class Disparities(Core):
 
     def __init__(self, env: Wrapped, measures: DemographicParity | None = None) -> None:
         super().__init__(env, measures=measures)
-        spec = _checked_spec(attribute(env, "fairness_spec"))
+        spec: FairnessSpec | None = attribute(env, "fairness_spec")
+        if spec is None:
+            raise ValueError(
+                "env must be a fairness MDP, which has a fairness_spec, to be given measures of disparity: wrap it in "
+                "FairMDP or VecFairMDP"
+            )
+        if len(spec.attributes) > 1:
+            raise ValueError(
+                "group of the fairness spec must be one attribute (or one tuple, their product partition) for measures "
+                f"of disparity, got {list(spec.attributes)}"
+            )
         attribute_ = spec.attributes[0] if spec.attributes else ""
         self._parts = (attribute_,) if isinstance(attribute_, str) else attribute_
         space = env.action_space
@@ -230,20 +240,6 @@ def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray
     """The actions (n,) that were carried out, where infos tell that of one individual per copy, else those chosen."""
     found: NDArray[Any] = stack_people(infos).get("action", actions) if "individual" in infos[0] else actions
     return found if np.shape(found) == actions.shape else actions
-
-
-def _checked_spec(spec: FairnessSpec | None) -> FairnessSpec:
-    if spec is None:
-        raise ValueError(
-            "env must be a fairness MDP, which has a fairness_spec, to be given measures of disparity: wrap it in "
-            "FairMDP or VecFairMDP"
-        )
-    if len(spec.attributes) > 1:
-        raise ValueError(
-            "group of the fairness spec must be one attribute (or one tuple, their product partition) for measures of "
-            f"disparity, got {list(spec.attributes)}"
-        )
-    return spec
 
 
 def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:

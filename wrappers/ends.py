@@ -19,7 +19,6 @@ class Ends:
     from the calls of ``reset`` that come through it. Wrappers that end episodes for other reasons cannot be foreseen:
     there is one warning after two episodes in a row that were left before their end (seeded resets do not count, which
     people call by hand).
-
     """
 
     def __init__(self) -> None:
@@ -27,10 +26,7 @@ class Ends:
         self.steps = self.missed = 0
 
     def restart(self, wrapper: gym.Wrapper, seed: int | None, unpaid: str | None) -> None:
-        """A new episode begins; called from the ``reset`` of ``wrapper``.
-
-        :param unpaid: what is never paid where ends are not seen, for the warning; None: nothing
-        """
+        """A new episode begins; ``unpaid`` is what is never paid where ends are not seen, None: nothing."""
         if unpaid is None:
             return
         self.missed = self.missed + 1 if self.steps and seed is None else 0
@@ -43,10 +39,7 @@ class Ends:
         self.limit = min(_limits_outside(wrapper), default=None)
 
     def step(self, ended: bool) -> bool:
-        """Whether the step was the last of its episode.
-
-        :param ended: whether the environment says so
-        """
+        """Whether the step was the last of its episode, as the environment or a limit outside says."""
         self.steps += 1
         over = ended or self.steps == self.limit
         if over:

@@ -41,10 +41,7 @@ EventOf: TypeAlias = Callable[[Any, Any, dict[str, Any]], tuple[float, float, fl
 
 
 def told_events(infos: Sequence[dict[str, Any]]) -> FairEvent:
-    """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple.
-
-    :raises KeyError: if an environment publishes none
-    """
+    """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple."""
     event = stack(infos, "fair_event")
     columns = zip(*event, strict=True) if isinstance(event, np.ndarray) else event  # plain tuples: copy by copy
     return FairEvent(*(np.asarray(column) for column in columns))
@@ -58,10 +55,7 @@ def events_of(infos: Sequence[dict[str, Any]]) -> FairEvent:
 
 
 def checked_stakeholders(stakeholders: Sequence[int]) -> tuple[int, ...]:
-    """``stakeholders[i]`` is whom the i-th action serves, -1 if nobody.
-
-    :raises ValueError: unless they are integers that number the stakeholders 0, 1, ...
-    """
+    """``stakeholders[i]`` is whom the i-th action serves, -1 if nobody."""
     numbers = tuple(stakeholders)
     served = {number for number in numbers if number != -1}
     if not served or served != set(range(len(served))):
@@ -82,7 +76,6 @@ def stakeholders_of(actions: spaces.Space, stakeholders: Sequence[int] | None) -
 
     :param actions: the action space
     :param stakeholders: one per action, -1 if it serves nobody; None: each action serves a stakeholder of its own
-    :raises ValueError: unless the actions are Discrete and have one stakeholder each
     """
     if not isinstance(actions, spaces.Discrete):
         raise ValueError(f"counting whom the actions serve needs Discrete actions, got {actions}")
@@ -95,12 +88,8 @@ def stakeholders_of(actions: spaces.Space, stakeholders: Sequence[int] | None) -
 def increments(
     served: NDArray[np.float32], actions: ArrayLike, granted: ArrayLike, first_action: int = 0
 ) -> NDArray[np.float32]:
-    """What each stakeholder gains, (..., n), from actions (...) that took effect where ``granted`` (...).
-
-    :param served: (n_actions, n), see :func:`served_by`
-    :param first_action: number of the action that the first row of ``served`` is about
-    :raises ValueError: if an action has no row
-    """
+    """What each stakeholder gains, (..., n), from actions (...) that took effect where ``granted`` (...), if the first
+    row of ``served`` is about ``first_action``."""
     rows = np.asarray(actions, dtype=np.intp) - first_action
     if rows.size and not 0 <= rows.min() <= rows.max() < len(served):
         raise ValueError(

@@ -47,10 +47,7 @@ class Step(NamedTuple):
     infos: Sequence[dict[str, Any]]
 
     def vectors(self) -> Any:
-        """The vector rewards (n, k): ``info["vector_reward"]``, or an array reward, which is put there.
-
-        :raises ValueError: if there is neither
-        """
+        """The vector rewards (n, k): ``info["vector_reward"]``, or an array reward, which is put there."""
         try:
             return stack(self.infos, "vector_reward")
         except KeyError:

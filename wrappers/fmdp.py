@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_fair.fairness import FairnessSpec, Individual, Tracker
+from sb3_fair.fairness import FairnessSpec, Tracker
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
@@ -31,8 +31,6 @@ class Decisions:
 
     Actions of a MultiBinary or MultiDiscrete space with a set of favourable actions are decisions on several people,
     one per entry; any other ones need a predicate ``favourable``, unless the space is Discrete.
-
-    :raises ValueError: if the space does not fit the spec
     """
 
     def __init__(self, spec: FairnessSpec, space: spaces.Space) -> None:
@@ -169,7 +167,9 @@ class Measuring(Core):
             self._due.clear()
             self._tracker = self.fairness_spec.tracker(self._n_copies, self._decisions.n_actions)
 
-    def _feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
+    def feedback_counts(self, copy: int = 0) -> dict[str, dict[Any, dict[str, float]]]:
+        """How many outcomes are known in a copy, by attribute, group and kind of decision, as :class:`Tracker` tells
+        them."""
         return self._tracker.feedback_counts(copy) if self.fairness_names else {}
 
     def _update_feedback(self, copy: int, id: int, value: float) -> bool:
@@ -232,7 +232,11 @@ class Measuring(Core):
     ) -> tuple[People, People, Mask | None]:
         """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
         copies there was somebody (None: in all)."""
-        if self._in_info and "individual" in infos[0] and (record_of(infos) is not None or all(map(_tells, infos))):
+        if (
+            self._in_info
+            and "individual" in infos[0]
+            and (record_of(infos) is not None or all(map(individual_in, infos)))
+        ):
             published: People = stack_people(infos)
             if self.fairness_spec.group is None:
                 people = published
@@ -240,14 +244,14 @@ class Measuring(Core):
                     people = {**published, "features": self.fairness_spec.select(published["features"])}
                 return published, people, self._here(people)
             if self.fairness_spec.finds_group_in(published):
-                person = self.fairness_spec.individual(None, None, {"individual": published})
-                people = {**published, **person._asdict()}
+                person = self.fairness_spec.individual(None, None, {"individual": published})._asdict()
+                people = {**published, **person}
                 return published, people, self._here(people)
-        seen = zip(obs, actions, infos, strict=True)
-        told_of = [_told(self.fairness_spec.individual(one, action, info)) for one, action, info in seen]
-        somebody = [
-            copy for copy, (info, person) in enumerate(zip(infos, told_of, strict=True)) if self._is(info, person)
-        ]
+        told_of: list[People] = []
+        for one, action, info in zip(obs, actions, infos, strict=True):
+            person = self.fairness_spec.individual(one, action, info)._asdict()
+            told_of.append({key: value for key, value in person.items() if key != "features" or value is not None})
+        somebody = [copy for copy, info in enumerate(infos) if self._is(info, told_of[copy])]
         for copy in set(range(self._n_copies)) - set(somebody) if somebody else ():
             one = told_of[somebody[0]]
             group = dict.fromkeys(one["group"]) if isinstance(one["group"], Mapping) else None
@@ -269,7 +273,7 @@ class Measuring(Core):
         group = person["group"]
         labels = list(group.values()) if isinstance(group, Mapping) else [group]
         if not self._tracker.needs_groups:
-            return not self._in_info or _tells(info)
+            return not self._in_info or bool(individual_in(info))
         return not all(label is None for label in labels)
 
     def _here(self, people: People) -> Mask | None:
@@ -363,14 +367,6 @@ class Measuring(Core):
         return {"probabilities": probabilities}
 
 
-def _told(person: Individual) -> People:
-    return {key: value for key, value in person._asdict().items() if key != "features" or value is not None}
-
-
-def _tells(info: Mapping[str, Any]) -> bool:
-    return bool(individual_in(info))
-
-
 def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
     """The entries of the copies ``which`` (None: all), of one place if several people are decided on."""
     if value is None or which is None:
@@ -415,10 +411,6 @@ class FairMDP(Measuring, Face):
         0
     """
 
-    def feedback_counts(self) -> dict[str, dict[Any, dict[str, float]]]:
-        """How many outcomes are known, by attribute, group and kind of decision, as :class:`Tracker` tells them."""
-        return self._feedback_counts(0)
-
     def update_feedback(self, id: int, value: float) -> bool:
         """Feedback that came late: the action that would have been right for an individual.
 
@@ -435,10 +427,6 @@ class VecFairMDP(Measuring, VecFace):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
     methods = (*VecFace.methods, "update_feedback", "feedback_counts")
-
-    def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
-        """How many outcomes are known in a copy, see :meth:`FairMDP.feedback_counts`."""
-        return self._feedback_counts(copy)
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`.

@@ -32,10 +32,7 @@ class Labelling(Core):
         self.observation_space = self._added.space
 
     def _with(self, observation: Any, groups: ArrayLike) -> Any:
-        """Observations with their groups: one and a number, or those of n copies and (n,).
-
-        :raises ValueError: if a label is no group
-        """
+        """Observations with their groups: one and a number, or those of n copies and (n,)."""
         labels = np.asarray(groups)
         if labels.dtype.kind not in "iub" or (labels < 0).any() or (labels >= self._n_groups).any():
             raise ValueError(f"group must be whole numbers from 0 to {self._n_groups - 1}, got {groups!r}")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness.disparity.return_figures import return_figures
+from sb3_fair.fairness.disparity.returns import return_figures
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -31,11 +31,10 @@ class VecGroupReturns(VecLayer):
     """Adds disparities of returns to ``info["fairness"]`` of every agent when a game ends.
 
     Gaps are sizes: 0 is fair. Their names:
-    :func:`~sb3_fair.fairness.disparity.return_figures.return_figures`.
+    :func:`~sb3_fair.fairness.disparity.returns.return_figures`.
 
     :param venv: a VecEnv whose agents have a slot each, with arrays ``slot_group`` and ``slot_world``, and ``slot_lf``
         and ``slot_pair`` if there are legitimate factors and twins; all agents of a game end their episodes together
-    :raises ValueError: if its agents share no worlds
     """
 
     published: ClassVar[tuple[str, ...]] = ("return_names",)

@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 class Id(int):
     """The running number of an individual since the last seeded reset, and ``life``, the number of that reset.
 
-    It equals, prints and pickles as a number, so that two runs with the same seed have the same ids; that it belongs
-    to an earlier life is seen where feedback for it arrives.
+    It equals and prints as a number; that it is of an earlier life is seen where feedback for it arrives.
     """
 
     life: int

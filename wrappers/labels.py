@@ -31,10 +31,7 @@ def slots(venv: VecEnv, name: str) -> Any:
 
 
 def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
-    """The arrays ``slot_group``, ``slot_lf``, ... of a layer as :func:`checked` gives them, None without groups.
-
-    :raises ValueError: if one is not one label per slot
-    """
+    """The arrays ``slot_group``, ``slot_lf``, ... of a layer as :func:`checked` gives them, None without groups."""
     found = {kind: getattr(venv, f"slot_{kind}", None) for kind in KINDS}
     return None if found["group"] is None else checked(found, venv.num_envs, numbers)
 
@@ -56,7 +53,6 @@ def checked(found: Found, slots: int, numbers: Numbers) -> Found:
     """Copies of the labels as arrays of numbers (slots,), None where a kind of label is not told; unknown ones are -1.
 
     :param numbers: of labels that are no numbers themselves; new ones are added
-    :raises ValueError: if one is not one label per slot
     """
     return {kind: None if found.get(kind) is None else numbered(kind, found[kind], slots, numbers) for kind in KINDS}
 
@@ -76,10 +72,7 @@ def numbered(kind: str, labels: Any, slots: int, numbers: Numbers) -> NDArray[An
 
 
 def _numbers_of(kind: str, labels: Any, numbers: Numbers) -> NDArray[Any]:
-    """The labels if they are numbers, else their numbers.
-
-    :raises TypeError: if some are numbers and some are not, or one is not hashable
-    """
+    """The labels if they are numbers, else their numbers."""
     array = np.fromiter(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.array(labels)
     if array.dtype.kind not in "biuf":
         plain = [label.item() if isinstance(label, ARRAYS) and label.ndim == 0 else label for label in array]

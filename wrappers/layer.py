@@ -48,10 +48,7 @@ class VecLayer(VecEnvWrapper):
 
 
 def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
-    """Empties the fairness histories below, also those that are carried over from episode to episode.
-
-    :param copy: in one copy, None: in all
-    """
+    """Empties the fairness histories below, of one copy or of all (None), also those that are carried over."""
     if isinstance(venv, gym.Env):
         attribute(venv, "forget_history", lambda: None)()
         return
@@ -65,10 +62,7 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
 
 
 def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None) -> Any:
-    """What the outermost layer of an environment that knows ``name`` has under it; of the first copy of many.
-
-    :raises ValueError: if it cannot come here from another process
-    """
+    """What the outermost layer of an environment that knows ``name`` has under it; of the first copy of many."""
     if isinstance(venv, gym.Env):
         return venv.get_wrapper_attr(name) if venv.has_wrapper_attr(name) else default
     try:

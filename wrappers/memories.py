@@ -234,10 +234,7 @@ class DifferenceMemory(FullMemory):
 @checked
 @dataclass(frozen=True)
 class ClockMemory(_Known):
-    """How many steps have passed in this episode.
-
-    :param maximum: steps of an episode
-    """
+    """How many steps have passed in this episode, of ``maximum``."""
 
     maximum: int
 
@@ -336,10 +333,7 @@ class RoundsMemory(FullMemory):
 
 @dataclass(frozen=True)
 class ProductMemory(_Known):
-    """Several memories side by side, each with its own columns.
-
-    :param parts: memories, each updated by itself
-    """
+    """Several memories side by side, each with its own columns and updated by itself."""
 
     parts: tuple[Memory, ...]
 
@@ -364,13 +358,12 @@ class ProductMemory(_Known):
         return any(getattr(part, "ticking", False) for part in self.parts)
 
     @cached_property
-    def _columns(self) -> list[slice]:
+    def _columns(self) -> list[tuple[Memory, slice]]:
         ends = np.cumsum([part.dim for part in self.parts]).tolist()
-        return [slice(end - part.dim, end) for end, part in zip(ends, self.parts, strict=True)]
+        return [(part, slice(end - part.dim, end)) for end, part in zip(ends, self.parts, strict=True)]
 
     def _joined(self, each: Callable[[Memory, Array], Array], memory: Array) -> Array:
-        pieces = (each(part, memory[..., columns]) for part, columns in zip(self.parts, self._columns, strict=True))
-        return np.concatenate(list(pieces), axis=-1)
+        return np.concatenate([each(part, memory[..., columns]) for part, columns in self._columns], axis=-1)
 
     def initial(self, batch: tuple[int, ...]) -> Array:
         return np.concatenate([part.initial(batch) for part in self.parts], axis=-1)
@@ -382,9 +375,8 @@ class ProductMemory(_Known):
         return self._joined(lambda part, own: part.encode(own), memory)
 
     def _first(self, name: str, memory: Array) -> Array | None:
-        for part, columns in zip(self.parts, self._columns, strict=True):
-            read = getattr(part, name, part.status)
-            found = read(memory[..., columns])
+        for part, columns in self._columns:
+            found = getattr(part, name, part.status)(memory[..., columns])
             if found is not None:
                 return found
         return None

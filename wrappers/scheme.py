@@ -21,11 +21,7 @@ SchemeLike: TypeAlias = Scheme | Mapping[str, Any]
 
 
 def as_reward(scheme: SchemeLike) -> Scheme:
-    """The scheme whose assessed welfare, summed over an episode, is the score of ``scheme``.
-
-    :raises TypeError: if it is neither a scheme nor its arguments by name
-    :raises ValueError: if there is none, since its temporal aggregation is no sum
-    """
+    """The scheme whose assessed welfare, summed over an episode, is the score of ``scheme``."""
     if isinstance(scheme, Mapping):
         for name in scheme:
             if name not in Scheme.__dataclass_fields__:

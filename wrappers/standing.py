@@ -21,11 +21,7 @@ MISSING = (
 
 
 class Groups:
-    """Slots sorted by world and group, to compare what they have.
-
-    :param group: (S,) whole numbers, -1: not compared
-    :param world: (S,) its number; None: all are in one world
-    """
+    """Slots by group (S,), -1: not compared, and world (S,), None: all are in one, to compare what they have."""
 
     def __init__(self, group: NDArray[Any], world: NDArray[Any] | None) -> None:
         self.members = np.flatnonzero(group >= 0)
@@ -43,10 +39,7 @@ class Groups:
         return sums.reshape(self.shape)
 
     def standing(self, figures: NDArray[Any]) -> NDArray[np.float32]:
-        """How far the group of each slot is ahead (S,), between -1 and 1.
-
-        :param figures: (S,)
-        """
+        """How far the group of each slot is ahead (S,), between -1 and 1, in figures (S,)."""
         sums = self._sums(figures)
         own, others = sums / self.own, sums @ self.elsewhere / self.others
         size = np.abs(own) + np.abs(others)

@@ -89,8 +89,13 @@ class Rewarding(Core):
         if self._never:
             self._episodes += int(self._has_stepped[which].sum())
             self._has_stepped[which] = False
-            if self._episodes > PATIENCE + self._n_copies:
-                self._warn()
+            if self._episodes > PATIENCE + self._n_copies:  # an objective that is never there is no objective
+                warn(
+                    f"{', '.join(sorted(self._never))} was undefined in every step of {PATIENCE} episodes, and counted "
+                    f"as {self._undefined:g}: do the labels in groups occur, and is there feedback where a notion "
+                    "needs it?"
+                )
+                self._never.clear()
         self._previous[which] = np.where(self._carried_over, self._previous[which], 0.0)
 
     def _forget(self, which: NDArray[np.intp]) -> None:
@@ -131,14 +136,6 @@ class Rewarding(Core):
         difference = level - self._previous
         self._previous = np.where(self._is_fair, level, 0.0)
         return difference
-
-    def _warn(self) -> None:
-        """Once: an objective that is never there is no objective."""
-        warn(
-            f"{', '.join(sorted(self._never))} was undefined in every step of {PATIENCE} episodes, and counted as "
-            f"{self._undefined:g}: do the labels in groups occur, and is there feedback where a notion needs it?"
-        )
-        self._never.clear()
 
 
 def _variants(name: str, allowed: Sequence[str]) -> tuple[str, ...]:

@@ -109,9 +109,6 @@ RANGES: dict[str, Range] = {
 def checked(target: T) -> T:
     """A class or function that checks what it is called with: each argument is of the kind that its type hint says and
     in its :class:`Range`.
-
-    :raises ValueError: when called, if a value is not allowed; names the argument, what is allowed, and what came
-    :raises TypeError: when called, if an object of another class is wanted
     """
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
@@ -150,11 +147,7 @@ def hints(function: Callable[..., Any], **names: Any) -> dict[str, Any]:
 
 
 def check(name: str, value: Any, hint: Any) -> None:
-    """Is a value what a type hint and the range of its name allow?
-
-    :raises ValueError: if it is not
-    :raises TypeError: if it is not, and an object of some class is wanted
-    """
+    """Refuses a value that a type hint and the range of its name do not allow."""
     if fits(name, value, hint):
         return
     choices = [str(each) for kind in _kinds(hint) if get_origin(kind) is Literal for each in get_args(kind)]

@@ -1,7 +1,7 @@
 """What measures are called, and which of their values are better: for reports, tables and tuning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -39,9 +39,8 @@ class Description:
         return value if self.better == "higher" else -abs(value) if self.better == "zero" else -value
 
 
-_PERFORMANCE = Description("R", "performance", "What the decisions earn in one episode.", better="higher")
 _PARTICULAR = (
-    _PERFORMANCE,
+    Description("R", "performance", "What the decisions earn in one episode.", better="higher"),
     *(Description(notion.name, notion.title, notion.sentence, better="higher") for notion in NOTIONS.values()),
     Description("d_s", "short-term disparity", "How far apart the groups are in the latest decisions.", better="lower"),
     Description("d_l", "long-term disparity", "How far apart decisions have brought the groups.", better="lower"),
@@ -70,27 +69,23 @@ def describe(name: str, words: Words = NO_WORDS) -> Description:
     if name not in words and name not in _KNOWN:
         if name.startswith(MEAN):
             whole = describe(name.removeprefix(MEAN), words)
-            return Description(name, f"{whole.title}, mean over steps", whole.sentence, whole.unit, whole.better)
+            return replace(whole, name=name, title=f"{whole.title}, mean over steps")
         if name.endswith(RETURN):
             summed = describe(name.removesuffix(RETURN), words)
-            return Description(name, f"{summed.title}, sum over steps", summed.sentence, summed.unit, summed.better)
+            return replace(summed, name=name, title=f"{summed.title}, sum over steps")
         base, at, detail = name.partition("@")
         if not at and name.startswith(("d_s_", "d_l_")):
             base, detail = name[:3], name[4:].replace("_", " ")
         if detail:
             known = describe(base, words)
-            return Description(name, f"{known.title} ({detail})", known.sentence, known.unit, known.better)
+            return replace(known, name=name, title=f"{known.title} ({detail})")
     known = _KNOWN.get(name, Description(name, name))
     own = words.get(name, {})
     return Description(**{**vars(known), **({"title": own} if isinstance(own, str) else own), "name": name})
 
 
 def check_words(words: Any) -> dict[str, Any]:
-    """``words`` as a dict.
-
-    :raises TypeError: if they are no texts by name, or dicts of texts
-    :raises ValueError: if a dict has another key, or ``better`` is none of the three
-    """
+    """``words`` as a dict."""
     if not isinstance(words, Mapping) or not all(
         isinstance(key, str) and isinstance(value, str | Mapping) for key, value in words.items()
     ):

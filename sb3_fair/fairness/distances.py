@@ -82,33 +82,21 @@ class Distance:
 DistanceLike: TypeAlias = str | Callable[..., Any] | Distance
 
 
-def as_distance(distance: DistanceLike) -> Distance:
-    """A name, a callable or a :class:`Distance` as :class:`Distance`."""
-    return distance if isinstance(distance, Distance) else Distance(distance)
-
-
 class Metric:
-    """A distance whose nominal columns are known, on arrays: many newcomers against many people at once.
-
-    :param distance: a name, a callable or a :class:`Distance`
-    :param nominal: numbers of the nominal columns
-    """
+    """A distance whose nominal columns are known, on arrays: many newcomers against many people at once."""
 
     def __init__(self, distance: Any, nominal: Sequence[int] = ()) -> None:
-        self.distance = as_distance(distance)
+        self.distance = distance if isinstance(distance, Distance) else Distance(distance)
         self.label = self.distance.label
         self._nominal = columns("nominal", nominal)
         self._nominal_columns = _slice_if_possible(self._nominal)
-        self._function = distance_function = self.distance.name
+        self._function = self.distance.name
         self._takes_rows: bool | None = None
         root = self.distance.kernel is None if self.distance.root is None else self.distance.root
-        self._rooted = distance_function == "heom" and root
+        self._rooted = self._function == "heom" and root
 
     def check(self, features: Array) -> None:
-        """Can these features (m, d) be compared?
-
-        :raises ValueError: if a nominal column is missing, or features are negative where the distance forbids it
-        """
+        """Can these features (m, d) be compared?"""
         if self._nominal and max(self._nominal) >= features.shape[1]:
             raise ValueError(f"nominal has column {max(self._nominal)}, but features have {features.shape[1]} columns")
         if self._function == "braycurtis" and np.minimum.reduce(features, axis=None) < 0:
@@ -139,10 +127,11 @@ class Metric:
         """
         if callable(self._function):
             return self._called(self._function, newcomers, people, absent)
-        if self._function == "braycurtis":
-            return _braycurtis(newcomers, people)
         differences = people - newcomers[:, :, None]
         np.abs(differences, out=differences)
+        if self._function == "braycurtis":
+            together = np.add.reduce(people + newcomers[:, :, None], axis=1)
+            return np.add.reduce(differences, axis=1) / (together + (together == 0))
         if self._nominal:
             differences[:, self._nominal_columns] = np.sign(differences[:, self._nominal_columns])
         if self._function == "heom":
@@ -154,14 +143,11 @@ class Metric:
         """d for IF and LIP from the raw distances: normalised, or the kernel's similarity."""
         if self.distance.kernel == "exp":
             return np.exp(raw * -self.distance.lam)
-        return raw * self._factor(n_features)
-
-    def _factor(self, n_features: int) -> float:
         if self.distance.scale is not None:
-            return 1.0 / self.distance.scale
+            return raw * (1.0 / self.distance.scale)
         if not self.distance.normalise or self._function not in ("heom", "hmom"):
-            return 1.0
-        return 1.0 / (math.sqrt(n_features) if self._rooted else n_features)
+            return raw * 1.0
+        return raw * (1.0 / (math.sqrt(n_features) if self._rooted else n_features))
 
     def _probe(self, function: Callable[..., Any], person: Array) -> bool:
         """Does a callable take all people at once? Asked once, with more copies of one person than it has features."""
@@ -194,13 +180,6 @@ class Metric:
         return distances
 
 
-def _braycurtis(newcomers: Array, people: Array) -> Array:
-    differences = people - newcomers[:, :, None]
-    apart = np.add.reduce(np.abs(differences, out=differences), axis=1)
-    together = np.add.reduce(people + newcomers[:, :, None], axis=1)
-    return apart / (together + (together == 0))
-
-
 @cache
 def other_columns(these: tuple[int, ...], width: int) -> NDArray[np.intp]:
     """The columns of so many that are not among ``these``."""
@@ -222,10 +201,7 @@ def blocks(features: Array) -> list[slice]:
 
 
 def feature_array(features: ArrayLike) -> Array:
-    """``features`` as (n, d) float64.
-
-    :raises ValueError: if the shape differs or a number is not finite
-    """
+    """``features`` as (n, d) float64."""
     array = np.asarray(features, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(f"features must have shape (individuals, columns), got shape {array.shape}")

@@ -103,18 +103,15 @@ class FairnessSpec:
         parts, attributes = _attributes(self.group)
         self._set("_parts", parts)
         self._set("attributes", attributes)
-        self._check_sources()
+        if not (self.features is None or callable(self.features) or isinstance(self.features, (str, slice))):
+            self._set("features", columns("features", self.features))
+            if not self.features:
+                raise ValueError("features must be at least one column, got none")
         self._check_scale()
         self.tracker(1)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
-
-    def _check_sources(self) -> None:
-        if not (self.features is None or callable(self.features) or isinstance(self.features, (str, slice))):
-            self._set("features", columns("features", self.features))
-            if not self.features:
-                raise ValueError("features must be at least one column, got none")
 
     def _check_scale(self) -> None:
         if (self.low is None) != (self.high is None):
@@ -129,8 +126,8 @@ class FairnessSpec:
             ) from error
         if low.ndim > 1 or not (np.isfinite(low) & np.isfinite(high) & (low < high)).all():
             raise ValueError(f"low must be finite and below high, got low={self.low!r}, high={self.high!r}")
-        self._set("low", low.tolist() if low.ndim == 0 else tuple(low.tolist()))
-        self._set("high", high.tolist() if high.ndim == 0 else tuple(high.tolist()))
+        for name, bound in (("low", low), ("high", high)):
+            self._set(name, bound.tolist() if bound.ndim == 0 else tuple(bound.tolist()))
 
     @property
     def calls_for_group(self) -> bool:
@@ -231,12 +228,7 @@ class FairnessSpec:
         return np.clip(scaled, 0.0, 1.0)
 
     def group_of(self, obs: Any, info: Mapping[str, Any]) -> Any:
-        """The label of the individual that a step decided on, or a dict attribute -> label.
-
-        :param obs: the observation on which the action was chosen
-        :param info: what the step returned
-        :raises ValueError: if a callable raises, or a key is missing
-        """
+        """The label of the individual that a step decided on, or a dict attribute -> label; see :meth:`individual`."""
         record = individual_in(info)
         labels = {name: self._label(source, obs, info, record) for name, source in self._parts.items()}
         return labels if self.attributes else labels[""]
@@ -277,10 +269,7 @@ class FairnessSpec:
 
 
 def individual_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    """``info["individual"]``, empty where it is missing or None.
-
-    :raises TypeError: if it is not a dict
-    """
+    """``info["individual"]``, empty where it is missing or None."""
     told = info.get("individual")
     if isinstance(told, Mapping):
         return told

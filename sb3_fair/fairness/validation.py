@@ -8,20 +8,14 @@ from typing import Any
 
 
 def integer(name: str, value: Any, low: int) -> int:
-    """``value`` as int.
-
-    :raises ValueError: if it is not a whole number of at least ``low`` (0 or 1)
-    """
+    """``value`` as int."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < low:
         raise ValueError(f"{name} must be a {'positive' if low else 'non-negative'} integer, got {value!r}")
     return int(value)
 
 
 def number(name: str, value: Any) -> float:
-    """``value`` as float.
-
-    :raises ValueError: if it is not a finite real number
-    """
+    """``value`` as float."""
     try:
         finite = not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
     except OverflowError:  # an integer beyond all floats
@@ -32,10 +26,7 @@ def number(name: str, value: Any) -> float:
 
 
 def columns(name: str, value: Any) -> tuple[int, ...]:
-    """Column numbers as a tuple of different non-negative ints.
-
-    :raises ValueError: if they are something else
-    """
+    """Column numbers as a tuple of different non-negative ints."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise ValueError(f"{name} must be a sequence of column numbers, got {value!r}")
     numbers_ = tuple(integer(f"each column in {name}", column, low=0) for column in value)
@@ -45,10 +36,7 @@ def columns(name: str, value: Any) -> tuple[int, ...]:
 
 
 def actions(name: str, value: Any) -> tuple[int, ...]:
-    """A non-empty set of action numbers as a sorted tuple.
-
-    :raises ValueError: if it is something else
-    """
+    """A non-empty set of action numbers as a sorted tuple."""
     given = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
     if not given or any(isinstance(a, bool) or not isinstance(a, numbers.Integral) for a in given):
         raise ValueError(f"{name} must hold at least one action number, got {value!r}")
@@ -65,7 +53,6 @@ def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> 
     """Refuses a name that is not known.
 
     :param otherwise: what else is allowed, as in "a callable"
-    :raises ValueError: if ``value`` is not one of the ``known`` names; hints at a near miss
     """
     names = list(known)
     if not isinstance(value, str) or value not in names:

@@ -10,7 +10,7 @@ from sb3_fair.common.connection import connected
 from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
-from sb3_fair.fairness.disparity.return_figures import return_figures
+from sb3_fair.fairness.disparity.returns import return_figures
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack

@@ -28,10 +28,9 @@ class Blocks:
     def __init__(self, world: Ints, key: Ints, group: Ints, worlds: int, groups: int) -> None:
         slots = np.flatnonzero((key >= 0) & (group >= 0))
         slots = slots[np.lexsort((key[slots], world[slots]))]
-        if len(slots):
-            first = np.flatnonzero(np.r_[True, (np.diff(world[slots]) != 0) | (np.diff(key[slots]) != 0)])
-        else:
-            first = np.zeros(0, dtype=np.int64)
+        begins = np.ones(len(slots), dtype=bool)
+        begins[1:] = (np.diff(world[slots]) != 0) | (np.diff(key[slots]) != 0)
+        first = np.flatnonzero(begins)
         lengths = np.diff(np.r_[first, len(slots)])
         block = np.repeat(np.arange(len(first)), lengths)
         place = np.arange(len(slots)) - np.repeat(first, lengths)
@@ -45,6 +44,8 @@ class Blocks:
         self.belongs[block, place, group[slots]] = 1
         self.sizes: Array = self.belongs.sum(axis=1)
         """(B, G) members of each group."""
+        self._larger = np.maximum(self.sizes[:, :, None], self.sizes[:, None, :])
+        self._different = 1 - np.eye(self.sizes.shape[-1])
         self.world, self.key = world[slots[first]], key[slots[first]]
         """(B,) what is common to the members of a block."""
         self.keys, self.which_key = np.unique(self.key, return_inverse=True)
@@ -55,22 +56,18 @@ class Blocks:
     @cached_property
     def larger(self) -> Array:
         """(B, G, G) size of the larger of two different groups, over the number of groups that one can differ from."""
-        sizes, groups = self.sizes, self.sizes.shape[-1]
-        larger: Array = np.maximum(sizes[:, :, None], sizes[:, None, :]) * _different(groups)
-        return larger / (groups - 1)
+        return self._larger * self._different / (len(self._different) - 1)
 
     @cached_property
     def per_pair(self) -> Array:
         """(B, G, G) what a pair of members counts: 1 / size of the larger group, over the same number."""
-        sizes, groups = self.sizes, self.sizes.shape[-1]
-        larger = np.maximum(sizes[:, :, None], sizes[:, None, :])
-        return _different(groups) / np.maximum(larger, 1) / (groups - 1)
+        return self._different / np.maximum(self._larger, 1) / (len(self._different) - 1)
 
     @cached_property
     def per_partner(self) -> Array:
         """(B, G, G) 1 / number of members of all other groups."""
         partners = self.sizes.sum(axis=-1, keepdims=True) - self.sizes
-        return _different(self.sizes.shape[-1]) / np.maximum(partners, 1)[:, :, None]
+        return self._different / np.maximum(partners, 1)[:, :, None]
 
     def gather(self, figures: Array) -> Array:
         """Figures (..., S) of the slots as (..., B, n)."""
@@ -98,10 +95,8 @@ class Blocks:
         return gaps(self.means(figures), self.sizes > 0)
 
     def standing(self, figures: Array) -> tuple[Array, Array]:
-        """How many of each group have less, and how many have more, than a member: (..., B, n, G) each.
-
-        :param figures: (..., B, n) as :meth:`gather` gives them
-        """
+        """How many of each group have less, and how many have more, than a member: (..., B, n, G) each, from
+        :meth:`gather`'s figures (..., B, n)."""
         if figures.shape[-1] <= FEW:
             has_more = (figures[..., :, None] > figures[..., None, :]).astype(np.float64)
             return has_more @ self.belongs, has_more.swapaxes(-1, -2) @ self.belongs
@@ -123,16 +118,7 @@ class Blocks:
         return np.take_along_axis(less, back, axis=-2), np.take_along_axis(more, back, axis=-2)
 
 
-def _different(groups: int) -> Array:
-    return 1 - np.eye(groups)
-
-
 def gaps(means: Array, known: NDArray[np.bool_]) -> Array:
-    """Mean of one group less that of another.
-
-    :param means: (..., G)
-    :param known: (..., G) which groups have one
-    :return: (..., G, G), 0 where one of the two is not known
-    """
+    """Mean (..., G) of one group less that of another, (..., G, G), 0 where one of the two is not known."""
     both = known[..., :, None] & known[..., None, :]
     return np.where(both, means[..., :, None] - means[..., None, :], 0.0)

@@ -62,13 +62,9 @@ class Population:
         return np.unique(self.group[self.group >= 0])
 
     @cached_property
-    def _column(self) -> Ints:
-        return np.where(self.group >= 0, np.searchsorted(self.groups, self.group), -1)
-
-    @cached_property
     def whole(self) -> Blocks:
         """All members of a world."""
-        return self._blocks(self.world_index, np.zeros(len(self), dtype=np.int64), self._column, len(self.groups))
+        return self._blocks(np.zeros(len(self), dtype=np.int64))
 
     @property
     def factor(self) -> Ints:
@@ -83,22 +79,29 @@ class Population:
     @cached_property
     def strata(self) -> Blocks:
         """Members of a world with equal legitimate factor."""
-        return self._blocks(self.world_index, self.factor, self._column, len(self.groups))
+        return self._blocks(self.factor)
 
     @cached_property
     def twins(self) -> Blocks:
         """Each two twins; told for the first of their worlds."""
-        slots = np.arange(len(self))
-        key = np.where(self.partner >= 0, np.minimum(slots, self.partner), -1)
-        return self._blocks(self._home, key, self._version, 2)
+        return self._blocks_of_versions(np.where(self.partner >= 0, np.minimum(np.arange(len(self)), self.partner), -1))
 
     @cached_property
     def versions(self) -> Blocks:
         """All who have twins in two worlds, with the factual and the counterfactual ones as groups."""
-        return self._blocks(self._home, np.where(self.partner >= 0, 0, -1), self._version, 2)
+        return self._blocks_of_versions(np.where(self.partner >= 0, 0, -1))
 
-    def _blocks(self, world: Ints, key: Ints, column: Ints, groups: int) -> Blocks:
-        return Blocks(world, key, column, len(self.worlds), groups)
+    def _blocks(self, key: Ints) -> Blocks:
+        column = np.where(self.group >= 0, np.searchsorted(self.groups, self.group), -1)
+        return Blocks(self.world_index, key, column, len(self.worlds), len(self.groups))
+
+    def _blocks_of_versions(self, key: Ints) -> Blocks:
+        """Twins with the lower label stand for group 0, the others for group 1; among equals the lower slot does."""
+        slots, partner = np.arange(len(self)), self.partner
+        own, other = self.group, self.group[partner]
+        second = (own > other) | ((own == other) & (slots > partner))
+        column = np.where(partner >= 0, second.astype(np.int64), -1)
+        return Blocks(self.home[self.world_index], key, column, len(self.worlds), 2)
 
     @property
     def partner(self) -> Ints:
@@ -109,19 +112,6 @@ class Population:
         if self.pair is None or (self.pair < 0).all():
             raise ValueError("pair must be given for fairness='cf', which compares agents with their twins")
         return self.pair
-
-    @cached_property
-    def _version(self) -> Ints:
-        """Twins with the lower label stand for group 0, the others for group 1; among equals the lower slot does."""
-        slots, partner = np.arange(len(self)), self.partner
-        own, other = self.group, self.group[partner]
-        second = (own > other) | ((own == other) & (slots > partner))
-        return np.where(partner >= 0, second.astype(np.int64), -1)
-
-    @cached_property
-    def _home(self) -> Ints:
-        """(S,) number of the first of the two worlds of a pair."""
-        return self.home[self.world_index]
 
     @cached_property
     def home(self) -> Ints:
@@ -269,11 +259,8 @@ class Disparity:
         return values
 
     def _pull(self, blocks: Blocks, members: Array, weights: Array) -> Array:
-        """How many of the other groups a member (..., B, n) has more than, less how many it has less than, weighted.
-
-        :param members: (..., B, n) figures
-        :param weights: (B, G, G) of a pair of members of two groups
-        """
+        """How many of other groups a member has more than, less how many it has less than, (..., B, n), weighted by
+        (B, G, G) for each two groups."""
         less, more = blocks.standing(members)
         if self.sign == "absolute":
             return ((less - more) * (blocks.belongs @ weights)).sum(axis=-1)
@@ -281,17 +268,12 @@ class Disparity:
         return (less * ahead - more * behind).sum(axis=-1)
 
 
-def whole_numbers(name: str, labels: ArrayLike, size: int | None = None, low: int = -1) -> Ints:
-    """Labels (S,) as int64.
-
-    :param size: S; None: any
-    :param low: the lowest allowed
-    :raises ValueError: if they are not one whole number per slot
-    """
+def whole_numbers(name: str, labels: ArrayLike, size: int | None = None) -> Ints:
+    """Labels (S,) as int64; refuses what is not one whole number of at least -1 per slot."""
     array = np.asarray(labels)
     if array.ndim != 1 or (size is not None and len(array) != size):
         slots = "one label per slot" if size is None else f"one label for each of the {size} slots"
         raise ValueError(f"{name} must have {slots}, got shape {array.shape}")
-    if array.dtype.kind not in "biuf" or not (np.isfinite(array) & (array == np.floor(array)) & (array >= low)).all():
-        raise ValueError(f"{name} must be whole numbers of at least {low}, got {labels!r}")
+    if array.dtype.kind not in "biuf" or not (np.isfinite(array) & (array == np.floor(array)) & (array >= -1)).all():
+        raise ValueError(f"{name} must be whole numbers of at least -1, got {labels!r}")
     return array.astype(np.int64)

@@ -22,7 +22,7 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 ``Welfare("jain")``.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -62,7 +62,9 @@ def demographic_disparity(
     :param compared: the labels of U and S; None: 0 and 1, or where other labels occur and they are two, these in order
     :raises ValueError: if shapes do not fit, ``normalise`` is not one of these, or the labels to compare do not occur
     """
-    return _between(returns, groups, compared, per_capita, normalise)
+    array, labels = _aligned(returns, groups)
+    first, second = compared_labels(labels, compared)
+    return _gap(array, labels == first, labels == second, per_capita, normalise)
 
 
 @checked
@@ -87,15 +89,9 @@ def conditional_disparity(
     """
     array, labels = _aligned(returns, groups)
     _, values = _aligned(returns, factors, "factors")
-    first, second = compared_labels(labels, compared)
+    members = [labels == label for label in compared_labels(labels, compared)]
     return {
-        value: _gap(
-            array,
-            (labels == first) & (values == value),
-            (labels == second) & (values == value),
-            per_capita,
-            normalise,
-        )
+        value: _gap(array, *(mask & (values == value) for mask in members), per_capita, normalise)
         for value in np.unique(values).tolist()
     }
 
@@ -140,7 +136,9 @@ def value_disparity(
     :param values: (..., n), what a critic expects for each agent, NaN where unknown, which gives NaN; the other
         arguments are those of :func:`demographic_disparity`
     """
-    return _between(values, groups, compared, True, normalise)
+    array, labels = _aligned(values, groups)
+    first, second = compared_labels(labels, compared)
+    return _gap(array, labels == first, labels == second, True, normalise)
 
 
 @checked
@@ -237,6 +235,48 @@ def _mean_and_error(values: Array) -> tuple[float, float]:
     return float(values.mean()), float(error)
 
 
+FORMS: dict[str, dict[str, Any]] = {
+    "": {"per_capita": False},
+    "_norm": {"per_capita": False, "normalise": "sum"},
+    "_pc": {"per_capita": True},
+    "_pc_norm": {"per_capita": True, "normalise": "sum"},
+}
+"""What is added to the name of a gap -> its form."""
+
+
+def return_figures(
+    returns: NDArray[Any], groups: NDArray[Any], factors: NDArray[Any] | None = None, *, twins: bool = False
+) -> dict[str, NDArray[Any]]:
+    """Gaps, Gini, Jain and Nash of episodes; name -> (episodes,). NaN where one is undefined.
+
+    :param returns: of every agent, (episodes, agents)
+    :param groups: 0 without and 1 with the sensitive attribute, (episodes, agents)
+    :param factors: legitimate factor, (episodes, agents); None: no conditional disparities
+    :param twins: whether the second half of the agents are the twins of the first half
+    """
+    found = {f"dp{form}": demographic_disparity(returns, groups, **way) for form, way in FORMS.items()}
+    if factors is not None:
+        for form, way in FORMS.items():
+            gaps = conditional_disparity(returns, groups, factors, **way)
+            for factor in np.unique(factors).tolist():
+                found[f"csp_G{factor}{form}"] = gaps.get(factor, np.full(len(returns), np.nan))
+    found |= {
+        "pairs": pairwise_disparity(returns, groups),
+        "pairs_sum": pairwise_disparity(returns, groups, aggregate="sum"),
+        "gini": gini(returns),
+        "jain": Welfare("jain")(returns),
+        "nash": nash_welfare(returns),
+        "nash_norm": nash_welfare(returns, normalise=True),
+    }
+    if twins:
+        half = returns.shape[1] // 2
+        factual, counterfactual, labels = returns[:, :half], returns[:, half:], groups[:, :half]
+        for form, way in FORMS.items():
+            found[f"cf{form}"] = counterfactual_disparity(factual, counterfactual, labels, **way)
+        found["twins"] = twin_disparity(factual, counterfactual)
+    return found
+
+
 def _aligned(returns: ArrayLike, labels: ArrayLike, name: str = "groups") -> tuple[Array, NDArray[Any]]:
     """Returns as floats, and one label per return."""
     array, given = np.asarray(returns, dtype=np.float64), np.asarray(labels)
@@ -253,15 +293,6 @@ def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]
     if not array.ndim or array.shape != other.shape:
         raise ValueError(f"counterfactual must have the shape of factual {array.shape}, got shape {other.shape}")
     return array, other
-
-
-def _between(
-    returns: ArrayLike, groups: ArrayLike, compared: Sequence[Hashable] | None, per_capita: bool, normalise: Norm | None
-) -> Array:
-    """The demographic disparity."""
-    array, labels = _aligned(returns, groups)
-    first, second = compared_labels(labels, compared)
-    return _gap(array, labels == first, labels == second, per_capita, normalise)
 
 
 def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None) -> Array:

@@ -104,10 +104,7 @@ DEFAULT_HISTORY = SlidingWindow(500)
 
 
 def check_history(history: Any) -> History:
-    """``history`` itself.
-
-    :raises TypeError: if it is none of the three recipes
-    """
+    """``history`` itself."""
     if not isinstance(history, History):
         raise TypeError(f"history must be a SlidingWindow, FullHistory or DiscountedHistory, got {history!r}")
     return history

@@ -43,10 +43,7 @@ def among(values: NDArray[Any], favourable: Sequence[int]) -> NDArray[np.bool_]:
 
 
 def cells_of(actions: NDArray[Any], feedback: NDArray[Any] | None, favourable: Sequence[int]) -> NDArray[np.uint8]:
-    """The cell of each decision (n,): one bit per question; feedback NaN, or None for all: unknown.
-
-    :raises ValueError: if feedback is neither unknown nor a whole number
-    """
+    """The cell of each decision (n,): one bit per question; feedback NaN, or None for all: unknown."""
     accepted = among(actions, favourable)
     if feedback is None:
         return accepted.view(np.uint8)
@@ -236,20 +233,13 @@ def find_notion(name: str) -> Notion:
 
     :raises ValueError: if there is no such notion; names the closest ones
     """
-    try:
-        return NOTIONS[name]
-    except (KeyError, TypeError):
-        raise ValueError(
-            f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}; notions are asked for by name"
-        ) from None
+    if not isinstance(name, str) or name not in NOTIONS:
+        raise ValueError(f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}; notions are asked for by name")
+    return NOTIONS[name]
 
 
 class GapTable:
-    """The values of several group notions from the same counts.
-
-    :param notions: the group notions, in the order of the values
-    :param feedback_missing: what a group's unknown outcomes mean, see :func:`group_notion`
-    """
+    """The values of several group notions from the same counts; ``feedback_missing`` as in :func:`group_notion`."""
 
     def __init__(self, notions: Sequence[GroupNotion], feedback_missing: FeedbackMissing = "undefined") -> None:
         asked = [(rate, notion.needed_kinds) for notion in notions for rate in notion.rates]
@@ -290,8 +280,6 @@ class GapTable:
         """Both sides of the different rates of all notions, (n, groups, rates) each.
 
         People are 0 where a rate is undefined, also because nothing is known of the outcomes it needs.
-
-        :param counts: as for a call
         """
         if len(counts) < _MANY:
             sums = counts @ self._masks
@@ -319,10 +307,8 @@ _BY_KIND = np.array([*KINDS, *(kind & KNOWN for kind in KINDS)]).T.astype(float)
 
 
 def feedback_counts(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Decisions (..., groups, 2), unfavourable and favourable, and how many of them have a known outcome.
-
-    :param counts: (..., groups, CELLS)
-    """
+    """Decisions (..., groups, 2), unfavourable and favourable, and how many of them have a known outcome, from counts
+    (..., groups, CELLS)."""
     sums = counts @ _BY_KIND
     return sums[..., :2], sums[..., 2:]
 

@@ -31,10 +31,7 @@ from sb3_fair.fairness.validation import actions as action_numbers
 
 
 def find_group_notion(name: str) -> GroupNotion:
-    """The row of a group notion.
-
-    :raises ValueError: if there is no such group notion
-    """
+    """The row of a group notion."""
     notion = find_notion(name)
     if not isinstance(notion, GroupNotion):
         known = [each.name for each in NOTIONS.values() if isinstance(each, GroupNotion)]

@@ -5,7 +5,7 @@ makes one number of a status, and a filter B: *when* it is assessed. The score o
 the assessed steps over time ("timepoint first").
 
 Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair: Non-Markovian Fairness in Sequential Decision
-Making*, section 3.
+Making*, sections 3 and 4.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.arguments import Count, Share, checked
+from sb3_fair.fairness.arguments import Count, Positive, Share, checked
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.schemes.statuses import Array, status_array, within
 from sb3_fair.fairness.validation import one_of
@@ -45,6 +45,22 @@ class Estimate(NamedTuple):
     mean: float
     low: float
     high: float
+
+
+@checked
+@dataclass(frozen=True)
+class NewMultiple:
+    """True where the total of the status reaches a new multiple of ``k`` > 0 in a step: "after a dozen doughnuts".
+
+    For bounded schemes, as ``when=NewMultiple(12)``; unlike a lambda it pickles. A step that passes several multiples
+    at once counts as one assessment.
+    """
+
+    k: Positive
+
+    def __call__(self, status: Array, previous: Array) -> NDArray[np.bool_]:
+        """(...), from the status (..., n) after the step and that before it."""
+        return status.sum(axis=-1) // self.k > previous.sum(axis=-1) // self.k
 
 
 @checked
@@ -181,10 +197,7 @@ class Scheme:
 
 
 def one_each(name: str, values: Any, status: Array, dtype: Any = np.float64) -> Any:
-    """What a callable made of status vectors (..., n), as an array (...).
-
-    :raises ValueError: if it has another shape
-    """
+    """What a callable made of status vectors (..., n), as an array (...)."""
     array = np.asarray(values, dtype=dtype)
     if array.shape != status.shape[:-1]:
         raise ValueError(f"{name} must return one entry per status vector {status.shape[:-1]}, got shape {array.shape}")

@@ -29,10 +29,7 @@ class SchemeTracker:
         self._steps = np.zeros(n_copies, dtype=np.int64)
 
     def restart(self, which: Any = slice(None)) -> None:
-        """New episodes in these copies: everybody starts from 0.
-
-        :param which: indices, slice or mask of copies
-        """
+        """New episodes in these copies (indices, slice or mask): everybody starts from 0."""
         self.status = self.status.copy()
         self.status[which] = 0.0
         self._steps[which] = 0

@@ -1,4 +1,10 @@
-"""Statuses of stakeholders after each step of logged episodes."""
+"""Statuses of stakeholders after each step of logged episodes, their unfairness and balance.
+
+Unlike the score of a scheme, unfairness and balance compare the stakeholders with their mean at every step. They are
+for audits, not for rewards.
+
+Source: Alamdari, Klassen, Creager, McIlraith, *Remembering to Be Fair*.
+"""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -6,16 +12,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.arguments import Numbers, checked
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 def status_array(status: ArrayLike) -> Array:
-    """``status`` as (..., T, n), float64.
-
-    :raises ValueError: if it has another shape
-    """
+    """``status`` as (..., T, n), float64."""
     array = np.asarray(status, dtype=np.float64)
     if array.ndim < 2 or not array.shape[-1]:
         raise ValueError(f"status must have the shape (..., T, n) with n > 0, got {array.shape}")
@@ -23,11 +26,7 @@ def status_array(status: ArrayLike) -> Array:
 
 
 def within(lengths: ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Which steps (..., T) = ``shape`` belong to their episodes.
-
-    :param lengths: (...) number of steps of each episode, the rest is padding; None: T
-    :raises ValueError: if the shapes differ, or a length is not in 0..T
-    """
+    """Which steps (..., T) = ``shape`` belong to their episodes of ``lengths`` (...) steps, None: of T."""
     if lengths is None:
         return np.ones(shape, dtype=bool)
     array = np.asarray(lengths)
@@ -73,3 +72,33 @@ def count_status(
         counted = counted & (effective != 0)
     served = (serves[taken][..., None] == np.arange(serves.max() + 1)) & counted[..., None]
     return np.cumsum(served, axis=-2, dtype=np.float64)
+
+
+@checked
+def unfairness(status: MaybeNumbers) -> Array:
+    """U_i - mean(U) after each step, (..., T, n): negative is unfair to i, positive in favour of i.
+
+    :param status: (..., T, n)
+    """
+    array = status_array(status)
+    return array - array.mean(axis=-1, keepdims=True)
+
+
+@checked
+def overall_unfairness(status: MaybeNumbers, lengths: int | Numbers | None = None) -> Array:
+    """Unfairness, summed over the steps of each episode: (..., n).
+
+    :param status: (..., T, n)
+    :param lengths: (...) number of steps of each episode, the rest is padding; None: T
+    """
+    each = unfairness(status)
+    return np.where(within(lengths, each.shape[:-1])[..., None], each, 0.0).sum(axis=-2)
+
+
+@checked
+def balance(status: MaybeNumbers, lengths: int | Numbers | None = None) -> Array:
+    """Minus the sum of the squares of the overall unfairness: (...), 0 is fair, negative is unfair.
+
+    Arguments as for :func:`overall_unfairness`.
+    """
+    return -np.square(overall_unfairness(status, lengths)).sum(axis=-1)

@@ -18,11 +18,7 @@ Rows: TypeAlias = Any  # the copies concerned: slice(None), or their indices (m,
 
 
 class GroupCounts:
-    """Counts of one partition per copy, group and cell.
-
-    :param n: number of copies
-    :param history: equal weights; :class:`DiscountedCounts` has the others
-    """
+    """Counts of one partition per copy, group and cell, with equal weights."""
 
     def __init__(self, n: int, history: History, partition: Partition) -> None:
         self.partition = partition
@@ -41,8 +37,7 @@ class GroupCounts:
 
     @property
     def _flat(self) -> NDArray[np.float64]:
-        """The counts end to end; a view of its own each time, since copies and pickles would turn a kept one into other
-        numbers."""
+        """The counts end to end; made each time, since copies and pickles would part a kept view from them."""
         return self.counts.reshape(-1)
 
     @property
@@ -51,12 +46,7 @@ class GroupCounts:
         return self.counts[:, 1:]
 
     def add(self, rows: Rows, slots: NDArray[np.intp], cells: NDArray[np.uint8], columns: NDArray[np.intp]) -> None:
-        """One decision for each of the copies ``rows``.
-
-        :param slots: (m,) their places in the rings of all copies, end to end
-        :param cells: (m,), see :func:`cells_of`
-        :param columns: (m,) from the partition
-        """
+        """One decision for each of the copies ``rows``, at the places ``slots`` (m,) of all rings end to end."""
         if self.partition.size > self.counts.shape[1]:
             self._shape(2 * self.partition.size)
         codes = columns * CELLS + cells

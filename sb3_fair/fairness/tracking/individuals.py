@@ -36,10 +36,7 @@ class View:
 
 
 class Individuals:
-    """The retained people of n copies.
-
-    :param views: (metric, pair notions, k or None) for each distance
-    """
+    """The retained people of n copies; ``views`` are (metric, pair notions, k or None) for each distance."""
 
     def __init__(
         self, n: int, history: History, views: Sequence[tuple[Metric, Sequence[PairNotion], int | None]]
@@ -68,12 +65,8 @@ class Individuals:
     def add(
         self, rows: Rows, ids: NDArray[np.int64], features: Array, roots: Array | None, accepted: NDArray[np.bool_]
     ) -> None:
-        """One person for each of the copies ``rows``.
-
-        :param ids: (m,), rising within a copy
-        :param features: (m, d)
-        :param roots: (m, n_actions), see :func:`half_roots`; None if no pair notion is followed
-        """
+        """One person for each of the copies ``rows``: ids (m,), features (m, d) and, if a pair notion is followed,
+        :func:`half_roots` (m, n_actions)."""
         self._make_room(features, roots)
         copies = self._copies[rows]
         self._newest[rows] = ids
@@ -157,10 +150,8 @@ class Individuals:
                 sums[copies] -= np.minimum(terms, 0.0) if pair.violations_only else terms
 
     def truncate(self) -> NDArray[np.int64] | None:
-        """Drops what no longer moves IF of the first distance, see :class:`DiscountedHistory`.
-
-        :return: sizes (n,) before, None if nothing was dropped
-        """
+        """Drops what no longer moves IF of the first distance, see :class:`DiscountedHistory`: sizes (n,) before, None
+        if nothing was dropped."""
         history: Any = self.history
         if not history.truncates or self.size.max() < history.min_window:
             return None

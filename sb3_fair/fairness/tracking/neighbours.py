@@ -121,17 +121,15 @@ class Neighbours:
         number: Any = self._k
         if np.count_nonzero(nearest[:, self._last]) < len(rows):
             short = rows[nearest[:, self._last] == 0]
-            self._rebuild(np.unique(short[self._bounds[short] < np.inf]), distances_of)
+            short = np.unique(short[self._bounds[short] < np.inf])
+            for start in range(0, len(short), _BLOCK):
+                block = short[start : start + _BLOCK]
+                copies, slots = np.divmod(block, self._capacity)
+                self._build(copies, block, distances_of(copies, slots))
             nearest = self._members.take(rows, axis=0)
             number = np.maximum(np.dot(nearest != 0, self._first), 1)
         mean = np.dot(_favourable(nearest), self._first) / number
         self._terms.put(rows, np.abs(_favourable(self._numbers.take(rows)) - mean))
-
-    def _rebuild(self, rows: Index, distances_of: Callable[[Index, Index], Array]) -> None:
-        for start in range(0, len(rows), _BLOCK):
-            block = rows[start : start + _BLOCK]
-            copies, slots = np.divmod(block, self._capacity)
-            self._build(copies, block, distances_of(copies, slots))
 
     def _build(self, copies: Index, rows: Index, distances: Array) -> None:
         """Fills the lists ``rows`` of people of ``copies`` with the nearest by (distance, id)."""

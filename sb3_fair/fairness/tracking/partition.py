@@ -20,10 +20,7 @@ Columns: TypeAlias = NDArray[np.intp]
 
 
 class Partition:
-    """One attribute: its labels, numbered from 1 in the order they were met.
-
-    :param groups: the labels to compare, at least two; None: every label that occurs
-    """
+    """One attribute: its labels, those of ``groups`` or all that occur, numbered from 1 in the order they were met."""
 
     def __init__(self, groups: Iterable[Hashable] | None = None) -> None:
         self.labels: list[Any] = [None]
@@ -44,16 +41,13 @@ class Partition:
         return len(self.labels)
 
     def columns(self, labels: Any) -> Columns:
-        """Columns (m,) of ``labels`` (m,): an array of integers, or any hashable labels.
-
-        :raises ValueError: if labels are missing (None or NaN)
-        :raises TypeError: if labels are not a sequence of hashable values
-        """
+        """Columns (m,) of ``labels`` (m,): an array of integers, or any hashable labels."""
         if isinstance(labels, np.ndarray) and labels.dtype.char in _INTEGERS and labels.ndim == 1:
             return self._of_integers(labels)
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"group must have one label per individual, got {labels!r}")
-        return np.array([self._look_up(label) for label in _listed(labels)], dtype=np.intp)
+        listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        return np.array([self._look_up(label) for label in listed], dtype=np.intp)
 
     def _of_integers(self, integers: NDArray[Any]) -> Columns:
         found: Columns = self._table.take(integers - self._lowest, mode="clip")
@@ -118,10 +112,7 @@ class ProductPartition(Partition):
 
 
 def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hashable, ...]:
-    """The labels to compare.
-
-    :raises ValueError: if they are fewer than two or repeat
-    """
+    """The labels to compare, at least two different ones."""
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
         raise ValueError(f"{name} must hold the labels to compare, got {groups!r}")
     labels = tuple(tuple(label) if isinstance(label, list) else label for label in groups)
@@ -136,8 +127,6 @@ def compared_labels(labels: NDArray[Any], compared: Sequence[Hashable] | None) -
     :param labels: of any shape
     :param compared: None: 0 and 1 where these occur, or nobody is there; else the two labels that occur, the smaller
         one first
-    :raises ValueError: if ``compared`` has a label that does not occur, or is None where other labels than 0 and 1
-        are not two
     """
     found = np.unique(labels).tolist()
     if compared is not None:
@@ -149,7 +138,3 @@ def compared_labels(labels: NDArray[Any], compared: Sequence[Hashable] | None) -
     if len(found) != 2:
         raise ValueError(f"groups must have two labels, or 0 and 1 among others, without compared=..., got {found}")
     return found
-
-
-def _listed(labels: Iterable[Any]) -> list[Any]:
-    return labels.tolist() if isinstance(labels, np.ndarray) else list(labels)

@@ -36,8 +36,6 @@ def find_requests(
     :param attributes: names of the attributes, at least one
     :param distances: labels of the distances, at least one
     :param history: one for all notions, or a dict notion -> history
-    :raises ValueError: if a name is unknown or asked for twice
-    :raises TypeError: if a history is not one
     """
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         raise ValueError(f"notions must be a sequence of names, got {notions!r}")

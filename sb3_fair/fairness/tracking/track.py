@@ -34,9 +34,6 @@ class Track:
     :param requests: those that concern this history
     :param partitions: by name of the attribute
     :param metrics: by label of the distance
-    :param favourable: the favourable actions
-    :param k: neighbours of CSC
-    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
     """
 
     def __init__(
@@ -103,10 +100,7 @@ class Track:
         features: NDArray[np.float64] | None,
         roots: NDArray[np.float64] | None,
     ) -> None:
-        """One decision for each of the copies ``rows``; everything has been checked.
-
-        :param order: (m,) how many decisions the copy has seen before since its reset
-        """
+        """One decision for each of the copies ``rows``, which have seen ``order`` (m,) decisions since their reset."""
         if self._counts:
             slots = self._rings[rows] + order % self._size
             for attribute, counts in self._counts.items():
@@ -117,10 +111,7 @@ class Track:
             self.individuals.add(rows, ids, features, roots, (cells & 1).view(np.bool_))
 
     def kept(self, seen: Any) -> Any:
-        """How many of the latest decisions of each copy can still be changed, (n,).
-
-        :param seen: (n,) decisions since reset
-        """
+        """How many of the latest decisions of each copy, (n,), can still be changed, of ``seen`` (n,) since reset."""
         if self._history.truncates and self.individuals is not None:
             return self.individuals.size
         return np.minimum(seen, self._size)
@@ -181,21 +172,12 @@ class Track:
         return found
 
     def truncate(self, seen: NDArray[np.int64]) -> None:
-        """Drops the decisions that no longer move individual fairness, see :class:`DiscountedHistory`.
-
-        :param seen: (n,) decisions since reset
-        """
+        """Drops the decisions that no longer move individual fairness, see :class:`DiscountedHistory`."""
         before = self.individuals.truncate() if self.individuals is not None else None
         if self.individuals is not None and before is not None:
-            dropped = before - self.individuals.size
-            copies = np.repeat(np.arange(len(dropped)), dropped)
-            # ages before - 1, before - 2, ... of each copy
-            ages = (
-                np.repeat(before, dropped)
-                - 1
-                - np.arange(len(copies))
-                + np.repeat(np.cumsum(dropped) - dropped, dropped)
-            )
+            every = np.arange(before.max())[::-1]  # the oldest first
+            copies, columns = np.nonzero((every >= self.individuals.size[:, None]) & (every < before[:, None]))
+            ages = every[columns]
             slots = self._rings[copies] + (seen[copies] - 1 - ages) % self._size
             for counts in self._counts.values():
                 if isinstance(counts, DiscountedCounts):

@@ -28,16 +28,9 @@ class Tracker:
     """The fairness of n independent copies, updated decision by decision.
 
     :param n: number of copies
-    :param notions: names from :data:`NOTIONS`, optionally "SP@gender" or "IF@heom" for one attribute or distance
-    :param history: which past decisions count, one recipe or a dict notion -> recipe
-    :param distance: between people, for IF, LIP, CSC: a name, a callable, a :class:`Distance`, or a list of them
-    :param nominal: columns of the features whose values are names
-    :param groups: labels to compare, None: all that occur; with several attributes a dict attribute -> labels
     :param attributes: names of the attributes, if there are several; a tuple of names is their product partition
-    :param favourable: the favourable actions
-    :param k: number of neighbours in CSC
-    :param n_actions: length of the probabilities; None: that of the first ones
-    :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
+    :param n_actions: length of the probabilities; None: that of the first ones. The other arguments are those of
+        :class:`FairnessSpec`
     :raises ValueError: if a notion, history, distance or number is not allowed
     """
 
@@ -64,9 +57,8 @@ class Tracker:
         self._requests = find_requests(notions, list(self._attributes), list(metrics), history)
         self.names = tuple(request.name for request in self._requests)
         partitions = self._partition(groups)
-        self._partitions = {
-            name: partitions[name] for name in {r.of: 0 for r in self._requests if r.notion.needs_groups}
-        }
+        compared = dict.fromkeys(r.of for r in self._requests if r.notion.needs_groups)
+        self._partitions = {name: partitions[name] for name in compared}
         self._tracks = [
             Track(
                 n,
@@ -271,10 +263,7 @@ class Tracker:
 
 
 def metrics_of(distance: Any, nominal: Sequence[int]) -> dict[str, Metric]:
-    """The distances by label.
-
-    :raises ValueError: if one is unknown or two have the same label
-    """
+    """The distances by label."""
     distances = list(distance) if isinstance(distance, (list, tuple)) else [distance]
     metrics = {metric.label: metric for metric in (Metric(each, nominal) for each in distances)}
     if not distances or len(metrics) < len(distances):
