@@ -13,7 +13,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs
 from torch.distributions import Bernoulli
 
 from sb3_fair.fairness.arguments import checked
@@ -52,9 +52,8 @@ class Choices(np.ndarray):
         self = np.array(actions).view(cls)
         self.probabilities = np.asarray(probabilities, dtype=np.float64)
         if self.probabilities.shape[:-1] != self.shape:
-            raise ValueError(
-                f"probabilities must have one row per action {self.shape}, got shape {self.probabilities.shape}"
-            )
+            shape = self.probabilities.shape
+            raise ValueError(f"probabilities must have one row per action {self.shape}, got shape {shape}")
         return self
 
     def __array_finalize__(self, array: Any) -> None:
@@ -132,9 +131,6 @@ class VecChoices(VecLayer):
         if self.model is not None and getattr(actions, "probabilities", None) is None:
             actions = Choices(actions, self._probabilities(self.model, np.asarray(actions)))
         self.venv.step_async(actions)
-
-    def step_wait(self) -> VecEnvStepReturn:
-        return self.venv.step_wait()
 
     def _probabilities(self, model: BaseAlgorithm, actions: NDArray[Any]) -> NDArray[Any]:
         space: Any = self.action_space

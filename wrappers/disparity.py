@@ -18,7 +18,7 @@ from sb3_fair.fairness.tracking.partition import Columns, Partition, ProductPart
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import Info, Record, cut, publish, stack, stack_people, stacked
+from sb3_fair.wrappers.infos import Info, Record, cut, publish, publish_more, stack_people, stacked
 from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.wrappers.starts import check_discrete
 
@@ -113,9 +113,8 @@ class Disparities(Core):
         self._whole.add(slice(None), np.arange(n), cells, columns)
         self._steps += 1
         long_term = rate_gap(*self._counted(self._whole)[::-1])
-        figures = stack(step.infos, "fairness") if "fairness" in step.infos[0] else {}
-        mine = {"d_s": short_term, "d_s_prev": self._short_term, "d_l": self._long_term, "d_l_next": long_term}
-        publish(step.infos, "fairness", {**figures, **mine})
+        figures = {"d_s": short_term, "d_s_prev": self._short_term, "d_l": self._long_term, "d_l_next": long_term}
+        publish_more(step.infos, "fairness", figures)
         self._short_term, self._long_term = short_term, long_term
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:

@@ -51,16 +51,10 @@ def _limits_outside(wrapper: gym.Wrapper) -> Iterator[int]:
     """The limits of the ``TimeLimit``\\ s around ``wrapper`` whose ``reset`` is running."""
     frame: Any = sys._getframe(1)
     while frame is not None:
-        owner = frame.f_locals.get("self")
-        limit = vars(owner).get("_max_episode_steps") if isinstance(owner, gym.Wrapper) else None
-        if limit is not None and _stands_around(owner, wrapper):
-            yield limit
+        outer = frame.f_locals.get("self")
+        limit = vars(outer).get("_max_episode_steps") if isinstance(outer, gym.Wrapper) else None
+        while limit is not None and isinstance(outer, gym.Wrapper):
+            outer = outer.env
+            if outer is wrapper:
+                yield limit
         frame = frame.f_back
-
-
-def _stands_around(outer: gym.Env, inner: gym.Wrapper) -> bool:
-    while isinstance(outer, gym.Wrapper):
-        outer = outer.env
-        if outer is inner:
-            return True
-    return False

@@ -1,6 +1,6 @@
 """FairMDP: makes an environment a fairness MDP."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, record_of, stack, stack_people, stacked
+from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked
 from sb3_fair.wrappers.layer import attribute
 
 Probabilities = Literal["policy", "executed"]
@@ -128,7 +128,7 @@ class Measuring(Core):
                 "env already is a fairness MDP: there is a FairMDP inside (in every sb3_fair ID; pass objectives=, "
                 "audit= or spec= to gym.make to change what it measures)"
             )
-        self.fairness_spec = spec
+        self.fairness_spec, self.compared_groups = spec, spec.compared_groups
         self.reset_on_episode = reset_on_episode
         self._executed = probabilities == "executed"
         self._kinds: set[str] = set()  # of probabilities that the notions have seen
@@ -145,11 +145,6 @@ class Measuring(Core):
     def probabilities_used(self) -> str | None:
         """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
         return next(iter(self._kinds), None) if len(self._kinds) < 2 else "mixed"
-
-    @property
-    def compared_groups(self) -> tuple[Hashable, ...] | None:
-        """The labels in ``info["individual"]["group"]`` that are compared; None: all."""
-        return self.fairness_spec.compared_groups
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self.fairness_names and self.reset_on_episode:
@@ -182,7 +177,6 @@ class Measuring(Core):
     def _record(self, step: Step) -> None:
         """Counts the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos."""
         infos, obs, delay = step.infos, step.obs, self.fairness_spec.feedback_delay
-        figures: dict[str, Any] = stack(infos, "fairness") if "fairness" in infos[0] else {}
         if self.fairness_names:
             published, people, here = self._individuals(infos, obs, step.actions)
             withheld = people.get("feedback") if delay is not None else None
@@ -197,11 +191,10 @@ class Measuring(Core):
             self._take_late(infos)
             if delay is not None:
                 self._deliver(infos, obs, ids, withheld)
-            figures = {**figures, **self._tracker.values()}
         elif self.fairness_spec.tells_group(infos[0]) and "individual" not in infos[0]:
             for one, info in zip(obs, infos, strict=True):  # others than notions compare groups too
                 info["individual"] = {"group": self.fairness_spec.group_of(one, info)}
-        publish(infos, "fairness", figures)
+        publish_more(infos, "fairness", self._tracker.values() if self.fairness_names else {})
 
     def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
         """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
@@ -251,22 +244,20 @@ class Measuring(Core):
         for one, action, info in zip(obs, actions, infos, strict=True):
             person = self.fairness_spec.individual(one, action, info)._asdict()
             told_of.append({key: value for key, value in person.items() if key != "features" or value is not None})
-        somebody = [copy for copy, info in enumerate(infos) if self._is(info, told_of[copy])]
-        for copy in set(range(self._n_copies)) - set(somebody) if somebody else ():
-            one = told_of[somebody[0]]
-            group = dict.fromkeys(one["group"]) if isinstance(one["group"], Mapping) else None
-            told_of[copy] = {**one, "group": group}
+        here = np.array([self._is(info, person) for info, person in zip(infos, told_of, strict=True)])
+        if not here.any():
+            return {}, {}, here
+        rows = np.where(here, np.arange(self._n_copies), here.argmax()).tolist()  # somebody stands in for nobody
         described = [
-            {"action": action if np.ndim(action) else action.item(), **person, **individual_in(info)}
-            for action, person, info in zip(actions, told_of, infos, strict=True)
+            {
+                "action": actions[row] if actions.ndim > 1 else actions[row].item(),
+                **told_of[row],
+                **individual_in(infos[row]),
+            }
+            for row in rows
         ]
-        if not somebody:
-            return {}, {}, np.zeros(self._n_copies, dtype=bool)
-        if len(somebody) < self._n_copies:
-            described = [one if copy in somebody else described[somebody[0]] for copy, one in enumerate(described)]
         known: People = stacked(described)
-        here = np.isin(np.arange(self._n_copies), somebody) if len(somebody) < self._n_copies else None
-        return known, {**known, **stacked(told_of)}, here
+        return known, {**known, **stacked([told_of[row] for row in rows])}, None if here.all() else here
 
     def _is(self, info: dict[str, Any], person: People) -> bool:
         """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
@@ -290,10 +281,7 @@ class Measuring(Core):
     def _count(self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None) -> NDArray[np.int64]:
         """One decision per copy, or several: (n,) or (n, m) arrays of people, the latter with a mask ``present``.
 
-        :param people: arrays by name: ``group`` (or a dict of arrays), ``features``, ``feedback``, and the executed
-            ``action`` if it is told
-        :param actions: (n, ...), executed if nothing else is told
-        :param probabilities: (n, ..., n_actions) of the policy, or None
+        :param people: arrays by name, with the executed ``action`` if it is told
         :param here: (n,) in which copies there is somebody, None: in all
         :return: ids, -1 where nobody is present
         """

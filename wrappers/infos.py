@@ -285,3 +285,8 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
             info.renew(key)
         else:
             info[key] = cut(value, index)
+
+
+def publish_more(infos: Sequence[dict[str, Any]], key: str, entries: Record) -> None:
+    """Adds ``entries`` to the dict of arrays that every copy has under ``key``."""
+    publish(infos, key, {**(stack(infos, key) if key in infos[0] else {}), **entries})

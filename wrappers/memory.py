@@ -41,7 +41,7 @@ class Remembering(Core):
             memory = make_memory(memory, stakeholders, most, encoder=encoder, first_action=first_action)
         self.memory: Memory = memory
         self._now: NDArray[Any] = self.memory.initial((self._n_copies,))
-        self._require_shape("initial", self._now)
+        _require_shape(self.memory, "initial", self._now, self._n_copies)
         _try_out(self.memory, env.action_space)
         lowest, highest = (np.asarray(bound, dtype=np.float32) for bound in (self.memory.low, self.memory.high))
         part = spaces.Box(lowest, highest, dtype=np.float32)
@@ -54,36 +54,30 @@ class Remembering(Core):
 
     def _record(self, step: Step) -> None:
         following = self.memory.update(self._now, step.actions, events_of(step.infos).array)
-        self._require_shape("update", following)
+        _require_shape(self.memory, "update", following, self._n_copies)
         if ((following < self.memory.low) | (following > self.memory.high)).any():
             raise ValueError(
                 f"memory must stay between low {self.memory.low} and high {self.memory.high}, got {following.tolist()}"
             )
         self._now = following
 
-    def _require_shape(self, method: str, memory: Any) -> None:
-        expected = (len(self._now), self.memory.dim)
-        if np.shape(memory) != expected:
-            raise ValueError(
-                f"{method} of the memory {self.memory.name!r} must return the shape {expected}, got {np.shape(memory)}"
-            )
-
     def _shown(self, observation: Any, which: Any = slice(None)) -> Any:
         return self._added.to(observation, self._now[which].astype(np.float32))
+
+
+def _require_shape(memory: Memory, method: str, found: Any, n: int) -> None:
+    expected, shape = (n, memory.dim), np.shape(found)
+    if shape != expected:
+        raise ValueError(f"{method} of the memory {memory.name!r} must return the shape {expected}, got {shape}")
 
 
 def _try_out(memory: Memory, action_space: spaces.Space) -> None:
     """One update with each method's result looked at."""
     space = deepcopy(action_space)  # sampling must not move the generator of the real one
     action = np.array([space.sample(), space.sample()])
-    for name, found in (
-        ("update", memory.update(memory.initial((2,)), action, np.ones((2, 3)))),
-        ("sample_counterfactuals", memory.sample_counterfactuals(memory.initial((2,)), np.random.default_rng(0))),
-    ):
-        if np.shape(found) != (2, memory.dim):
-            raise ValueError(
-                f"{name} of the memory {memory.name!r} must return the shape {(2, memory.dim)}, got {np.shape(found)}"
-            )
+    _require_shape(memory, "update", memory.update(memory.initial((2,)), action, np.ones((2, 3))), 2)
+    others = memory.sample_counterfactuals(memory.initial((2,)), np.random.default_rng(0))
+    _require_shape(memory, "sample_counterfactuals", others, 2)
     shown = memory.encode(memory.initial((2,)))
     if np.ndim(shown) != 2 or len(shown) != 2 or np.asarray(shown).dtype != np.float32:
         raise ValueError(f"encode of the memory {memory.name!r} must return rows of float32, got {shown!r}")

@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.schemes.scheme_tracker import SchemeTracker
+from sb3_fair.fairness.schemes.scheme import Scheme, SchemeTracker
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import publish, stack
+from sb3_fair.wrappers.infos import publish, publish_more, stack
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.recompute import needs_differences_only
 
@@ -114,10 +113,9 @@ class Assessing(Core):
         if self.scheme.time_based:
             mask = mask * assessed
         publish(infos, "fair_event", FairEvent(granted, base, mask))
-        figures = stack(infos, "fairness") if "fairness" in infos[0] else {}
         status = self._tracker.status
-        figures = {**figures, "welfare": welfare, "spread": status.max(axis=1) - status.min(axis=1)}
-        publish(infos, "fairness", figures)
+        spread = status.max(axis=1) - status.min(axis=1)
+        publish_more(infos, "fairness", {"welfare": welfare, "spread": spread})
         return base + np.where(mask * assessed, mask * welfare, 0.0)
 
     def _gains(self, step: Step, granted: NDArray[Any]) -> NDArray[Any]:

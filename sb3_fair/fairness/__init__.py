@@ -28,8 +28,7 @@ from sb3_fair.fairness.notions.frequencies import action_counts, action_frequenc
 from sb3_fair.fairness.notions.probabilities import distributions, hellinger
 from sb3_fair.fairness.notions.table import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
 from sb3_fair.fairness.notions.whole import consistency, group_notion, individual_fairness, lipschitz_violation
-from sb3_fair.fairness.schemes.scheme import Estimate, NewMultiple, Scheme, Values
-from sb3_fair.fairness.schemes.scheme_tracker import SchemeTracker
+from sb3_fair.fairness.schemes.scheme import Estimate, NewMultiple, Scheme, SchemeTracker, Values
 from sb3_fair.fairness.schemes.statuses import balance, count_status, overall_unfairness, unfairness
 from sb3_fair.fairness.spec import FairnessSpec, Individual
 from sb3_fair.fairness.tracking.fairness_tracker import FairnessTracker

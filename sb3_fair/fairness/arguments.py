@@ -137,10 +137,7 @@ def recheck(made: object, cls: type) -> None:
 
 @cache
 def hints(function: Callable[..., Any], **names: Any) -> dict[str, Any]:
-    """The type hints of the arguments, with their ranges.
-
-    :param names: what the hints name and the module of the function does not know
-    """
+    """The type hints of the arguments, with their ranges; ``names`` are those that the function's module lacks."""
     found = get_type_hints(function, localns=names, include_extras=True)
     found.pop("return", None)
     return found
@@ -162,10 +159,7 @@ def fits(name: str, value: Any, hint: Any) -> bool:
 
 
 def described(name: str, value: Any, hint: Any, words: Mapping[Any, str] | None = None) -> str:
-    """What a type hint and the range of a name allow, for messages about a ``value``.
-
-    :param words: for kinds, instead of Python's
-    """
+    """What a type hint and the range of a name allow, for messages about a ``value``; ``words`` are for kinds."""
     return _alternatives(hint, RANGES.get(name), value, {**_WORDS, **(words or {})})
 
 

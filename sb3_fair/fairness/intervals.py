@@ -34,10 +34,8 @@ def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95
 def rate_and_interval(hits: ArrayLike, people: ArrayLike) -> Interval:
     """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval.
 
-    People of one episode are not independent: the interval is over episodes (ratio estimator, Student t).
-
-    :param hits: of each episode, (m, ...)
-    :param people: of each episode, (m, ...)
+    People of one episode are not independent: the interval is over the m episodes of ``hits`` and ``people``, (m, ...)
+    each (ratio estimator, Student t).
     """
     rate, off = _rate(hits, people)
     return _interval(rate, off, len(off))

@@ -50,10 +50,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> None:
-    """Refuses a name that is not known.
-
-    :param otherwise: what else is allowed, as in "a callable"
-    """
+    """Refuses a name that is not known; ``otherwise`` says what else is allowed, as in "a callable"."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
         allowed = f"{otherwise} or one of" if otherwise else "one of"

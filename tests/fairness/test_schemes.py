@@ -357,7 +357,7 @@ def test_only_a_callable_looks_at_the_status(when, time_based):
 @pytest.mark.parametrize(
     ("recipe", "message"),
     [
-        (lambda: Scheme(status="count"), r"status must be a callable or one of .* \(did you mean 'counts'\?\)"),
+        (lambda: Scheme(status="count"), r"status must be one of .* or a callable, .* \(did you mean 'counts'\?\)"),
         (lambda: Scheme(welfare="lognash"), r"welfare must be .* \(did you mean 'log_nash'\?\)"),
         (lambda: Scheme(welfare="gini"), "welfare must be higher where it is better, got 'gini'; take 'neg_gini'"),
         (lambda: Scheme(welfare=Welfare("gini")), "welfare must be higher where it is better, got 'gini'"),

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +13,6 @@ from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measu
 from sb3_fair.fairness.notions.table import among
 from sb3_fair.fairness.tracking.partition import check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
-
-_REPORTED: Mapping[str, str] = MappingProxyType({"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"})
 
 
 @checked
@@ -46,7 +44,9 @@ class DemographicParity(Measures):
     groups: Iterable[Any] | None = None
     massage_threshold: float = 0.1
 
-    reported = _REPORTED
+    reported: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "favourable", action_numbers("favourable", self.favourable))
@@ -68,10 +68,8 @@ class DemographicParity(Measures):
         actions = np.asarray(actions)
         chances = np.asarray(probabilities, dtype=np.float64)
         if actions.ndim != 1 or chances.ndim != 2 or len(chances) != len(actions):
-            raise ValueError(
-                f"probabilities must be (n, n_actions) for Discrete actions (n,), got shape {chances.shape} "
-                f"for actions of shape {actions.shape}"
-            )
+            shapes = f"{chances.shape} for actions of shape {actions.shape}"
+            raise ValueError(f"probabilities must be (n, n_actions) for Discrete actions (n,), got shape {shapes}")
         listed, closeness, others = by_probability(actions, chances)
         shape = len(actions), chances.shape[1] - 1
         return Candidates(listed[others].reshape(shape), closeness[others].reshape(shape), np.ones(shape, dtype=bool))

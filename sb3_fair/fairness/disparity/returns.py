@@ -5,18 +5,6 @@ R_x is the return of agent x in an episode. U are the agents without a sensitive
 the same; ``normalise`` divides them by what both groups have. All functions take returns (..., n), as of (episodes,
 agents), and labels that broadcast against them, as (agents,).
 
-==========================================  ==========================================================================
-function                                    value
-==========================================  ==========================================================================
-:func:`demographic_disparity`               sum of R over U - that over S; per capita: of means
-:func:`conditional_disparity`               the same among agents that share a legitimate factor
-:func:`pairwise_disparity`                  abs(R_x - R_y), x in U and y in S, over all pairs
-:func:`value_disparity`                     mean of V over U - that over S, V an expected return
-:func:`counterfactual_disparity`            sum of R without the attribute - that with it, same agents in twin worlds
-:func:`twin_disparity`                      mean abs(R_x - R_x'), x' the same agent in the twin world
-:func:`gini`, :func:`nash_welfare`          of all agents, NaN where a return is negative
-==========================================  ==========================================================================
-
 Source: La Malfa et al., *Fairness Aware Reinforcement Learning via Proximal Policy Optimization* (arXiv 2502.03953),
 section 5 and figure 1, whose disparity is normalised by the sum of all returns. Jain's index of returns:
 ``Welfare("jain")``.
@@ -29,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
-from sb3_fair.fairness.tracking.partition import compared_labels
+from sb3_fair.fairness.tracking.partition import aligned, compared_labels
 from sb3_fair.fairness.warning import warn
 from sb3_fair.fairness.welfare import Welfare
 
@@ -279,13 +267,8 @@ def return_figures(
 
 def _aligned(returns: ArrayLike, labels: ArrayLike, name: str = "groups") -> tuple[Array, NDArray[Any]]:
     """Returns as floats, and one label per return."""
-    array, given = np.asarray(returns, dtype=np.float64), np.asarray(labels)
-    if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
-        raise ValueError(
-            f"{name} must have one label per agent, (agents,) or the shape of returns {array.shape}, "
-            f"got shape {given.shape}"
-        )
-    return array, np.broadcast_to(given, array.shape)
+    array = np.asarray(returns, dtype=np.float64)
+    return array, aligned(array, labels, name, "returns")
 
 
 def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Numbers, Range, checked
-from sb3_fair.fairness.tracking.partition import compared_labels
+from sb3_fair.fairness.tracking.partition import aligned, compared_labels
 
 
 @checked
@@ -23,18 +23,14 @@ def action_counts(
         occur and they are two, these in order
     :raises ValueError: if shapes do not fit, an action is too large, or the labels to compare do not occur
     """
-    array, given = np.asarray(actions), np.asarray(groups)
-    if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
-        raise ValueError(
-            f"groups must have one label per agent, (agents,) or the shape of actions {array.shape}, "
-            f"got shape {given.shape}"
-        )
+    array = np.asarray(actions)
+    labels = aligned(array, groups, "groups", "actions")
     if array.dtype.kind not in "iu" or (array.size and array.max() >= n_actions):
         raise ValueError(f"actions must be integers below n_actions ({n_actions}), got {array!r}")
     rows = np.arange(array[..., 0].size).reshape(array.shape[:-1])[..., None]
     counts = []
-    for label in compared_labels(given, compared):
-        counted = (np.broadcast_to(given, array.shape) == label) & (array >= 0)
+    for label in compared_labels(np.asarray(groups), compared):
+        counted = (labels == label) & (array >= 0)
         cells = (rows * n_actions + array)[counted]
         counts.append(np.bincount(cells, minlength=rows.size * n_actions).reshape(*array.shape[:-1], n_actions))
     return np.stack(counts, axis=-2)

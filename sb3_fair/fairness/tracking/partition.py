@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 NOWHERE = 0
 _UNKNOWN = -1
@@ -119,6 +119,15 @@ def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hash
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ValueError(f"{name} must hold at least two different labels, got {groups!r}")
     return labels
+
+
+def aligned(array: NDArray[Any], labels: ArrayLike, name: str, of: str) -> NDArray[Any]:
+    """``labels`` of agents, (n,) or (..., n), as one label per entry of ``array`` (..., n), which is ``of`` what."""
+    given = np.asarray(labels)
+    if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
+        allowed = f"one label per agent, (agents,) or the shape of {of} {array.shape}"
+        raise ValueError(f"{name} must have {allowed}, got shape {given.shape}")
+    return np.broadcast_to(given, array.shape)
 
 
 def compared_labels(labels: NDArray[Any], compared: Sequence[Hashable] | None) -> Sequence[Any]:

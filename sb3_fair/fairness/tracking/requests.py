@@ -30,13 +30,7 @@ def attribute_name(attribute: Attribute) -> str:
 def find_requests(
     notions: Iterable[str], attributes: Sequence[str], distances: Sequence[str], history: Any
 ) -> tuple[Request, ...]:
-    """The outputs in the order of ``notions``.
-
-    :param notions: names such as "SP", for all attributes or distances, or "SP@gender", for one of them
-    :param attributes: names of the attributes, at least one
-    :param distances: labels of the distances, at least one
-    :param history: one for all notions, or a dict notion -> history
-    """
+    """The outputs in the order of ``notions``: "SP" for all attributes or distances, "SP@gender" for one of them."""
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         raise ValueError(f"notions must be a sequence of names, got {notions!r}")
     requests: dict[str, Request] = {}
