@@ -74,25 +74,21 @@ class Assessing(Core):
         super().__init__(env, scheme=scheme, stakeholders=stakeholders, event=event)
         self.stakeholders = attribute(env, "stakeholders") if stakeholders is None else tuple(stakeholders)
         self.scheme = as_reward(scheme)
-        self.default_memory = memory_enough(
-            self.scheme, attribute(env, "default_memory"), attribute(env, "clock", False)
-        )
+        inside, clock = attribute(env, "default_memory"), attribute(env, "clock", False)
+        self.default_memory = memory_enough(self.scheme, inside, clock)
         self._unpaid = "a scheme that is assessed at the end" if self.scheme.when == "end" else None
         self._event = event
         self._masked = not attribute(env, "masked_by_scheme", False)
-        self._tracker: SchemeTracker | None = None
+        n = None  # stakeholders, where they are known before the first step
         if self.scheme.status == "counts":
             numbers, self._first_action = stakeholders_of(env.action_space, self.stakeholders)
             self._served = served_by(numbers)
-            self._tracker = self._tracking(self._served.shape[1])
+            n = self._served.shape[1]
         elif self.scheme.status == "rewards":
-            dim = attribute(env, "reward_dim")
-            if dim is None:
+            n = attribute(env, "reward_dim")
+            if n is None:
                 raise ValueError("status 'rewards' needs a vector reward, one entry per stakeholder")
-            self._tracker = self._tracking(dim)
-
-    def _tracking(self, stakeholders: int) -> SchemeTracker:
-        return SchemeTracker(self.scheme, self._n_copies, stakeholders)
+        self._tracker = None if n is None else SchemeTracker(self.scheme, self._n_copies, n)
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self._tracker is not None:
@@ -108,7 +104,7 @@ class Assessing(Core):
             granted, base, mask = (np.array(column) for column in zip(*told, strict=True))
         gains = self._gains(step, granted)
         if self._tracker is None:
-            self._tracker = self._tracking(gains.shape[1])
+            self._tracker = SchemeTracker(self.scheme, self._n_copies, gains.shape[1])
         welfare, assessed = self._tracker.step(gains, step.ended)
         if self.scheme.time_based:
             mask = mask * assessed

@@ -77,9 +77,9 @@ def conditional_disparity(
     """
     array, labels = _aligned(returns, groups)
     _, values = _aligned(returns, factors, "factors")
-    members = [labels == label for label in compared_labels(labels, compared)]
+    first, second = (labels == label for label in compared_labels(labels, compared))
     return {
-        value: _gap(array, *(mask & (values == value) for mask in members), per_capita, normalise)
+        value: _gap(array, first & (values == value), second & (values == value), per_capita, normalise)
         for value in np.unique(values).tolist()
     }
 
