@@ -1,6 +1,6 @@
 """Disparity of a population whose episodes end at different times: mean returns of the groups' latest episodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -59,19 +59,13 @@ class ApartRun:
     @property
     def disparities(self) -> Array:
         """D (t + 1, S) of each slot's world."""
-        found = [
-            np.tile(who.spread(self.disparity(figures, who)), (steps, 1)) for who, figures, steps in self._stretches()
-        ]
-        return np.concatenate([found[0][:1], *found])
+        return self._with_first(lambda figures, who: who.spread(self.disparity(figures, who)))
 
     @property
     def units(self) -> Array:
         """m times the level of C (t + 1, S), of which D is a share without units."""
-        found = [
-            np.tile(who.spread(self.disparity.size(who) * self.disparity.level(figures, who)), (steps, 1))
-            for who, figures, steps in self._stretches()
-        ]
-        return np.concatenate([found[0][:1], *found])
+        size, level = self.disparity.size, self.disparity.level
+        return self._with_first(lambda figures, who: who.spread(size(who) * level(figures, who)))
 
     def linear(self, averages: Averages | None = None) -> Array:
         """F (t, S): minus what the rewards add to D."""
@@ -79,9 +73,7 @@ class ApartRun:
 
     def envy(self, averages: Averages | None = None) -> Array:
         """g (t, S): mean sign of the lead of a slot's group."""
-        return np.concatenate(
-            [np.tile(self.disparity.envy(figures, who), (steps, 1)) for who, figures, steps in self._stretches()]
-        )
+        return self._with_first(self.disparity.envy)[1:]
 
     @property
     def episodes(self) -> Episodes | None:
@@ -98,10 +90,13 @@ class ApartRun:
             returns={group: np.array(self._returns[group]) for group in sorted(self._returns)},
         )
 
-    def _stretches(self) -> Iterator[tuple[Population, Array, int]]:
-        """Those who are compared, their C (S,) and for how many steps."""
+    def _with_first(self, figure: Callable[[Array, Population], Array]) -> Array:
+        """A figure of C (S,) and of those who are compared in each step (t + 1, S), that of the first step twice."""
+        found = []
         for population, steps in same(self.populations):
-            yield *levelled(population, self.disparity, self.means), steps.stop - steps.start
+            who, levels = levelled(population, self.disparity, self.means)
+            found.append(np.tile(figure(levels, who), (steps.stop - steps.start, 1)))
+        return np.concatenate([found[0][:1], *found])
 
 
 def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_]) -> bool:

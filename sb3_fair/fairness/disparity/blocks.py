@@ -47,8 +47,6 @@ class Blocks:
         """(B, G) members of each group."""
         self.world, self.key = world[slots[first]], key[slots[first]]
         """(B,) what is common to the members of a block."""
-        self.keys, self.which_key = np.unique(self.key, return_inverse=True)
-        """(L,) the keys that occur, rising, and (B,) which of them a block has."""
         self.worlds, self.n_slots = worlds, len(world)
         self._occupied, self._starts = np.unique(self.world, return_index=True)
 
