@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, overload
 
@@ -108,29 +108,12 @@ class EvaluatedPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
-        command = self.command and {
-            "desired_return": self.command.desired_return.tolist(),
-            "desired_horizon": float(self.command.desired_horizon),
-        }
-        return {
-            "name": self.name,
-            "objectives": list(self.objectives),
-            "returns": self.returns.tolist(),
-            "lengths": self.lengths.tolist(),
-            "command": command,
-            "aim": None if self.aim is None else self.aim.tolist(),
-            "deterministic": self.deterministic,
-            "final": {
-                key: [None if np.isnan(value) else float(value) for value in values]
-                for key, values in self.final.items()
-            },
-            "chance": {key: float(value) for key, value in self.chance.items()},
-            "probabilities": self.probabilities,
-            "groups": {
-                name: {label: counts.tolist() for label, counts in groups.items()}
-                for name, groups in self.groups.items()
-            },
-        }
+        from sb3_fair.common.run_folder import plain
+
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        content["command"] = self.command and vars(self.command)
+        content["final"] = {name: np.where(np.isnan(values), None, values) for name, values in self.final.items()}
+        return dict(plain(content))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":

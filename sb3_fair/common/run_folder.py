@@ -79,6 +79,11 @@ class RunFolder:
     def __init__(self, path: str | Path, *, trust: bool = False) -> None:
         self.path = Path(path)
         self.trust = trust
+        self.model = self.path / "model.zip"
+        self.policy = self.path / "policy.npz"
+        self.normaliser = self.path / NORMALISER
+        self.checkpoint = self.path / "checkpoint.pkl"
+        self.report = self.path / "report.html"
 
     @classmethod
     def create(cls, log_dir: str | Path, algo: str, env_id: str) -> "RunFolder":
@@ -112,29 +117,9 @@ class RunFolder:
         return (self.path / "config.yml").is_file()
 
     @property
-    def model(self) -> Path:
-        return self.path / "model.zip"
-
-    @property
-    def policy(self) -> Path:
-        return self.path / "policy.npz"
-
-    @property
-    def normaliser(self) -> Path:
-        return self.path / NORMALISER
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.pkl"
-
-    @property
     def finished(self) -> bool:
         """Whether it was trained to its end and evaluated."""
         return (self.path / "front.json").is_file() and not any(self.path.glob("checkpoint*.pkl"))
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
 
     @property
     def config(self) -> dict[str, Any]:

@@ -56,11 +56,6 @@ class FPPO(FairnessPPO):
     With ``massage=False, reg_lambda=0`` its numbers are exactly those of SB3's PPO. :meth:`f_ppo_l`, :meth:`f_ppo_s`
     and :meth:`a_ppo` are variants. SB3's arguments have SB3's meaning and defaults.
 
-    Logs have the work of the filter in the last rollout (``massage/``: shares of all actions, threshold, mean decrease
-    of short-term disparity per action), mean disparities of its steps (``fairness/d_s``, ``fairness/d_l``) beside the
-    figures at the end of episodes, the mean of the regulariser and how often it is not 0 (``train/reg_``), and the
-    times of the parts of the last rollout and of the update before it (``time/``).
-
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment with short- and long-term measures, or any fairness MDP with Discrete actions and a group
         label, whose demographic parity is measured then; a registered ID, a Gymnasium env or a VecEnv
@@ -174,18 +169,12 @@ class FPPO(FairnessPPO):
 
     @classmethod
     def f_ppo_l(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
-        """F-PPO-L: the long-term half, regularisation without massaging.
-
-        :param settings: further arguments of the constructor
-        """
+        """F-PPO-L: the long-term half, regularisation without massaging."""
         return cls(policy, env, massage=False, **settings)
 
     @classmethod
     def f_ppo_s(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
-        """F-PPO-S: the short-term half, massaging without regularisation.
-
-        :param settings: further arguments of the constructor
-        """
+        """F-PPO-S: the short-term half, massaging without regularisation."""
         return cls(policy, env, reg_lambda=0.0, **settings)
 
     @classmethod
@@ -353,8 +342,8 @@ class FPPO(FairnessPPO):
             self.logger.record("massage/d_s_gain", float(gain))
             self.logger.record("massage/threshold", self.threshold)
         self.figures.record(self.logger)
-        self.logger.record("fairness/d_s", float(columns["d_s"].mean()))
-        self.logger.record("fairness/d_l", float(columns["d_l"].mean()))
+        for name in ("d_s", "d_l"):
+            self.logger.record(f"fairness/{name}", float(columns[name].mean()))
         bonus = self.rollout_buffer.credit
         if bonus is None:
             bonus = regulariser(self.rollout_buffer.disparities(), self.delta)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import MEMORY, Array, Averages, Episodes
-from sb3_fair.fair_ppo.population_run import Standing
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 Key: TypeAlias = tuple[int, int]
@@ -25,7 +24,7 @@ class ApartRun:
     r_x adds dD/dC_x r_x. A group without an episode so far is not compared.
 
     :param disparity: D
-    :param opening: before the steps; None: all episodes begin
+    :param opening: rewards so far (S,); None: all episodes begin
     :param rewards: (t, S)
     :param populations: t, the labels of each step
     :param dones: (t, S) whether a step ended its slot's episode
@@ -35,15 +34,14 @@ class ApartRun:
     def __init__(
         self,
         disparity: Disparity,
-        opening: Standing | None,
+        opening: Array | None,
         rewards: Array,
         populations: Sequence[Population],
         dones: NDArray[np.bool_],
         finished: Finished,
     ) -> None:
         self.disparity, self.rewards, self.populations = disparity, rewards, populations
-        slots = rewards.shape[1]
-        has, latest = opening or Standing(np.zeros(slots), np.full(slots, np.nan))
+        has = np.zeros(rewards.shape[1]) if opening is None else opening
         self.finished: dict[Key, Array] = {key: MEMORY * figures for key, figures in finished.items()}
         self._returns: dict[int, list[float]] = {}
         for reward, ends, population in zip(rewards, dones, populations, strict=True):
@@ -52,8 +50,8 @@ class ApartRun:
             for key, result in zip(keys_of(disparity, population, known), has[known].tolist(), strict=True):
                 self.finished[key] = self.finished.get(key, np.zeros(3)) + [1.0, result, abs(result)]
                 self._returns.setdefault(key[1], []).append(result)
-            has, latest = np.where(ends, 0.0, has), np.where(ends, has, latest)
-        self.closing = Standing(has, latest)
+            has = np.where(ends, 0.0, has)
+        self.closing = has
         self.means = {key: float(total / number) for key, (number, total, _) in self.finished.items()}
 
     @property
@@ -99,12 +97,13 @@ class ApartRun:
         return np.concatenate([found[0][:1], *found])
 
 
-def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_]) -> bool:
-    """Does an episode end while that of another member of the same world goes on?"""
+def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_], disparity: Disparity) -> bool:
+    """Does an episode end while that of another member of the same world, or of twin worlds, goes on?"""
     for step in np.flatnonzero(dones.any(axis=1) & ~dones.all(axis=1)).tolist():
         population = populations[step]
         members = population.group >= 0
-        worlds, ends = population.world_index[members], dones[step][members]
+        world = population.home[population.world_index] if disparity.fairness == "cf" else population.world_index
+        worlds, ends = world[members], dones[step][members]
         ended = np.bincount(worlds, ends)
         if ((ended > 0) & (ended < np.bincount(worlds))).any():
             return True

@@ -55,30 +55,13 @@ class FairPPO(OwnGenerator, FairnessPPO):
         E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
 
     In a population, one unit of an agent's own reward changes D by at most one unit. At lambda * alpha = 1, the penalty
-    cancels any gain of an agent of the better-off group, and a gain of an agent of the other group counts twice. In a
-    stream of individuals, one unit changes D by (k_U + k_S) / (2 k_g) units, where g is the individual's group and k_g
-    the number of its members so far: 1 for groups of equal size, 17 for a minority of 3 %. With alpha = beta = 0, the
-    numbers are exactly those of SB3's PPO, and a warning says so.
+    cancels any gain of an agent of the better-off group, and a gain of an agent of the other group counts twice. With
+    alpha = beta = 0, the numbers are exactly those of SB3's PPO, and a warning says so.
 
-    Group labels come from ``group_fn`` if it is given, from the arrays ``slot_group``, ``slot_lf``, ``slot_world`` and
-    ``slot_pair`` of a VecEnv, or from ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``). They are whole
-    numbers or other hashable values. A warning is given for groups that never meet.
-
-    If the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
-    are compared. If an episode is a single decision (contextual bandits), or the environment carries its history over
-    (``reset_on_episode=False``), the rewards of a stream's groups are carried over and count half as much in the next
-    rollout.
-
-    With a ``tolerance``, only the disparity above it has a cost. Agents can learn to stop there only if they know how
-    far their group is ahead: :class:`~sb3_fair.wrappers.VecStanding` adds that to their observations.
-
-    Penalties are discounted like rewards, so their discounted sum over an episode is not exactly minus the disparity.
-    ``penalty_gamma=1`` weights all steps equally.
-
-    Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and per agent in shares of
-    its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the mean returns of the
-    groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth update
-    ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
+    :class:`~sb3_fair.fair_ppo.labels.Labels` says where group labels come from,
+    :mod:`~sb3_fair.fair_ppo.retrospective` and :mod:`~sb3_fair.fair_ppo.prospective` what the penalties are. Penalties
+    are discounted like rewards, so their discounted sum over an episode is not exactly minus the disparity;
+    ``penalty_gamma=1`` weights all steps equally. The page on fair-PPO lists the logs under ``fair/``.
 
     :param policy: ``"GroupedPolicy"`` (separate networks for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
         ``"MultiInputPolicy"``, or a class
@@ -101,8 +84,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
     :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
     :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
     :param tolerance: the disparity of past rewards that has no cost, as a share of what members of the world have so
-        far, not negative; with ``"group_mean"`` and two groups of equal size, twice the difference of their means over
-        the sum of the means. Logs have the whole disparity
+        far, not negative. Agents learn to stop there only if they see how far their group is ahead, as with
+        :class:`~sb3_fair.wrappers.VecStanding`. Logs have the whole disparity
     :param include_cross_lf: with ``"csp"``, whether those with different legitimate factors are compared too
     :param g: of ``"own_reweight"``: from rewards so far (``"running"``) or an average over episodes (``"episode"``)
     :param stream: ``"advantage"``: penalties have their own critic and advantages, and values remain expected returns;
@@ -112,11 +95,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
     :param lam_eta: step of ``"dual"``
     :param lam_target: D_norm that ``"dual"`` aims at
     :param lam_max: largest lambda of ``"auto"`` and ``"dual"``
-    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
-        replace the labels of the environment
-    :param mode: ``"population"``: slots are agents that are compared; ``"streaming"``: each slot serves individuals one
-        after the other, whose groups are compared; None: streaming if a label changes inside an episode, or in a
-        single slot with episodes of one decision
+    :param group_fn: of :class:`~sb3_fair.fair_ppo.labels.Labels`
+    :param mode: of :class:`~sb3_fair.fair_ppo.labels.Labels`
     :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
         e.g. ``{"hidden": (64, 64)}``
     :raises ValueError: if an argument is not allowed; in training, if labels are missing
@@ -202,8 +182,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
         self.critic_kwargs = dict(critic_kwargs or {})
         self.labels: Labels | None = None
         self.penalised_rollouts = 0
-        self._settings: dict[str, Any] = {}
-        self._has_critic: bool | None = None
+        self._of_past: Any = None
+        self._has_critic = False
         self._meetings = Meetings()
         self._label_numbers: Numbers = {}
         self._last_loss: float | None = None
@@ -224,9 +204,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
             super()._setup_model()
         self.rollout_buffer.settle = self._settle
         self.penalty_critic: PenaltyCritic | None = None
-        if self._has_critic is None:  # a loaded one knows
-            self._has_critic = self._needs_critic
-        if self._has_critic:
+        if self._has_critic:  # as a loaded one may
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
             warn(
@@ -239,22 +217,13 @@ class FairPPO(OwnGenerator, FairnessPPO):
         recheck(self, FairPPO)
         if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
             raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
-        disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
-        kinds: dict[str, tuple[Any, ...]] = {
-            "retrospective": (Retrospective, self.retro, disparity, self.g, self.tolerance),
-            "coefficient": (Coefficient, self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max),
-        }
-        self.retrospective: Retrospective
-        self.coefficient: Coefficient
-        self.disparity = disparity
-        for name, (kind, *settings) in kinds.items():
-            before = self._settings.get(name)
-            if before != settings:
-                made = kind(*settings)
-                if before and isinstance(made, Coefficient):
-                    made.go_on(self.coefficient)
-                setattr(self, name, made)
-                self._settings[name] = settings
+        self.disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
+        of_past = self.retro, self.disparity, self.g, self.tolerance
+        if self._of_past != of_past:
+            self._of_past, self.retrospective = of_past, Retrospective(*of_past)
+        coefficient = Coefficient(self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max)
+        coefficient.go_on(getattr(self, "coefficient", coefficient))
+        self.coefficient = coefficient
 
     def _build_critic(self) -> PenaltyCritic:
         policy = self.policy
@@ -282,12 +251,6 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def acts(self) -> bool:
         """Whether anything but PPO's loss is asked for."""
         return self.alpha > 0 or self.beta > 0
-
-    @property
-    def _needs_critic(self) -> bool:
-        """Whether penalties come with a critic of their own."""
-        pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
-        return pays and self.stream == "advantage"
 
     def _end_training(self) -> None:
         if self.acts and self.labels is not None:

@@ -28,15 +28,6 @@ class Labels:
 
     The object refers to the VecEnv, so do not save it.
 
-    ::
-
-        labels = Labels(venv)
-        labels.begin()                                  # whenever the VecEnv was reset
-        populations = []
-        for _ in range(n_steps):                        # in _update_info_buffer
-            populations.append(labels.at(infos, last_obs, dones))
-        penalty = retrospective(rewards, populations, dones, streaming=labels.streaming, carries=labels.carries)
-
     Labels are found in one of three ways, in this order:
 
     1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which

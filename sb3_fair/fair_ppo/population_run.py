@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,33 +11,20 @@ from sb3_fair.fairness.disparity.blocks import Blocks
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 
-class Standing(NamedTuple):
-    """What the slots of a population have.
-
-    :param cumulated: (S,) rewards of the running episode
-    :param latest: (S,) return of the latest episode, NaN before one ended
-    """
-
-    cumulated: Array
-    latest: Array
-
-
 class PopulationRun:
     """t steps of one population, all inside episodes but for the last, in which some may end.
 
     :param disparity: D
-    :param opening: before the steps; None: all episodes begin
+    :param opening: rewards so far (S,); None: all episodes begin
     :param rewards: (t, S)
     :param populations: t times the same one
     """
 
     def __init__(
-        self, disparity: Disparity, opening: Standing | None, rewards: Array, populations: Sequence[Population]
+        self, disparity: Disparity, opening: Array | None, rewards: Array, populations: Sequence[Population]
     ) -> None:
         self.disparity, self.rewards, self.population = disparity, rewards, populations[0]
-        slots = rewards.shape[1]
-        self.opening = opening or Standing(np.zeros(slots), np.full(slots, np.nan))
-        before = self.opening.cumulated
+        before = np.zeros(rewards.shape[1]) if opening is None else opening
         self.cumulated = np.concatenate([before[None], before + np.cumsum(rewards, axis=0)])
 
     @cached_property
@@ -90,31 +76,21 @@ class PopulationRun:
 
     def gaps(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
         """Differences of mean returns between two groups where episodes ended (S,), and (legitimate factor, group,
-        group) as their names.
-
-        Of slots that go on, the return of the episode before stands in, or what they have, if it is their first.
-        """
-        blocks, returns = self._blocks, self._returns(ended)
+        group) as their names."""
+        blocks, returns = self._blocks, self.cumulated[-1]
         known = self._concerned(ended)[:, None, None] & (blocks.sizes[:, :, None] > 0) & (blocks.sizes[:, None, :] > 0)
         return self._pair_names, np.where(known, blocks.gaps(returns), np.nan)
 
     def envies(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
-        """Mean envy of a group's members by the same returns, by (legitimate factor, group)."""
+        """Mean envy of a group's members by their returns, by (legitimate factor, group)."""
         blocks = self._blocks
-        means = blocks.means(self.disparity.envy(self._returns(ended), self.population))
+        means = blocks.means(self.disparity.envy(self.cumulated[-1], self.population))
         known = self._concerned(ended)[:, None] & (blocks.sizes > 0)
         return self._group_names, np.where(known, means, np.nan)
 
-    def closing(self, ended: NDArray[np.bool_]) -> Standing:
-        """After the steps, with new episodes where some ended (S,)."""
-        return Standing(np.where(ended, 0.0, self.cumulated[-1]), self._latest(ended))
-
-    def _latest(self, ended: NDArray[np.bool_]) -> Array:
-        return np.where(ended, self.cumulated[-1], self.opening.latest)
-
-    def _returns(self, ended: NDArray[np.bool_]) -> Array:
-        latest = self._latest(ended)
-        return np.where(np.isnan(latest), self.cumulated[-1], latest)
+    def closing(self, ended: NDArray[np.bool_]) -> Array:
+        """Rewards so far (S,) after the steps, with new episodes where some ended."""
+        return np.where(ended, 0.0, self.cumulated[-1])
 
     def _concerned(self, ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(B,) blocks with a slot whose episode ended."""

@@ -62,8 +62,7 @@ class Retrospective:
     """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
 
     Cumulated rewards C and disparities D continue from one rollout to the next, and restart when an episode ends. In
-    streams that carry over, they never restart: earlier rewards count half as much with every further rollout, so that
-    earlier policies are forgotten.
+    streams that carry over, they never restart: earlier rewards count half as much with every further rollout.
 
     :param retro: the mode
     :param disparity: what D is; None: demographic parity
@@ -100,7 +99,7 @@ class Retrospective:
 
     @property
     def reweights(self) -> bool:
-        """Whether the mode gives factors g, so that rewards become r (1 - k g), instead of penalty rewards F."""
+        """Whether the mode gives factors g instead of penalty rewards F."""
         return self.retro == "own_reweight"
 
     def __call__(
@@ -126,7 +125,7 @@ class Retrospective:
         if (kind, rewards.shape[1]) != (self._kind, self._slots):
             self.restart()
             self._kind, self._slots = kind, rewards.shape[1]
-        self.apart = not streaming and (self.apart or end_apart(populations, dones))
+        self.apart = not streaming and (self.apart or end_apart(populations, dones, self.disparity))
         if self.apart:
             return self._of_apart(rewards, populations, dones)
         if streaming and carries:
@@ -230,7 +229,7 @@ def summary(episodes: Sequence[Episodes], scale: float) -> Past:
     return Past(float(disparity.mean()), float(normalised.mean()), returns)
 
 
-def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], streaming: bool = False) -> list[slice]:
+def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], streaming: bool) -> list[slice]:
     """The steps cut after those that end an episode and, but for streams, before those with other labels."""
     cuts = dones[:-1].any(axis=1)
     if not streaming:
@@ -242,11 +241,8 @@ def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], strea
 def check_shapes(
     name: str, figures: Array, populations: Sequence[Population], dones: NDArray[np.bool_] | None = None
 ) -> None:
-    """Checks that there is one figure (T, S), population and end for each step and slot.
-
-    :raises ValueError: if there is not
-    """
+    """Raises a ValueError unless there is one figure (T, S), population and end for each step and slot."""
     shape = len(populations), len(populations[0]) if populations else 0
     if not populations or figures.shape != shape or (dones is not None and dones.shape != shape):
-        shapes = f"{figures.shape}" if dones is None else f"{figures.shape} and dones {dones.shape}"
-        raise ValueError(f"{name} must have one entry per step and slot {shape}, got shape {shapes}")
+        others = "" if dones is None else f" and dones {dones.shape}"
+        raise ValueError(f"{name} must have one entry per step and slot {shape}, got shape {figures.shape}{others}")
