@@ -4,7 +4,6 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
@@ -44,14 +43,6 @@ class ColumnRolloutBuffer(RolloutBuffer):
             observation = infos[copy].get("terminal_observation")
             if observation is not None and infos[copy].get("TimeLimit.truncated", False):
                 self.truncations.append((self.pos, copy, observation))
-
-    def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[Any]) -> None:
-        """SB3's; then :meth:`reshape_advantages`, so that returns keep to the rewards."""
-        super().compute_returns_and_advantage(last_values, dones)
-        self.reshape_advantages()
-
-    def reshape_advantages(self) -> None:
-        """Changes ``advantages`` (buffer_size, n_envs) with the help of ``columns``; here: nothing."""
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Minibatches in random order."""

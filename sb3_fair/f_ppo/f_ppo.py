@@ -332,6 +332,7 @@ class FPPO(FairnessPPO):
 
     def _end_rollout(self) -> None:
         seconds = perf_counter() - self._began
+        self.rollout_buffer.reshape_advantages()
         columns = self.rollout_buffer.columns
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)

@@ -182,8 +182,9 @@ class FairPPO(OwnGenerator, FairnessPPO):
         self.critic_kwargs = dict(critic_kwargs or {})
         self.labels: Labels | None = None
         self.penalised_rollouts = 0
+        self.penalties: NDArray[np.float64] | None = None
         self._of_past: Any = None
-        self._has_critic = False
+        self._has_critic: bool | None = None
         self._meetings = Meetings()
         self._label_numbers: Numbers = {}
         self._last_loss: float | None = None
@@ -202,9 +203,11 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _setup_model(self) -> None:
         with self._generator_goes_on():
             super()._setup_model()
-        self.rollout_buffer.settle = self._settle
         self.penalty_critic: PenaltyCritic | None = None
-        if self._has_critic:  # as a loaded one may
+        if self._has_critic is None:  # a loaded one knows
+            pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
+            self._has_critic = pays and self.stream == "advantage"
+        if self._has_critic:
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
             warn(
@@ -243,7 +246,15 @@ class FairPPO(OwnGenerator, FairnessPPO):
         return [f"penalty_critic.members.{index}" for index in members]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_meetings", "_populations", "_shown"]
+        return [
+            *super()._excluded_save_params(),
+            "labels",
+            "penalty_critic",
+            "_meetings",
+            "_populations",
+            "_shown",
+            "penalties",
+        ]
 
     # ---------------------------------------------------------------- learning
 
@@ -270,6 +281,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         self._check_arguments()
         self._populations = []
+        self.penalties = None
         self._shown = self._original_obs()
         self.watched.rounds = self.acts
         return nullcontext()
@@ -305,7 +317,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
             raise error
         self.labels = None
 
-    def _settle(self, last_values: th.Tensor) -> None:
+    def _end_rollout(self) -> None:
         """Prices the steps of a full rollout: r -> r + F, or A -> A + A_F."""
         if self.labels is None:
             return
@@ -339,7 +351,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if expects and self.prosp == "advantage_clip":
             last = None
             if not (streaming or apart):  # who comes next in a stream is not known, nor others' values at one point
-                values = last_values.cpu().numpy().reshape(1, -1) / scale[-1]
+                values = self._last_values().cpu().numpy().reshape(1, -1) / scale[-1]
                 last = value_disparity(values, self._populations[-1:], self.disparity, self.retrospective.scale)
                 last = last.normalised[0]
             buffer.columns[BONUS] = expects * advantage_clip(worth.normalised, dones, last, self.threshold)
@@ -352,21 +364,26 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if self.stream == "reward":
             ends: Any = self._last_episode_starts
             buffer.rewards += penalties.astype(np.float32)
-            nothing = np.zeros_like(penalties)
-            buffer.in_rewards = True
-            buffer.penalties = gae(
-                penalties, nothing, nothing[0], ends, buffer.episode_starts, self.gamma, self.gae_lambda
-            )
+            buffer.compute_returns_and_advantage(self._last_values(), ends)
+            nothing, starts = np.zeros_like(penalties), buffer.episode_starts
+            self.penalties = gae(penalties, nothing, nothing[0], ends, starts, self.gamma, self.gae_lambda)
             return
         critic = self.penalty_critic or self._build_critic()
         gamma = self.gamma if self.penalty_gamma is None else self.penalty_gamma
-        buffer.penalties = self._judge(critic, penalties, gamma).advantages
+        self.penalties = self._judge(critic, penalties, gamma).advantages
+        buffer.advantages += self.penalties.astype(np.float32)
+
+    @th.no_grad()
+    def _last_values(self) -> th.Tensor:
+        """Of the observations after the rollout, (n_envs, 1)."""
+        observations: Any = self._last_obs
+        return self.policy.predict_values(obs_as_tensor(observations, self.device))
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""
         buffer = self.rollout_buffer
         bonus = BONUS in buffer.columns
-        if bonus or buffer.penalties is not None:
+        if bonus or self.penalties is not None:
             self._record_penalties()
         k = self.coefficient.prospective if self.labels is not None and self.prosp == "critic_loss" else 0.0
         normalizes = buffer.normalizes = self.normalize_advantage
@@ -410,7 +427,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _record_penalties(self) -> None:
         """What of the advantages is due to penalties, and how far they turn the actor's gradient."""
         buffer = self.rollout_buffer
-        paid: Any = 0.0 if buffer.penalties is None else buffer.penalties
+        paid: Any = 0.0 if self.penalties is None else self.penalties
         whole = th.as_tensor(buffer.advantages, device=self.device)
         plain = th.as_tensor(buffer.advantages - paid, device=self.device, dtype=whole.dtype)
         if self.normalize_advantage:
