@@ -127,20 +127,20 @@ class RunFolder:
 
     @property
     def args(self) -> dict[str, Any]:
-        return self._settings("args.yml")
+        return self.parse("args.yml", _mapping) or {}
 
     @property
     def command(self) -> str:
-        return (self.parse("command.txt", _text) or "").strip()
+        return (self.parse("command.txt", bytes.decode) or "").strip()
 
     @property
     def versions(self) -> dict[str, Any]:
-        return self._settings("versions.yml")
+        return self.parse("versions.yml", _mapping) or {}
 
     @property
     def words(self) -> dict[str, Any]:
         """What the environment calls its measures, groups and decisions; empty: it says nothing."""
-        return self._settings("words.yml")
+        return self.parse("words.yml", _mapping) or {}
 
     @property
     def front(self) -> Front:
@@ -154,9 +154,6 @@ class RunFolder:
     def curves(self) -> dict[str, list[float | None]]:
         """Columns of ``progress.csv``; None where a row has no number."""
         return self.parse("progress.csv", _columns) or {}
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        return self.parse(name, _mapping) or {}
 
     # ---------------------------------------------------------------- whole, and whose
 
@@ -304,10 +301,6 @@ def _canonical(checksums: Mapping[str, str]) -> bytes:
     return json.dumps(checksums, sort_keys=True).encode()
 
 
-def _text(content: bytes) -> str:
-    return content.decode("utf-8")
-
-
 def _front(content: bytes) -> Front:
     return Front.from_list(json.loads(content))
 
@@ -329,8 +322,4 @@ def _config(content: bytes) -> dict[str, Any]:
 
 def _columns(content: bytes) -> dict[str, list[float | None]]:
     rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
-    return {key: [_number(row[key]) for row in rows] for key in (rows[0] if rows else ())}
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+    return {key: [float(row[key]) if row[key] else None for row in rows] for key in (rows[0] if rows else ())}

@@ -9,8 +9,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_fair.common.connection import connected
 from sb3_fair.common.rollout import Step, episodes, seeded
@@ -22,7 +22,7 @@ from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import VecLayer, attribute
 
 REWARD = "reward"
 
@@ -116,13 +116,10 @@ def _set_up(agent: Any, massage: bool | None) -> Any:
     return agent
 
 
-class _Published(VecEnvWrapper):
+class _Published(VecLayer):
     """Keeps what was published in the last step, which an agent's own measures may replace in the infos."""
 
     fairness: Mapping[str, Any]
-
-    def reset(self) -> VecEnvObs:
-        return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()

@@ -76,13 +76,11 @@ class FPPO(FairnessPPO):
     :param beta2: A-PPO's weight of its growth
     :param omega: largest short-term disparity that A-PPO calls fair
     :param measures: of short- and long-term disparity; None: the environment's
-    :param reg_credit: ``"step"``: the paper's regulariser, about one step; ``"return"``: the long-term effect of the
-        step on the groups, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`; ``"uplift"``: only those long-term
-        effects that are gains for members of a group that is behind. The latter two need an environment made with
-        ``detail=True``
+    :param reg_credit: ``"step"``: the paper's regulariser, about one step; ``"return"``, ``"uplift"``: the long-term
+        effect on the groups, or on those behind, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`; these need an
+        environment made with ``detail=True``
     :param reg_gamma: discount factor of the long-run credit
-    :param massage_start: share of the training before the filter starts, so that the policy has first learned between
-        which actions it is indifferent
+    :param massage_start: share of the training before the filter starts
     :param massage_credit: the action from which PPO learns if the filter replaced one: ``"executed"``: the fairer
         action, as if it had been drawn (the paper); ``"sampled"``: the drawn one, so that the filter counts as part of
         the environment

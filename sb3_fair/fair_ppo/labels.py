@@ -76,17 +76,13 @@ class Labels:
     def streaming(self) -> bool:
         """Whether each slot is a stream of individuals, whose label may change from step to step."""
         changes = self._changes_inside or (self._changes_between and self._single and self.n_slots == 1)
-        return self.mode == "streaming" or (self.mode is None and changes and not self._worlds_told)
+        return self.mode == "streaming" or (self.mode is None and changes and self._found.get("world") is None)
 
     @property
     def carries(self) -> bool:
         """Whether what a stream's groups got is carried over to the next episode: the environment carries its history
         over, or no episode was of two groups, such as those of one decision."""
         return self.streaming and (self._goes_on or not self._changes_inside)
-
-    @property
-    def _worlds_told(self) -> bool:
-        return self._found.get("world") is not None
 
     def name(self, number: int) -> Any:
         """The label of a group as the environment tells it."""

@@ -145,7 +145,7 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         """Actions, values and log-probabilities of the actions."""
         values, *parameters = self._routed(obs, GroupNetworks.both)
-        distribution = self._distribution(*parameters)
+        distribution = self.action_dist.proba_distribution(*parameters)
         actions = distribution.get_actions(deterministic=deterministic)
         log_prob = distribution.log_prob(actions)
         return actions.reshape((-1, *self.action_space.shape)), values, log_prob  # type: ignore[misc]
@@ -153,19 +153,16 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def evaluate_actions(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
         """Values, log-probabilities of these actions, entropies."""
         values, *parameters = self._routed(obs, GroupNetworks.both)
-        distribution = self._distribution(*parameters)
+        distribution = self.action_dist.proba_distribution(*parameters)
         return values, distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: PyTorchObs) -> Distribution:
         """The distribution of the actions."""
-        return self._distribution(*self._routed(obs, GroupNetworks.actor))
+        return self.action_dist.proba_distribution(*self._routed(obs, GroupNetworks.actor))
 
     def predict_values(self, obs: PyTorchObs) -> th.Tensor:
         """The values, (n, 1)."""
-        return self._routed(obs, GroupNetworks.critic)[0]
-
-    def _distribution(self, *parameters: th.Tensor) -> Distribution:
-        return self.action_dist.proba_distribution(*parameters)
+        return self._routed(obs, lambda network, part: (network.predict_values(part),))[0]
 
 
 class GroupNetworks(ActorCriticPolicy):
@@ -185,10 +182,6 @@ class GroupNetworks(ActorCriticPolicy):
         """The parameters of the distribution: logits, or means and logarithms of standard deviations."""
         features = super(ActorCriticPolicy, self).extract_features(obs, self.pi_features_extractor)
         return self._to_distribution(self.mlp_extractor.forward_actor(features))
-
-    def critic(self, obs: PyTorchObs) -> Tensors:
-        """The values."""
-        return (self.predict_values(obs),)
 
     def _to_distribution(self, latent: th.Tensor) -> Tensors:
         actions = self.action_net(latent)

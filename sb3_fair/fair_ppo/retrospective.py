@@ -68,8 +68,7 @@ class Retrospective:
     :param disparity: what D is; None: demographic parity
     :param g: of ``"own_reweight"``: from the current C (``"running"``), or an average over episodes of the mean g of
         the agent's group (``"episode"``; before one ended: from the current C)
-    :param tolerance: share w of m times the mean of abs(C_x) up to which D costs nothing; of streams, the mean is over
-        the sums of rewards of the groups (with ``"csp"`` and the same legitimate factor) that had a step
+    :param tolerance: w; of streams, level is over the groups' sums of rewards, for each legitimate factor with ``"csp"``
     :raises ValueError: if a name is unknown, or the tolerance negative
     """
 
