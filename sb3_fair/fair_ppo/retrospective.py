@@ -68,7 +68,7 @@ class Retrospective:
     :param disparity: what D is; None: demographic parity
     :param g: of ``"own_reweight"``: from the current C (``"running"``), or an average over episodes of the mean g of
         the agent's group (``"episode"``; before one ended: from the current C)
-    :param tolerance: w; of streams, level is over the groups' sums of rewards, for each legitimate factor with ``"csp"``
+    :param tolerance: w; of streams, level is over the sums of rewards of groups (with ``"csp"``, by legitimate factor)
     :raises ValueError: if a name is unknown, or the tolerance negative
     """
 
