@@ -1,22 +1,13 @@
 """Rollout buffers that keep further numbers of every step than the reward."""
 
 from collections.abc import Generator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
 from sb3_fair.wrappers.infos import record_of
-
-
-class Truncation(NamedTuple):
-    """An episode cut off by a time limit: row and copy of its last step, and the observation after it."""
-
-    row: int
-    copy: int
-    observation: Any
 
 
 class ColumnRolloutBuffer(RolloutBuffer):
@@ -26,11 +17,12 @@ class ColumnRolloutBuffer(RolloutBuffer):
     of the transition itself, so that an episode's last step has its own and not those after the auto-reset.
 
     ``columns``: name -> (buffer_size, n_envs) float64, NaN where nothing was noted; (buffer_size * n_envs,) in the
-    order of all other arrays from the first minibatch on. ``truncations``: the episodes that time limits cut off.
+    order of all other arrays from the first minibatch on. ``truncations``: row and copy of the last steps of episodes
+    that time limits cut off, and the observations after them.
     """
 
     columns: dict[str, NDArray[np.float64]]
-    truncations: list[Truncation]
+    truncations: list[tuple[int, int, Any]]
 
     def reset(self) -> None:
         """Forgets all steps."""
@@ -50,15 +42,7 @@ class ColumnRolloutBuffer(RolloutBuffer):
         for copy in np.flatnonzero(dones).tolist():
             observation = infos[copy].get("terminal_observation")
             if observation is not None and infos[copy].get("TimeLimit.truncated", False):
-                self.truncations.append(Truncation(self.pos, copy, observation))
-
-    def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[Any]) -> None:
-        """SB3's; then :meth:`reshape_advantages`, so that returns keep to the rewards."""
-        super().compute_returns_and_advantage(last_values, dones)
-        self.reshape_advantages()
-
-    def reshape_advantages(self) -> None:
-        """Changes ``advantages`` (buffer_size, n_envs) with the help of ``columns``; here: nothing."""
+                self.truncations.append((self.pos, copy, observation))
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Minibatches in random order."""

@@ -62,25 +62,11 @@ def outcomes(
             length += 1
             for index in np.flatnonzero(step.dones & step.counts).tolist():
                 info = step.infos[index]
-                outcome = Outcome(
-                    copy=index,
-                    vector=total[index].copy(),
-                    length=int(length[index]),
-                    final=_figures(info.get("fairness")),
-                    chance=info.get(CHANCE, {}),
-                    groups=info.get(GROUPS, {}),
-                )
-                found.append(outcome)
+                final, chance, groups = _figures(info.get("fairness")), info.get(CHANCE, {}), info.get(GROUPS, {})
+                found.append(Outcome(index, total[index].copy(), int(length[index]), final, chance, groups))
             total[step.dones] = 0.0
             length[step.dones] = 0
     return found
-
-
-def seeds_of(venv: VecEnv, games: NDArray[np.int64], seed: int) -> list[int]:
-    """A seed for each world: twins have the same one."""
-    worlds = slots(venv, "slot_world")
-    seeds: list[int] = (seed + games[np.unique(worlds, return_index=True)[1]]).tolist()
-    return seeds
 
 
 def of_games(played: Sequence[Outcome], games: NDArray[np.int64]) -> list[Outcome]:
@@ -173,13 +159,13 @@ def evaluate_vector(
         raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
     games = games_of(venv)
     if games is None:
-        seeds = range(seed, seed + venv.num_envs)
+        seeds: Sequence[int] = range(seed, seed + venv.num_envs)
         played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seeds, scalar=scalar)
     else:
         quotas = shares(n_eval_episodes, int(games.max()) + 1)[games]
-        played = of_games(
-            outcomes(model, venv, quotas, deterministic, seeds_of(venv, games, seed), scalar=scalar), games
-        )
+        firsts = np.unique(slots(venv, "slot_world"), return_index=True)[1]
+        seeds = (seed + games[firsts]).tolist()  # one for each world; twins have the same
+        played = of_games(outcomes(model, venv, quotas, deterministic, seeds, scalar=scalar), games)
     k = len(played[0].vector)
     return policy_of(
         played,

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, overload
 
@@ -71,11 +71,6 @@ class EvaluatedPolicy:
         return self.returns.mean(axis=0)
 
     @property
-    def sd(self) -> Array:
-        """Standard deviation over episodes per objective, (k,); 0 for a single episode."""
-        return self.returns.std(axis=0, ddof=1) if len(self.returns) > 1 else np.zeros(self.returns.shape[1])
-
-    @property
     def ci(self) -> Array:
         """95 % confidence interval of the mean per objective, (k, 2), Student t; infinite for a single episode."""
         if len(self.returns) == 1:
@@ -108,29 +103,14 @@ class EvaluatedPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
-        command = self.command and {
-            "desired_return": self.command.desired_return.tolist(),
-            "desired_horizon": float(self.command.desired_horizon),
+        from sb3_fair.common.run_folder import plain
+
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        content["command"] = self.command and vars(self.command)
+        content["final"] = {
+            name: [None if np.isnan(value) else value for value in values] for name, values in self.final.items()
         }
-        return {
-            "name": self.name,
-            "objectives": list(self.objectives),
-            "returns": self.returns.tolist(),
-            "lengths": self.lengths.tolist(),
-            "command": command,
-            "aim": None if self.aim is None else self.aim.tolist(),
-            "deterministic": self.deterministic,
-            "final": {
-                key: [None if np.isnan(value) else float(value) for value in values]
-                for key, values in self.final.items()
-            },
-            "chance": {key: float(value) for key, value in self.chance.items()},
-            "probabilities": self.probabilities,
-            "groups": {
-                name: {label: counts.tolist() for label, counts in groups.items()}
-                for name, groups in self.groups.items()
-            },
-        }
+        return dict(plain(content))
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":
@@ -156,14 +136,11 @@ class EvaluatedPolicy:
             },
         )
         m, k = len(policy.lengths), len(policy.objectives)
-        shapes: dict[str, tuple[NDArray[Any], tuple[int, ...]]] = {
-            "returns": (policy.returns, (m, k)),
-            "lengths": (policy.lengths, (m,)),
-        }
-        shapes |= {f"final {name}": (values, (m,)) for name, values in policy.final.items()}
+        shapes: list[tuple[str, NDArray[Any], tuple[int, ...]]] = [("returns", policy.returns, (m, k))]
+        shapes += [(f"final {name}", values, (m,)) for name, values in policy.final.items()]
         for groups in policy.groups.values():
-            shapes |= {f"groups {label}": (counts, (m, len(COUNTS))) for label, counts in groups.items()}
-        for name, (values, shape) in shapes.items():
+            shapes += [(f"groups {label}", counts, (m, len(COUNTS))) for label, counts in groups.items()]
+        for name, values, shape in [*shapes, ("lengths", policy.lengths, (m,))]:
             if values.shape != shape or not values.size:
                 raise ValueError(f"{name} must have the shape {shape}, without zeros, got {values.shape}")
         return policy

@@ -22,33 +22,28 @@ class VecMeans(VecLayer):
 
     def __init__(self, venv: VecEnv, names: Sequence[str] | None = None) -> None:
         super().__init__(venv)
-        self._given = names
-        self._name(() if names is None else names)
-
-    def _name(self, names: Sequence[str]) -> None:
-        self.names = list(names)
-        self._sums = np.zeros((len(self.names), self.num_envs))
-        self._counts = np.zeros_like(self._sums)
+        self.names = None if names is None else list(names)
+        self._sums = self._counts = np.zeros((0, self.num_envs))
 
     def reset(self) -> VecEnvObs:
-        self._sums[:] = 0.0
-        self._counts[:] = 0.0
+        self._sums, self._counts = np.zeros_like(self._sums), np.zeros_like(self._counts)
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        if self._given == [] or "fairness" not in infos[0]:
+        if self.names == [] or "fairness" not in infos[0]:
             return obs, rewards, dones, infos
         fairness = stack(infos, "fairness")
-        if self._given is None:
-            self._given = [
+        if self.names is None:
+            self.names = [
                 name
                 for name, values in fairness.items()
                 if np.shape(values) == (self.num_envs,) and not name.startswith(MEAN) and MEAN + name not in fairness
             ]
-            self._name(self._given)
-        values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(self._sums.shape)
+        values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(-1, self.num_envs)
         known = ~np.isnan(values)
+        if not len(self._sums):
+            self._sums, self._counts = np.zeros_like(values), np.zeros_like(values)
         self._sums += np.where(known, values, 0.0)
         self._counts += known
         for copy in np.flatnonzero(dones):

@@ -38,8 +38,7 @@ class OwnGenerator(BaseAlgorithm):
 
     @contextmanager
     def _generator_goes_on(self) -> Iterator[None]:
-        """While a model is set up, which seeds everything: that of a loaded model stays, unless it is to have another
-        seed."""
+        """While a model is set up: the generator of a loaded one stays, unless it is to have another seed."""
         kept = self.rng if self._rng_seed == self.seed else None
         yield
         if kept is not None:

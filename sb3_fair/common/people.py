@@ -18,7 +18,6 @@ CHANCE = "chance"
 """Key in the info of an episode's last step: notion -> chance level."""
 GROUPS = "groups"
 """Key in the info of an episode's last step: attribute -> name of a group -> counts, (len(COUNTS),) int64."""
-NEEDED = ("group", "feedback", "present", "id")
 COUNTS = {
     "decisions": np.ones(CELLS, dtype=bool),
     "favourable": ACCEPTED,
@@ -78,8 +77,7 @@ class VecPeople(VecLayer):
         if self.names:
             people = _people(infos)
             if people is not None:
-                decided = self.spec.decided(np.asarray(people.get("action", self._actions)))
-                self._steps.append({"action": decided, **{key: people[key] for key in NEEDED if key in people}})
+                self._steps.append(self._noted(people))
             self._note_late(infos)
             for copy in np.flatnonzero(dones).tolist():
                 infos[copy].update(self._told(copy))
@@ -87,6 +85,15 @@ class VecPeople(VecLayer):
             self._begun[dones] = len(self._steps)
             self._forget()
         return obs, rewards, dones, infos
+
+    def _noted(self, people: Record) -> Record:
+        """What is needed of a step, (n, people) each; labels under ``"group"`` and the name of their attribute."""
+        noted = {"action": self.spec.decided(np.asarray(people.get("action", self._actions)))}
+        noted["present"] = people.get("present", np.ones(np.shape(noted["action"]), dtype=bool))
+        noted |= {key: people[key] for key in ("feedback", "id") if key in people}
+        groups = people["group"]
+        noted |= {f"group{key}": groups[key] for key in groups} if isinstance(groups, Mapping) else {"group": groups}
+        return {key: np.reshape(values, (self.num_envs, -1)) for key, values in noted.items()}
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
         record = record_of(infos)
@@ -188,36 +195,21 @@ def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
 
 
 def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:
-    """What was noted of everybody decided on in an episode of one copy; NaN where nothing was."""
-    if not people or key not in people[0]:
-        return np.full(len(_column(people, "action", copy)) if people else 0, np.nan)
-    return _present([step[key] for step in people], people, copy)
-
-
-def _present(columns: list[Any], people: list[Record], copy: int) -> NDArray[Any]:
-    """The entries of those who were there, one step after the other."""
-    several = np.ndim(columns[0]) > 1
-    entries = np.concatenate([column[copy] for column in columns]) if several else np.array([c[copy] for c in columns])
-    if not any("present" in step for step in people):
-        return entries
-    everybody = (np.ones(np.shape(column), dtype=bool) for column in columns)
-    there = [step.get("present", all_)[copy] for step, all_ in zip(people, everybody, strict=True)]
-    return entries[np.concatenate(there) if several else np.array(there)]
+    """What was noted of everybody who was there in an episode of one copy; NaN where nothing was."""
+    if not people:
+        return np.full(0, np.nan)
+    there = np.concatenate([step["present"][copy] for step in people])
+    if key not in people[0]:
+        return np.full(np.count_nonzero(there), np.nan)
+    return np.concatenate([step[key][copy] for step in people])[there]
 
 
 def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
     """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
-    groups = [step["group"] for step in people]
-    if not groups:
-        return []
-    if not isinstance(groups[0], Mapping):
-        labels: list[Any] = _present(groups, people, copy).tolist()
-        return labels
-    parts = [
-        _present([group[part] for group in groups], people, copy).tolist()
-        for part in (attribute.split("+") if attribute else groups[0])
-    ]
-    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+    told = [key for key in (people[0] if people else ()) if key.startswith("group")]
+    names = [f"group{part}" for part in attribute.split("+")] if attribute else told
+    parts = [_column(people, name, copy).tolist() for name in names]
+    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0] if parts else []
 
 
 def rates_of(counts: NDArray[np.int64]) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -79,6 +79,11 @@ class RunFolder:
     def __init__(self, path: str | Path, *, trust: bool = False) -> None:
         self.path = Path(path)
         self.trust = trust
+        self.model = self.path / "model.zip"
+        self.policy = self.path / "policy.npz"
+        self.normaliser = self.path / NORMALISER
+        self.checkpoint = self.path / "checkpoint.pkl"
+        self.report = self.path / "report.html"
 
     @classmethod
     def create(cls, log_dir: str | Path, algo: str, env_id: str) -> "RunFolder":
@@ -112,29 +117,9 @@ class RunFolder:
         return (self.path / "config.yml").is_file()
 
     @property
-    def model(self) -> Path:
-        return self.path / "model.zip"
-
-    @property
-    def policy(self) -> Path:
-        return self.path / "policy.npz"
-
-    @property
-    def normaliser(self) -> Path:
-        return self.path / NORMALISER
-
-    @property
-    def checkpoint(self) -> Path:
-        return self.path / "checkpoint.pkl"
-
-    @property
     def finished(self) -> bool:
         """Whether it was trained to its end and evaluated."""
         return (self.path / "front.json").is_file() and not any(self.path.glob("checkpoint*.pkl"))
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
 
     @property
     def config(self) -> dict[str, Any]:
@@ -142,20 +127,20 @@ class RunFolder:
 
     @property
     def args(self) -> dict[str, Any]:
-        return self._settings("args.yml")
+        return self.parse("args.yml", _mapping) or {}
 
     @property
     def command(self) -> str:
-        return (self.parse("command.txt", _text) or "").strip()
+        return (self.parse("command.txt", bytes.decode) or "").strip()
 
     @property
     def versions(self) -> dict[str, Any]:
-        return self._settings("versions.yml")
+        return self.parse("versions.yml", _mapping) or {}
 
     @property
     def words(self) -> dict[str, Any]:
         """What the environment calls its measures, groups and decisions; empty: it says nothing."""
-        return self._settings("words.yml")
+        return self.parse("words.yml", _mapping) or {}
 
     @property
     def front(self) -> Front:
@@ -169,9 +154,6 @@ class RunFolder:
     def curves(self) -> dict[str, list[float | None]]:
         """Columns of ``progress.csv``; None where a row has no number."""
         return self.parse("progress.csv", _columns) or {}
-
-    def _settings(self, name: str) -> dict[str, Any]:
-        return self.parse(name, _mapping) or {}
 
     # ---------------------------------------------------------------- whole, and whose
 
@@ -319,10 +301,6 @@ def _canonical(checksums: Mapping[str, str]) -> bytes:
     return json.dumps(checksums, sort_keys=True).encode()
 
 
-def _text(content: bytes) -> str:
-    return content.decode("utf-8")
-
-
 def _front(content: bytes) -> Front:
     return Front.from_list(json.loads(content))
 
@@ -344,8 +322,4 @@ def _config(content: bytes) -> dict[str, Any]:
 
 def _columns(content: bytes) -> dict[str, list[float | None]]:
     rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
-    return {key: [_number(row[key]) for row in rows] for key in (rows[0] if rows else ())}
-
-
-def _number(text: str) -> float | None:
-    return float(text) if text else None
+    return {key: [float(row[key]) if row[key] else None for row in rows] for key in (rows[0] if rows else ())}

@@ -46,8 +46,7 @@ class Agent:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Actions (n, ...) for observations (n, d), or one for one; ``deterministic`` has no
-        effect.
+        """Actions (n, ...) for observations (n, d), or one for one; ``deterministic`` has no effect.
 
         :raises ValueError: if the agent is not bound
         """
@@ -100,7 +99,8 @@ class EqualOpportunityAgent(Agent):
     def bind(self, vec_env: VecEnv) -> "EqualOpportunityAgent":
         super().bind(vec_env)
         self.config: Any = attribute(vec_env, "config")
-        rows, self.groups = (np.asarray(getattr(self.config, name), dtype=np.float64) for name in _CHANCES)
+        self.groups = np.asarray(self.config.group_probability, dtype=np.float64)
+        rows = np.asarray(self.config.repay_probability, dtype=np.float64)
         self.repays = np.broadcast_to(rows, (len(self.groups), rows.shape[-1]))
         self._distributions = self._accept = np.empty((0, 0, 0))
         return self
@@ -141,9 +141,6 @@ class EqualOpportunityAgent(Agent):
                 f"got {len(observations)}"
             )
         return distributions
-
-
-_CHANCES = ("repay_probability", "group_probability")
 
 
 def _histograms(observations: NDArray[Any], groups: int, scores: int) -> Array:
@@ -197,10 +194,7 @@ class RandomAgent(Agent):
     rule = "random"
 
     def bind(self, vec_env: VecEnv) -> "Agent":
-        """Act in these environments from now on; returns the agent.
-
-        :raises TypeError: if their actions are not Discrete, MultiDiscrete or Box
-        """
+        """As for other agents; a TypeError if actions are not Discrete, MultiDiscrete or Box."""
         space = vec_env.action_space
         if not isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
             raise TypeError(f"action_space must be Discrete, MultiDiscrete or Box, got {space!r}")

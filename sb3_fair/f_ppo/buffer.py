@@ -50,8 +50,12 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
                 raise ValueError(f"{name} must be a number after every step to enter the advantages, got nan")
         if not self._per_minibatch:
             if self.long_run is not None and self.regulariser.get("reg_lambda"):
-                self.credit = self._less_usual(self.long_run.credit(columns.d_l, columns.d_l_next))
+                credit = self.credit = self.long_run.credit(columns.d_l, columns.d_l_next)
                 self.long_run.begin()  # which keeps files of models small
+                if self.baseline is not None:
+                    observations = steps_of(self.observations)
+                    self.credit = credit - self.baseline.values(observations).reshape(credit.shape)
+                    self.baseline.fit(observations, credit.ravel(), BASELINE_EPOCHS, BASELINE_BATCH)
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 
     def added_share(self) -> float | None:
@@ -61,14 +65,6 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
             return None
         added = self._regularised(np.zeros_like(self.advantages), ..., self.credit)
         return float(added.std() / max(float(self.advantages.std()), np.finfo(np.float32).tiny))
-
-    def _less_usual(self, credit: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self.baseline is None:
-            return credit
-        observations = steps_of(self.observations)
-        usual = self.baseline.values(observations).reshape(credit.shape)
-        self.baseline.fit(observations, credit.ravel(), BASELINE_EPOCHS, BASELINE_BATCH)
-        return credit - usual
 
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
         batch = super()._get_samples(batch_inds, env)

@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnRolloutBuffer, figure
-from sb3_fair.common.extra_critic import Credit, ExtraCritic
+from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.validation import did_you_mean
@@ -58,9 +58,6 @@ class PPOLagrangian(FairnessPPO):
     :param multiplier_lr: how much the dual variable moves per rollout and unit of cost above the limit
     :param multiplier_damping: how much the multiplier responds to the last rollout alone; 0: plain dual ascent
     :param max_multiplier: largest multiplier; reached if the limit cannot be met
-    :param scale_cost: give cost advantages the standard deviation of the reward's, so that multiplier 1 weighs both
-        alike; False: the multiplier is in units of reward per unit of cost
-    :param critic_kwargs: further arguments of the :class:`ExtraCritic` of the costs, e.g. ``{"hidden": (64, 64)}``
     :raises ValueError: if an argument is not allowed; if ``cost`` is None and the environment has no measures and
         cannot be given any
     """
@@ -101,8 +98,6 @@ class PPOLagrangian(FairnessPPO):
         multiplier_lr: float = 1.0,
         multiplier_damping: float = 5.0,
         max_multiplier: float = 10.0,
-        scale_cost: bool = True,
-        critic_kwargs: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(locals())
         self.cost = cost
@@ -110,8 +105,6 @@ class PPOLagrangian(FairnessPPO):
         self.multiplier_lr = multiplier_lr
         self.multiplier_damping = multiplier_damping
         self.max_multiplier = max_multiplier
-        self.scale_cost = scale_cost
-        self.critic_kwargs = critic_kwargs or {}
         self.dual = 0.0
         self.multiplier = 0.0
         self.cost_mean: float | None = None
@@ -122,8 +115,7 @@ class PPOLagrangian(FairnessPPO):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        settings = {"seed": self.seed, "device": self.device, **self.critic_kwargs}
-        self.cost_critic = ExtraCritic(self.observation_space, **settings)
+        self.cost_critic = ExtraCritic(self.observation_space, seed=self.seed, device=self.device)
 
     def _check_arguments(self) -> None:
         recheck(self, PPOLagrangian)
@@ -155,47 +147,38 @@ class PPOLagrangian(FairnessPPO):
 
     def _costs(self, infos: list[dict[str, Any]]) -> NDArray[np.float64]:
         if not callable(self.cost_source):
-            return np.nan_to_num(self._figure(infos, self.cost_source))
+            try:
+                return np.nan_to_num(figure(infos, self.cost_source))
+            except KeyError:
+                known, name = sorted(infos[0].get("fairness", {})), self.cost_source
+                raise ValueError(
+                    f'cost must be a figure in info["fairness"], which has {known}, got {name!r}'
+                    f"{did_you_mean(name, known)}"
+                ) from None
         costs = np.asarray(self.cost_source(infos), dtype=np.float64)
         if costs.shape != (self.n_envs,) or not np.isfinite(costs).all():
             raise ValueError(f"cost must return {self.n_envs} finite numbers, one per copy, got {costs!r}")
         return costs
-
-    def _figure(self, infos: list[dict[str, Any]], name: str) -> NDArray[np.float64]:
-        try:
-            return figure(infos, name)
-        except KeyError:
-            known = sorted(infos[0].get("fairness", {}))
-            raise ValueError(
-                f'cost must be a figure in info["fairness"], which has {known}, got {name!r}{did_you_mean(name, known)}'
-            ) from None
 
     def _end_rollout(self) -> None:
         """The multiplier moves, the cost changes the advantages, and the critic of the costs learns."""
         buffer, costs = self.rollout_buffer, self.rollout_buffer.columns["cost"]
         if not callable(self.cost_source):
             self._warn_of_zeros(self.cost_source, costs)
-        self._move_multiplier(float(costs.mean()))
-        credit = self._judge(self.cost_critic, costs, self.gamma)
-        buffer.advantages = lagrangian(buffer.advantages, credit.advantages, self.multiplier, self.scale_cost)
-        self._record(credit)
-
-    def _move_multiplier(self, cost_mean: float) -> None:
-        """Damped dual ascent: up while the limit is exceeded, down while it is not, within its bounds."""
-        self.cost_mean = cost_mean
-        excess = cost_mean - self.cost_limit
+        self.cost_mean = float(costs.mean())
+        excess = self.cost_mean - self.cost_limit
         self.dual = self._bounded(self.dual + self.multiplier_lr * excess)
         self.multiplier = self._bounded(self.dual + self.multiplier_damping * excess)
-
-    def _bounded(self, multiplier: float) -> float:
-        return min(max(multiplier, 0.0), self.max_multiplier)
-
-    def _record(self, credit: Credit) -> None:
+        credit = self._judge(self.cost_critic, costs, self.gamma)
+        buffer.advantages = lagrangian(buffer.advantages, credit.advantages, self.multiplier)
         self.logger.record("cost/mean", self.cost_mean)
         self.logger.record("cost/limit", self.cost_limit)
         self.logger.record("cost/multiplier", self.multiplier)
         self.logger.record("cost/met", float(bool(self.constraint_met)))
         self.logger.record("cost/explained_variance", explained_variance(credit.values.ravel(), credit.returns.ravel()))
+
+    def _bounded(self, multiplier: float) -> float:
+        return min(max(multiplier, 0.0), self.max_multiplier)
 
 
 ConstrainedPPO = CPOAgent = PPOLagrangian
@@ -203,15 +186,13 @@ ConstrainedPPO = CPOAgent = PPOLagrangian
 
 
 def lagrangian(
-    advantages: NDArray[np.float32], cost_advantages: NDArray[np.float64], multiplier: float, scale_cost: bool = False
+    advantages: NDArray[np.float32], cost_advantages: NDArray[np.float64], multiplier: float
 ) -> NDArray[np.float32]:
-    """(A - multiplier * A_cost) / (1 + multiplier), with A_cost less its own mean; ``advantages`` at multiplier 0.
+    """(A - multiplier * A_cost) / (1 + multiplier); ``advantages`` A at multiplier 0.
 
-    :param advantages: of the reward, any shape
-    :param cost_advantages: of the cost, same shape
-    :param scale_cost: give A_cost the standard deviation of A, where both vary
+    A_cost has mean 0 and the standard deviation of A, where both vary, so that multiplier 1 weighs both alike.
     """
     centred = cost_advantages - cost_advantages.mean()
-    if scale_cost and centred.std() > 0 and advantages.std() > 0:
+    if centred.std() > 0 and advantages.std() > 0:
         centred *= advantages.std() / centred.std()
     return ((advantages - multiplier * centred) / (1 + multiplier)).astype(np.float32)

@@ -13,21 +13,6 @@ Array = NDArray[np.float64]
 _TIE = 1e-12  # a marginal profit below this is rounding
 
 
-class Trade(NamedTuple):
-    """What the groups bring, as their scores are accepted one after the other, the best first.
-
-    :param order: (G, M) int, the scores by falling probability of repayment, equal ones by index
-    :param rates: (n, G, M), share of the group's would-repay applicants accepted up to there; 0 where there are none
-    :param profits: (n, G, M), expected profit from an applicant of the group up to there
-    :param slopes: (n, G, M), profit per unit of rate on the way there, falling; 0 where a score never repays
-    """
-
-    order: NDArray[np.intp]
-    rates: Array
-    profits: Array
-    slopes: Array
-
-
 class Decisions(NamedTuple):
     """The best equal opportunity.
 
@@ -43,13 +28,16 @@ class Decisions(NamedTuple):
 
 def trade(
     distributions: ArrayLike, repay_probability: ArrayLike, loan_amount: float = 1.0, interest_rate: float = 1.0
-) -> Trade:
-    """Rates and profits of the groups at every cut between two scores.
+) -> tuple[NDArray[np.intp], Array, Array, Array]:
+    """Rates and profits of the groups, as their scores are accepted one after the other, the best first.
 
     :param distributions: (n, G, M) probabilities of the scores within each group
     :param repay_probability: (M,) of each score, or (G, M)
     :param loan_amount: what a default costs
     :param interest_rate: what a repaid loan brings, per ``loan_amount``
+    :return: (G, M) int scores by falling probability of repayment, equal ones by index; and, (n, G, M) each, the share
+        of the group's would-repay applicants accepted up to there, the expected profit from an applicant, and the
+        profit per unit of that share on the way there, which falls. 0 where nobody repays
     :raises ValueError: if the shapes do not fit
     """
     masses = np.asarray(distributions, dtype=np.float64)
@@ -69,7 +57,7 @@ def trade(
     worthy = (masses * repays).cumsum(axis=2)
     total = worthy[..., -1:]
     rates = np.divide(worthy, total, out=np.zeros_like(worthy), where=total > 0)
-    return Trade(order, rates, (masses * margins).cumsum(axis=2), total * per_rate)
+    return order, rates, (masses * margins).cumsum(axis=2), total * per_rate
 
 
 def equal_opportunity(
@@ -85,11 +73,7 @@ def equal_opportunity(
     first cut between two scores of a group beyond which nothing is gained. The other groups accept their own cut score
     at random. Scores that nobody has are accepted where better ones are; scores of which nobody repays never are.
 
-    :param distributions: (n, G, M) probabilities of the scores within each group
-    :param repay_probability: (M,) of each score, or (G, M)
-    :param group_probability: (G,) of an applicant's group
-    :param loan_amount: what a default costs
-    :param interest_rate: what a repaid loan brings, per ``loan_amount``
+    :param group_probability: (G,) of an applicant's group; for the others see :func:`trade`
     :raises ValueError: if the shapes do not fit
     """
     order, rates, _, slopes = trade(distributions, repay_probability, loan_amount, interest_rate)

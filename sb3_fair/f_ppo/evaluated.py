@@ -110,11 +110,6 @@ def summarise_seeds(evaluations: Sequence[FairnessEvaluation], after: int = 0, f
     }
 
 
-def seeds_curve(evaluations: Sequence[FairnessEvaluation], figure: str) -> Interval:
-    """Mean over training seeds after every step, (n_steps,), of the means over episodes, and its interval."""
-    return mean_and_interval([evaluation.curve(figure).mean for evaluation in evaluations])
-
-
 def write_table(path: str | Path, agents: Agents, every: int = 1) -> None:
     """Writes a tidy table as CSV: agent, training (0, 1, ...), figure, step, mean, low, high; empty: unknown.
 
@@ -151,20 +146,13 @@ def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: 
     :param after: see :meth:`FairnessEvaluation.per_episode`
     :param fair_below: see :meth:`FairnessEvaluation.per_episode`
     """
+    told = ("env_id", "settings", "seeds", "deterministic", "massage", "keys")
     content = {
         agent: {
             "over trainings": _listed(summarise_seeds(evaluations, after, fair_below)),
             "trainings": [
-                {
-                    "env_id": evaluation.env_id,
-                    "settings": plain(evaluation.settings),
-                    "seeds": list(evaluation.seeds),
-                    "deterministic": evaluation.deterministic,
-                    "massage": evaluation.massage,
-                    "keys": dict(evaluation.keys),
-                    "steps": evaluation.n_steps,
-                    "summary": _listed(evaluation.summary(after, fair_below)),
-                }
+                {name: plain(getattr(evaluation, name)) for name in told}
+                | {"steps": evaluation.n_steps, "summary": _listed(evaluation.summary(after, fair_below))}
                 for evaluation in evaluations
             ],
         }

@@ -9,19 +9,20 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
-from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
+from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from sb3_fair.common.connection import connected
-from sb3_fair.common.rollout import episodes, seeded
+from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.f_ppo.evaluated import FairnessEvaluation
-from sb3_fair.f_ppo.legacy_cloud import LegacyCloud, cloud_distance, gap_of_means, steps_of
+from sb3_fair.f_ppo.legacy_cloud import LegacyCloud, cloud_distance, steps_of
 from sb3_fair.fairness import Measures
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import VecLayer, attribute
 
 REWARD = "reward"
 
@@ -66,14 +67,16 @@ def evaluate_fairness(
     seeds = tuple(range(seed, seed + n_episodes))
     settings = {**env_kwargs, "detail": True} if legacy_cloud else env_kwargs
     agent = _set_up(agent, massage)
-    parts = []
+    parts: list[_Record] = []
     with seeded(seed, agent):
         for first in range(0, n_episodes, n_envs):
             some = seeds[first : first + n_envs]
             venv = _Published(measured(_make(env_id, len(some), n_steps, settings), measures))
             reported = (attribute(venv, "fairness_spec").measures if measures is None else measures).reported
             parts.append(_Record(reported, n_steps, len(some), legacy_cloud))
-            _play(agent, venv, some, deterministic, parts[-1])
+            each, acts_in = np.ones(len(some), dtype=np.int64), connected(agent, venv)
+            for number, step in enumerate(episodes(agent, acts_in, each, some, deterministic, n_steps=n_steps)):
+                parts[-1].add(number, step, venv.fairness)
             venv.close()
     return FairnessEvaluation(
         env_id=env_id,
@@ -113,13 +116,10 @@ def _set_up(agent: Any, massage: bool | None) -> Any:
     return agent
 
 
-class _Published(VecEnvWrapper):
+class _Published(VecLayer):
     """Keeps what was published in the last step, which an agent's own measures may replace in the infos."""
 
     fairness: Mapping[str, Any]
-
-    def reset(self) -> VecEnvObs:
-        return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
         step = self.venv.step_wait()
@@ -135,32 +135,24 @@ class _Record:
 
     def __init__(self, keys: Mapping[str, str], n_steps: int, n: int, legacy: bool) -> None:
         self.keys = dict(keys)
-        self.n_steps = n_steps
         self.figures = {figure: np.full((n_steps, n), np.nan) for figure in self.keys}
         self.lengths = np.zeros(n, dtype=np.int64)
-        self.looked_at = set((steps_of(n_steps) - 1).tolist()) if legacy else set()
+        self.looked_at = steps_of(n_steps) - 1 if legacy else ()
         self.groups: list[NDArray[np.float64]] = []
         self.rates: list[NDArray[np.float64]] = []
 
-    def add(
-        self,
-        step: int,
-        rewards: NDArray[Any],
-        fairness: Mapping[str, Any],
-        infos: Sequence[dict[str, Any]],
-        plays: NDArray[np.bool_],
-    ) -> None:
-        """Notes a step of the copies that still play their episode, (n,) bool."""
+    def add(self, number: int, step: Step, fairness: Mapping[str, Any]) -> None:
+        """Notes a step of the copies that still play their episode."""
         for name, key in self.keys.items():
-            value = rewards if key == REWARD else fairness.get(key)
+            value = step.rewards if key == REWARD else fairness.get(key)
             if value is None:
                 raise ValueError(
                     f"measures must report what info['fairness'] has, {sorted(fairness)}, or {REWARD!r}, got {key!r}"
                 )
-            np.copyto(self.figures[name][step], value, where=plays, casting="same_kind")
-        self.lengths += plays
-        if step in self.looked_at and plays.all():
-            detail = stack(infos, "detail") if "detail" in infos[0] else {}
+            np.copyto(self.figures[name][number], value, where=step.counts, casting="same_kind")
+        self.lengths += step.counts
+        if number in self.looked_at and step.counts.all():
+            detail = stack(step.infos, "detail") if "detail" in step.infos[0] else {}
             if "groups" not in detail:
                 raise ValueError("legacy_cloud must be False without info['detail']['groups'], got True")
             self.groups.append(detail["groups"])
@@ -168,19 +160,12 @@ class _Record:
                 self.rates.append(detail["tpr"])
 
 
-def _play(agent: Any, published: _Published, seeds: Sequence[int], deterministic: bool, record: _Record) -> None:
-    each = np.ones(len(seeds), dtype=np.int64)
-    venv = connected(agent, published)
-    for number, step in enumerate(episodes(agent, venv, each, seeds, deterministic, n_steps=record.n_steps)):
-        record.add(number, step.rewards, published.fairness, step.infos, step.counts)
-
-
 def _legacy(parts: Sequence[_Record]) -> LegacyCloud:
     """Of the steps that all episodes have."""
     groups = [np.concatenate(some) for some in zip(*(part.groups for part in parts), strict=False)]
     rates = [np.concatenate(some) for some in zip(*(part.rates for part in parts), strict=False)]
     return LegacyCloud(
-        steps=steps_of(parts[0].n_steps)[: len(groups)],
+        steps=np.asarray(parts[0].looked_at)[: len(groups)] + 1,
         distance=np.array([cloud_distance(vectors) for vectors in groups]),
-        gap_of_mean_tpr=np.array([gap_of_means(each) for each in rates]) if rates else None,
+        gap_of_mean_tpr=np.array([np.ptp(mean_and_interval(each).mean) for each in rates]) if rates else None,
     )

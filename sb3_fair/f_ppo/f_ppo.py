@@ -56,11 +56,6 @@ class FPPO(FairnessPPO):
     With ``massage=False, reg_lambda=0`` its numbers are exactly those of SB3's PPO. :meth:`f_ppo_l`, :meth:`f_ppo_s`
     and :meth:`a_ppo` are variants. SB3's arguments have SB3's meaning and defaults.
 
-    Logs have the work of the filter in the last rollout (``massage/``: shares of all actions, threshold, mean decrease
-    of short-term disparity per action), mean disparities of its steps (``fairness/d_s``, ``fairness/d_l``) beside the
-    figures at the end of episodes, the mean of the regulariser and how often it is not 0 (``train/reg_``), and the
-    times of the parts of the last rollout and of the update before it (``time/``).
-
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment with short- and long-term measures, or any fairness MDP with Discrete actions and a group
         label, whose demographic parity is measured then; a registered ID, a Gymnasium env or a VecEnv
@@ -81,13 +76,11 @@ class FPPO(FairnessPPO):
     :param beta2: A-PPO's weight of its growth
     :param omega: largest short-term disparity that A-PPO calls fair
     :param measures: of short- and long-term disparity; None: the environment's
-    :param reg_credit: ``"step"``: the paper's regulariser, about one step; ``"return"``: the long-term effect of the
-        step on the groups, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`; ``"uplift"``: only those long-term
-        effects that are gains for members of a group that is behind. The latter two need an environment made with
-        ``detail=True``
+    :param reg_credit: ``"step"``: the paper's regulariser, about one step; ``"return"``, ``"uplift"``: the long-term
+        effect on the groups, or on those behind, see :class:`~sb3_fair.f_ppo.long_run.LongRunCredit`; these need an
+        environment made with ``detail=True``
     :param reg_gamma: discount factor of the long-run credit
-    :param massage_start: share of the training before the filter starts, so that the policy has first learned between
-        which actions it is indifferent
+    :param massage_start: share of the training before the filter starts
     :param massage_credit: the action from which PPO learns if the filter replaced one: ``"executed"``: the fairer
         action, as if it had been drawn (the paper); ``"sampled"``: the drawn one, so that the filter counts as part of
         the environment
@@ -174,18 +167,12 @@ class FPPO(FairnessPPO):
 
     @classmethod
     def f_ppo_l(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
-        """F-PPO-L: the long-term half, regularisation without massaging.
-
-        :param settings: further arguments of the constructor
-        """
+        """F-PPO-L: the long-term half, regularisation without massaging."""
         return cls(policy, env, massage=False, **settings)
 
     @classmethod
     def f_ppo_s(cls: type[SelfFPPO], policy: Any, env: Any, **settings: Any) -> SelfFPPO:
-        """F-PPO-S: the short-term half, massaging without regularisation.
-
-        :param settings: further arguments of the constructor
-        """
+        """F-PPO-S: the short-term half, massaging without regularisation."""
         return cls(policy, env, reg_lambda=0.0, **settings)
 
     @classmethod
@@ -343,6 +330,7 @@ class FPPO(FairnessPPO):
 
     def _end_rollout(self) -> None:
         seconds = perf_counter() - self._began
+        self.rollout_buffer.reshape_advantages()
         columns = self.rollout_buffer.columns
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)
@@ -353,8 +341,8 @@ class FPPO(FairnessPPO):
             self.logger.record("massage/d_s_gain", float(gain))
             self.logger.record("massage/threshold", self.threshold)
         self.figures.record(self.logger)
-        self.logger.record("fairness/d_s", float(columns["d_s"].mean()))
-        self.logger.record("fairness/d_l", float(columns["d_l"].mean()))
+        for name in ("d_s", "d_l"):
+            self.logger.record(f"fairness/{name}", float(columns[name].mean()))
         bonus = self.rollout_buffer.credit
         if bonus is None:
             bonus = regulariser(self.rollout_buffer.disparities(), self.delta)

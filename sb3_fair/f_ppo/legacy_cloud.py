@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from sb3_fair.fairness.intervals import mean_and_interval
-
 Array = NDArray[np.float64]
 MOST_STEPS = 201
 """How many steps of an episode are looked at."""
@@ -46,15 +44,5 @@ def cloud_distance(groups: ArrayLike) -> float:
     :param groups: (n, G, M) vectors of G groups in n episodes; of several pairs of groups the largest distance counts
     """
     vectors = np.asarray(groups, dtype=np.float64)
-    return max(_paired(vectors[:, one], vectors[:, other]) for one, other in combinations(range(vectors.shape[1]), 2))
-
-
-def _paired(one: Array, other: Array) -> float:
-    distances = cdist(one, other)
-    return float(distances[linear_sum_assignment(distances)].mean())
-
-
-def gap_of_means(rates: ArrayLike) -> float:
-    """Largest gap between two groups' rates (n, G) averaged over the n episodes; NaN counts as not there."""
-    means = mean_and_interval(rates).mean
-    return float(means.max() - means.min())
+    clouds = (cdist(vectors[:, one], vectors[:, other]) for one, other in combinations(range(vectors.shape[1]), 2))
+    return max(float(distances[linear_sum_assignment(distances)].mean()) for distances in clouds)

@@ -18,19 +18,16 @@ NOT_WITHOUT = {BEFORE: "be 'step'", AFTER: "be 'step'", BEHIND: "not be 'uplift'
 class LongRunCredit:
     """Credits a step with the whole discounted decrease of long-term disparity that it leads to.
 
-    A critic sees the true state of the groups, which long-term disparity compares. Policies do not see it, but training
-    is a simulation. The credit of a step is the decrease in the step itself, plus ``gamma`` times the critic's value of
-    the groups after it, minus the value of the groups before. So a loan that increases the disparity at once but lets
-    the applicant's group rise later gets credit for the later rise.
+    A critic sees the true state of the groups, which policies do not see. The credit of a step is the decrease in the
+    step itself, plus ``gamma`` times the critic's value of the groups after it, minus the value of the groups before.
 
     Groups change slowly, by a hundredth in a step of lending, and the data hardly distinguish directions. So the critic
-    is linear in the numbers that describe the groups, not a network. In directions that were never seen its slope is 0,
-    so only the step itself counts. The disparity itself is not an input: it is often linear in the other numbers, and
-    would then replace them, also in directions that were never seen.
+    is linear in the numbers that describe the groups, not a network: in directions that were never seen its slope is 0.
+    The disparity itself is not an input: it is often linear in the other numbers, and would then replace them.
 
-    Groups also become equal if the one that is ahead is held back. With ``uplift`` only gains count, and only those of
-    decisions about members of a group that is behind. (Mittelstadt, Wachter and Russell, "The Unfairness of Fair
-    Machine Learning: Levelling Down and Strict Egalitarianism by Default", 2023, say why one may want that.)
+    With ``uplift`` only gains count, and only those of decisions about members of a group that is behind. (Mittelstadt,
+    Wachter and Russell, "The Unfairness of Fair Machine Learning: Levelling Down and Strict Egalitarianism by Default",
+    2023, say why one may want that.)
 
     :param gamma: discount factor
     :param uplift: whether gaps are to close from below alone
@@ -50,11 +47,8 @@ class LongRunCredit:
 
     def note(self, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.bool_]) -> None:
         """A step of all copies, in which episodes ended where ``dones`` (n,); time limits only cut them off."""
-        before, after = (
-            np.asarray(_detail(infos, key), dtype=np.float64).reshape(len(infos), -1) for key in (BEFORE, AFTER)
-        )
-        self.before.append(before)
-        self.after.append(after)
+        for kept, key in ((self.before, BEFORE), (self.after, AFTER)):
+            kept.append(np.asarray(_detail(infos, key), dtype=np.float64).reshape(len(infos), -1))
         if self.uplift:
             self.behind.append(np.asarray(_detail(infos, BEHIND), dtype=np.bool_))
         cut_off = [infos[copy].get("TimeLimit.truncated", False) for copy in np.flatnonzero(dones).tolist()]
@@ -75,8 +69,7 @@ class LongRunCredit:
         if self.uplift:  # by how much the groups' outlook became better in the step, not than was to be expected
             gain = fall + self.critic.gamma * np.where(ended, 0, following - values)
             return np.where(np.stack(self.behind), np.maximum(gain, 0), 0)
-        credit: Array = fall + self.critic.gamma * np.where(ended, 0, following) - values
-        return credit
+        return np.asarray(fall + self.critic.gamma * np.where(ended, 0, following) - values)
 
 
 def _detail(infos: Sequence[Mapping[str, Any]], key: str) -> Any:

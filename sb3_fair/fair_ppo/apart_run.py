@@ -1,6 +1,6 @@
 """Disparity of a population whose episodes end at different times: mean returns of the groups' latest episodes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import MEMORY, Array, Averages, Episodes
-from sb3_fair.fair_ppo.population_run import Standing
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 Key: TypeAlias = tuple[int, int]
@@ -25,7 +24,7 @@ class ApartRun:
     r_x adds dD/dC_x r_x. A group without an episode so far is not compared.
 
     :param disparity: D
-    :param opening: before the steps; None: all episodes begin
+    :param opening: rewards so far (S,); None: all episodes begin
     :param rewards: (t, S)
     :param populations: t, the labels of each step
     :param dones: (t, S) whether a step ended its slot's episode
@@ -35,15 +34,14 @@ class ApartRun:
     def __init__(
         self,
         disparity: Disparity,
-        opening: Standing | None,
+        opening: Array | None,
         rewards: Array,
         populations: Sequence[Population],
         dones: NDArray[np.bool_],
         finished: Finished,
     ) -> None:
         self.disparity, self.rewards, self.populations = disparity, rewards, populations
-        slots = rewards.shape[1]
-        has, latest = opening or Standing(np.zeros(slots), np.full(slots, np.nan))
+        has = np.zeros(rewards.shape[1]) if opening is None else opening
         self.finished: dict[Key, Array] = {key: MEMORY * figures for key, figures in finished.items()}
         self._returns: dict[int, list[float]] = {}
         for reward, ends, population in zip(rewards, dones, populations, strict=True):
@@ -52,26 +50,20 @@ class ApartRun:
             for key, result in zip(keys_of(disparity, population, known), has[known].tolist(), strict=True):
                 self.finished[key] = self.finished.get(key, np.zeros(3)) + [1.0, result, abs(result)]
                 self._returns.setdefault(key[1], []).append(result)
-            has, latest = np.where(ends, 0.0, has), np.where(ends, has, latest)
-        self.closing = Standing(has, latest)
+            has = np.where(ends, 0.0, has)
+        self.closing = has
         self.means = {key: float(total / number) for key, (number, total, _) in self.finished.items()}
 
     @property
     def disparities(self) -> Array:
         """D (t + 1, S) of each slot's world."""
-        found = [
-            np.tile(who.spread(self.disparity(figures, who)), (steps, 1)) for who, figures, steps in self._stretches()
-        ]
-        return np.concatenate([found[0][:1], *found])
+        return self._with_first(lambda figures, who: who.spread(self.disparity(figures, who)))
 
     @property
     def units(self) -> Array:
         """m times the level of C (t + 1, S), of which D is a share without units."""
-        found = [
-            np.tile(who.spread(self.disparity.size(who) * self.disparity.level(figures, who)), (steps, 1))
-            for who, figures, steps in self._stretches()
-        ]
-        return np.concatenate([found[0][:1], *found])
+        size, level = self.disparity.size, self.disparity.level
+        return self._with_first(lambda figures, who: who.spread(size(who) * level(figures, who)))
 
     def linear(self, averages: Averages | None = None) -> Array:
         """F (t, S): minus what the rewards add to D."""
@@ -79,9 +71,7 @@ class ApartRun:
 
     def envy(self, averages: Averages | None = None) -> Array:
         """g (t, S): mean sign of the lead of a slot's group."""
-        return np.concatenate(
-            [np.tile(self.disparity.envy(figures, who), (steps, 1)) for who, figures, steps in self._stretches()]
-        )
+        return self._with_first(self.disparity.envy)[1:]
 
     @property
     def episodes(self) -> Episodes | None:
@@ -98,18 +88,22 @@ class ApartRun:
             returns={group: np.array(self._returns[group]) for group in sorted(self._returns)},
         )
 
-    def _stretches(self) -> Iterator[tuple[Population, Array, int]]:
-        """Those who are compared, their C (S,) and for how many steps."""
+    def _with_first(self, figure: Callable[[Array, Population], Array]) -> Array:
+        """A figure of C (S,) and of those who are compared in each step (t + 1, S), that of the first step twice."""
+        found = []
         for population, steps in same(self.populations):
-            yield *levelled(population, self.disparity, self.means), steps.stop - steps.start
+            who, levels = levelled(population, self.disparity, self.means)
+            found.append(np.tile(figure(levels, who), (steps.stop - steps.start, 1)))
+        return np.concatenate([found[0][:1], *found])
 
 
-def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_]) -> bool:
-    """Does an episode end while that of another member of the same world goes on?"""
+def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_], disparity: Disparity) -> bool:
+    """Does an episode end while that of another member of the same world, or of twin worlds, goes on?"""
     for step in np.flatnonzero(dones.any(axis=1) & ~dones.all(axis=1)).tolist():
         population = populations[step]
         members = population.group >= 0
-        worlds, ends = population.world_index[members], dones[step][members]
+        world = population.home[population.world_index] if disparity.fairness == "cf" else population.world_index
+        worlds, ends = world[members], dones[step][members]
         ended = np.bincount(worlds, ends)
         if ((ended > 0) & (ended < np.bincount(worlds))).any():
             return True

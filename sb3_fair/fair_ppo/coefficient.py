@@ -22,9 +22,8 @@ class Coefficient:
                 past and future D_norm the mean weighted with alpha and beta, averaged exponentially
     ==========  ====================================================================================================
 
-    :param alpha: weight of past rewards, not negative
-    :param beta: weight of expected rewards, not negative
-    :param lam: lambda
+    :param alpha: weight of past rewards
+    :param beta: weight of expected rewards
     :param eta: step of ``"dual"``
     :param target: D_norm that ``"dual"`` aims at
     :param lam_max: the largest lambda of ``"auto"`` and ``"dual"``
@@ -40,9 +39,9 @@ class Coefficient:
         target: float = 0.05,
         lam_max: float = 10.0,
     ) -> None:
-        self.alpha, self.beta, self.eta, self.target, self.lam_max = alpha, beta, eta, target, lam_max
-        self.lam: float | str = lam
-        self.value = min(1.0, self.lam_max) if isinstance(self.lam, str) else self.lam
+        self.alpha, self.beta, self.lam = alpha, beta, lam
+        self.eta, self.target, self.lam_max = eta, target, lam_max
+        self.value = min(1.0, lam_max) if isinstance(lam, str) else lam
         """lambda."""
         self._average: float | None = None
 

@@ -1,6 +1,6 @@
 """Figures of the episodes that ended, and their exponential averages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,39 +27,29 @@ class Episodes(NamedTuple):
     returns: Mapping[int, Array]
 
 
-class Named(NamedTuple):
-    """Figures (n, ...), each row of one of L kinds, and what they are of.
-
-    :param names: (L, ..., k) whole numbers
-    :param kinds: (n,) which of the L a row is of
-    :param figures: (n, ...), NaN where undefined
-    """
-
-    names: Ints
-    kinds: Ints
-    figures: Array
-
-
 class Averages:
     """Exponential averages over episodes, each under its own name; an average starts at its first figure."""
 
     def __init__(self) -> None:
         self._averages: dict[tuple[int, ...], float] = {}
 
-    def learn(self, named: Named) -> None:
-        """Takes figures in, in their order; undefined ones are passed over."""
-        rows = [named.figures[named.kinds == kind] for kind in range(len(named.names))]
-        for place in np.ndindex(named.names.shape[:-1]):
-            figures = rows[place[0]][(slice(None), *place[1:])]
-            figures = figures[~np.isnan(figures)]
-            if len(figures):
-                name = tuple(named.names[place].tolist())
-                self._averages[name] = renewed(self._averages.get(name), figures)
+    def learn(self, names: Ints, figures: Array) -> None:
+        """Takes figures (...) under names (..., k) in, in their order; undefined ones are passed over."""
+        found: dict[tuple[int, ...], list[float]] = {}
+        for name, figure in zip(_tuples(names), figures.ravel().tolist(), strict=True):
+            if not np.isnan(figure):
+                found.setdefault(name, []).append(figure)
+        for name, several in found.items():
+            self._averages[name] = renewed(self._averages.get(name), np.array(several))
 
     def look_up(self, names: Ints) -> Array:
-        """The averages (L, ...) under names (L, ..., k), NaN where there is none."""
-        found = [self._averages.get(tuple(name), np.nan) for name in names.reshape(-1, names.shape[-1]).tolist()]
+        """The averages (...) under names (..., k), NaN where there is none."""
+        found = [self._averages.get(name, np.nan) for name in _tuples(names)]
         return np.array(found, dtype=np.float64).reshape(names.shape[:-1])
+
+
+def _tuples(names: Ints) -> Iterator[tuple[int, ...]]:
+    return map(tuple, names.reshape(-1, names.shape[-1]).tolist())
 
 
 def renewed(average: float | None, figures: Array) -> float:

@@ -55,30 +55,13 @@ class FairPPO(OwnGenerator, FairnessPPO):
         E[return] - lambda * (alpha * E[D_retro] + beta * E[D_prosp])
 
     In a population, one unit of an agent's own reward changes D by at most one unit. At lambda * alpha = 1, the penalty
-    cancels any gain of an agent of the better-off group, and a gain of an agent of the other group counts twice. In a
-    stream of individuals, one unit changes D by (k_U + k_S) / (2 k_g) units, where g is the individual's group and k_g
-    the number of its members so far: 1 for groups of equal size, 17 for a minority of 3 %. With alpha = beta = 0, the
-    numbers are exactly those of SB3's PPO, and a warning says so.
+    cancels any gain of an agent of the better-off group, and a gain of an agent of the other group counts twice. With
+    alpha = beta = 0, the numbers are exactly those of SB3's PPO, and a warning says so.
 
-    Group labels come from ``group_fn`` if it is given, from the arrays ``slot_group``, ``slot_lf``, ``slot_world`` and
-    ``slot_pair`` of a VecEnv, or from ``info["individual"]["group"]`` (and ``"lf"``, ``"world"``). They are whole
-    numbers or other hashable values. A warning is given for groups that never meet.
-
-    If the members of a world end their episodes at different times, the mean returns of the groups' latest episodes
-    are compared. If an episode is a single decision (contextual bandits), or the environment carries its history over
-    (``reset_on_episode=False``), the rewards of a stream's groups are carried over and count half as much in the next
-    rollout.
-
-    With a ``tolerance``, only the disparity above it has a cost. Agents can learn to stop there only if they know how
-    far their group is ahead: :class:`~sb3_fair.wrappers.VecStanding` adds that to their observations.
-
-    Penalties are discounted like rewards, so their discounted sum over an episode is not exactly minus the disparity.
-    ``penalty_gamma=1`` weights all steps equally.
-
-    Logs under ``fair/``: ``D_retro`` and ``D_norm`` of the episodes that ended (in rewards, and per agent in shares of
-    its mean return), ``D_prosp`` of the values, ``lambda``, ``return_0``, ``return_1``, ... the mean returns of the
-    groups, ``penalty_share`` the penalty's part of the variance of advantages, and in every tenth update
-    ``actor_cosine``, the cosine between the actor's gradients without and with penalty.
+    :class:`~sb3_fair.fair_ppo.labels.Labels` says where group labels come from,
+    :mod:`~sb3_fair.fair_ppo.retrospective` and :mod:`~sb3_fair.fair_ppo.prospective` what the penalties are. Penalties
+    are discounted like rewards, so their discounted sum over an episode is not exactly minus the disparity;
+    ``penalty_gamma=1`` weights all steps equally. The page on fair-PPO lists the logs under ``fair/``.
 
     :param policy: ``"GroupedPolicy"`` (separate networks for each group), ``"MlpPolicy"``, ``"CnnPolicy"``,
         ``"MultiInputPolicy"``, or a class
@@ -101,8 +84,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
     :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
     :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
     :param tolerance: the disparity of past rewards that has no cost, as a share of what members of the world have so
-        far, not negative; with ``"group_mean"`` and two groups of equal size, twice the difference of their means over
-        the sum of the means. Logs have the whole disparity
+        far, not negative. Agents learn to stop there only if they see how far their group is ahead, as with
+        :class:`~sb3_fair.wrappers.VecStanding`. Logs have the whole disparity
     :param include_cross_lf: with ``"csp"``, whether those with different legitimate factors are compared too
     :param g: of ``"own_reweight"``: from rewards so far (``"running"``) or an average over episodes (``"episode"``)
     :param stream: ``"advantage"``: penalties have their own critic and advantages, and values remain expected returns;
@@ -112,11 +95,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
     :param lam_eta: step of ``"dual"``
     :param lam_target: D_norm that ``"dual"`` aims at
     :param lam_max: largest lambda of ``"auto"`` and ``"dual"``
-    :param group_fn: f(obs, infos) -> groups (n_envs,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
-        replace the labels of the environment
-    :param mode: ``"population"``: slots are agents that are compared; ``"streaming"``: each slot serves individuals one
-        after the other, whose groups are compared; None: streaming if a label changes inside an episode, or in a
-        single slot with episodes of one decision
+    :param group_fn: of :class:`~sb3_fair.fair_ppo.labels.Labels`
+    :param mode: of :class:`~sb3_fair.fair_ppo.labels.Labels`
     :param critic_kwargs: further arguments of the penalty critics (:class:`~sb3_fair.common.extra_critic.ExtraCritic`),
         e.g. ``{"hidden": (64, 64)}``
     :raises ValueError: if an argument is not allowed; in training, if labels are missing
@@ -202,7 +182,8 @@ class FairPPO(OwnGenerator, FairnessPPO):
         self.critic_kwargs = dict(critic_kwargs or {})
         self.labels: Labels | None = None
         self.penalised_rollouts = 0
-        self._settings: dict[str, Any] = {}
+        self.penalties: NDArray[np.float64] | None = None
+        self._of_past: Any = None
         self._has_critic: bool | None = None
         self._meetings = Meetings()
         self._label_numbers: Numbers = {}
@@ -222,10 +203,10 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _setup_model(self) -> None:
         with self._generator_goes_on():
             super()._setup_model()
-        self.rollout_buffer.settle = self._settle
         self.penalty_critic: PenaltyCritic | None = None
         if self._has_critic is None:  # a loaded one knows
-            self._has_critic = self._needs_critic
+            pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
+            self._has_critic = pays and self.stream == "advantage"
         if self._has_critic:
             self._build_critic()
         if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
@@ -239,22 +220,13 @@ class FairPPO(OwnGenerator, FairnessPPO):
         recheck(self, FairPPO)
         if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
             raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
-        disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
-        kinds: dict[str, tuple[Any, ...]] = {
-            "retrospective": (Retrospective, self.retro, disparity, self.g, self.tolerance),
-            "coefficient": (Coefficient, self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max),
-        }
-        self.retrospective: Retrospective
-        self.coefficient: Coefficient
-        self.disparity = disparity
-        for name, (kind, *settings) in kinds.items():
-            before = self._settings.get(name)
-            if before != settings:
-                made = kind(*settings)
-                if before and isinstance(made, Coefficient):
-                    made.go_on(self.coefficient)
-                setattr(self, name, made)
-                self._settings[name] = settings
+        self.disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)
+        of_past = self.retro, self.disparity, self.g, self.tolerance
+        if self._of_past != of_past:
+            self._of_past, self.retrospective = of_past, Retrospective(*of_past)
+        coefficient = Coefficient(self.alpha, self.beta, self.lam, self.lam_eta, self.lam_target, self.lam_max)
+        coefficient.go_on(getattr(self, "coefficient", coefficient))
+        self.coefficient = coefficient
 
     def _build_critic(self) -> PenaltyCritic:
         policy = self.policy
@@ -274,7 +246,15 @@ class FairPPO(OwnGenerator, FairnessPPO):
         return [f"penalty_critic.members.{index}" for index in members]
 
     def _excluded_save_params(self) -> list[str]:
-        return [*super()._excluded_save_params(), "labels", "penalty_critic", "_meetings", "_populations", "_shown"]
+        return [
+            *super()._excluded_save_params(),
+            "labels",
+            "penalty_critic",
+            "_meetings",
+            "_populations",
+            "_shown",
+            "penalties",
+        ]
 
     # ---------------------------------------------------------------- learning
 
@@ -282,12 +262,6 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def acts(self) -> bool:
         """Whether anything but PPO's loss is asked for."""
         return self.alpha > 0 or self.beta > 0
-
-    @property
-    def _needs_critic(self) -> bool:
-        """Whether penalties come with a critic of their own."""
-        pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
-        return pays and self.stream == "advantage"
 
     def _end_training(self) -> None:
         if self.acts and self.labels is not None:
@@ -307,6 +281,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         self._check_arguments()
         self._populations = []
+        self.penalties = None
         self._shown = self._original_obs()
         self.watched.rounds = self.acts
         return nullcontext()
@@ -342,7 +317,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
             raise error
         self.labels = None
 
-    def _settle(self, last_values: th.Tensor) -> None:
+    def _end_rollout(self) -> None:
         """Prices the steps of a full rollout: r -> r + F, or A -> A + A_F."""
         if self.labels is None:
             return
@@ -376,7 +351,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if expects and self.prosp == "advantage_clip":
             last = None
             if not (streaming or apart):  # who comes next in a stream is not known, nor others' values at one point
-                values = last_values.cpu().numpy().reshape(1, -1) / scale[-1]
+                values = self._last_values().cpu().numpy().reshape(1, -1) / scale[-1]
                 last = value_disparity(values, self._populations[-1:], self.disparity, self.retrospective.scale)
                 last = last.normalised[0]
             buffer.columns[BONUS] = expects * advantage_clip(worth.normalised, dones, last, self.threshold)
@@ -389,21 +364,26 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if self.stream == "reward":
             ends: Any = self._last_episode_starts
             buffer.rewards += penalties.astype(np.float32)
-            nothing = np.zeros_like(penalties)
-            buffer.in_rewards = True
-            buffer.penalties = gae(
-                penalties, nothing, nothing[0], ends, buffer.episode_starts, self.gamma, self.gae_lambda
-            )
+            buffer.compute_returns_and_advantage(self._last_values(), ends)
+            nothing, starts = np.zeros_like(penalties), buffer.episode_starts
+            self.penalties = gae(penalties, nothing, nothing[0], ends, starts, self.gamma, self.gae_lambda)
             return
         critic = self.penalty_critic or self._build_critic()
         gamma = self.gamma if self.penalty_gamma is None else self.penalty_gamma
-        buffer.penalties = self._judge(critic, penalties, gamma).advantages
+        self.penalties = self._judge(critic, penalties, gamma).advantages
+        buffer.advantages += self.penalties.astype(np.float32)
+
+    @th.no_grad()
+    def _last_values(self) -> th.Tensor:
+        """Of the observations after the rollout, (n_envs, 1)."""
+        observations: Any = self._last_obs
+        return self.policy.predict_values(obs_as_tensor(observations, self.device))
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""
         buffer = self.rollout_buffer
         bonus = BONUS in buffer.columns
-        if bonus or buffer.penalties is not None:
+        if bonus or self.penalties is not None:
             self._record_penalties()
         k = self.coefficient.prospective if self.labels is not None and self.prosp == "critic_loss" else 0.0
         normalizes = buffer.normalizes = self.normalize_advantage
@@ -447,7 +427,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
     def _record_penalties(self) -> None:
         """What of the advantages is due to penalties, and how far they turn the actor's gradient."""
         buffer = self.rollout_buffer
-        paid: Any = 0.0 if buffer.penalties is None else buffer.penalties
+        paid: Any = 0.0 if self.penalties is None else self.penalties
         whole = th.as_tensor(buffer.advantages, device=self.device)
         plain = th.as_tensor(buffer.advantages - paid, device=self.device, dtype=whole.dtype)
         if self.normalize_advantage:

@@ -28,15 +28,6 @@ class Labels:
 
     The object refers to the VecEnv, so do not save it.
 
-    ::
-
-        labels = Labels(venv)
-        labels.begin()                                  # whenever the VecEnv was reset
-        populations = []
-        for _ in range(n_steps):                        # in _update_info_buffer
-            populations.append(labels.at(infos, last_obs, dones))
-        penalty = retrospective(rewards, populations, dones, streaming=labels.streaming, carries=labels.carries)
-
     Labels are found in one of three ways, in this order:
 
     1. ``group_fn(obs, infos)``, if it is given: group (S,), or a dict of ``group``, ``lf``, ``world``, ``pair``, which
@@ -85,17 +76,13 @@ class Labels:
     def streaming(self) -> bool:
         """Whether each slot is a stream of individuals, whose label may change from step to step."""
         changes = self._changes_inside or (self._changes_between and self._single and self.n_slots == 1)
-        return self.mode == "streaming" or (self.mode is None and changes and not self._worlds_told)
+        return self.mode == "streaming" or (self.mode is None and changes and self._found.get("world") is None)
 
     @property
     def carries(self) -> bool:
         """Whether what a stream's groups got is carried over to the next episode: the environment carries its history
         over, or no episode was of two groups, such as those of one decision."""
         return self.streaming and (self._goes_on or not self._changes_inside)
-
-    @property
-    def _worlds_told(self) -> bool:
-        return self._found.get("world") is not None
 
     def name(self, number: int) -> Any:
         """The label of a group as the environment tells it."""

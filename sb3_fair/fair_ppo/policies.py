@@ -1,6 +1,7 @@
 """GroupedActorCriticPolicy: separate networks for several groups inside one Stable-Baselines3 policy."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import torch as th
@@ -11,7 +12,7 @@ from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
     FlattenExtractor,
-    MlpExtractor,
+    create_mlp,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
@@ -36,8 +37,6 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     arXiv 2502.03953, train one network per group.)
 
     :param observation_space: a Dict with the key ``"group"``, or vectors with the group in one column
-    :param action_space: any that SB3's policies take
-    :param lr_schedule: learning rate, a function of the remaining progress
     :param net_arch: hidden layers of every actor and critic, as in SB3; None: 64, 64
     :param use_sde: must be False
     :param features_extractor_class: of every group's own features extractor; None: the one that fits the observations
@@ -91,10 +90,15 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         """Creates the networks of all groups and their one optimiser."""
         del self.features_extractor, self.pi_features_extractor, self.vf_features_extractor
+        settings = self._network_kwargs
+        if self.shared_trunk:
+            layers = [64, 64] if settings["net_arch"] is None else settings["net_arch"]
+            make = partial(self.features_extractor_class, **self.features_extractor_kwargs)
+            trunk = {"make": make, "layers": layers, "activation_fn": self.activation_fn}
+            own = {"features_extractor_class": Trunk, "features_extractor_kwargs": trunk, "net_arch": []}
+            settings = {**settings, **own, "share_features_extractor": True}
         self.networks = nn.ModuleList(
-            GroupNetworks(
-                self.observation_space, self.action_space, lr_schedule, self.shared_trunk, **self._network_kwargs
-            )
+            GroupNetworks(self.observation_space, self.action_space, lr_schedule, **settings)
             for _ in range(1 if self.shared else self.n_groups)
         )
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
@@ -141,7 +145,7 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def forward(self, obs: PyTorchObs, deterministic: bool = False) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
         """Actions, values and log-probabilities of the actions."""
         values, *parameters = self._routed(obs, GroupNetworks.both)
-        distribution = self._distribution(*parameters)
+        distribution = self.action_dist.proba_distribution(*parameters)
         actions = distribution.get_actions(deterministic=deterministic)
         log_prob = distribution.log_prob(actions)
         return actions.reshape((-1, *self.action_space.shape)), values, log_prob  # type: ignore[misc]
@@ -149,45 +153,20 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def evaluate_actions(self, obs: PyTorchObs, actions: th.Tensor) -> tuple[th.Tensor, th.Tensor, th.Tensor | None]:
         """Values, log-probabilities of these actions, entropies."""
         values, *parameters = self._routed(obs, GroupNetworks.both)
-        distribution = self._distribution(*parameters)
+        distribution = self.action_dist.proba_distribution(*parameters)
         return values, distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: PyTorchObs) -> Distribution:
         """The distribution of the actions."""
-        return self._distribution(*self._routed(obs, GroupNetworks.actor))
+        return self.action_dist.proba_distribution(*self._routed(obs, GroupNetworks.actor))
 
     def predict_values(self, obs: PyTorchObs) -> th.Tensor:
         """The values, (n, 1)."""
-        return self._routed(obs, GroupNetworks.critic)[0]
-
-    def _distribution(self, *parameters: th.Tensor) -> Distribution:
-        return self.action_dist.proba_distribution(*parameters)
+        return self._routed(obs, lambda network, part: (network.predict_values(part),))[0]
 
 
 class GroupNetworks(ActorCriticPolicy):
-    """Actor and critic of one group; :class:`GroupedActorCriticPolicy` steps their optimiser.
-
-    :param shared_trunk: whether they share their hidden layers
-    :param network_kwargs: further arguments of SB3's ``ActorCriticPolicy``
-    """
-
-    def __init__(
-        self,
-        observation_space: spaces.Space,
-        action_space: spaces.Space,
-        lr_schedule: Schedule,
-        shared_trunk: bool,
-        **network_kwargs: Any,
-    ) -> None:
-        self.shared_trunk = shared_trunk
-        super().__init__(observation_space, action_space, lr_schedule, **network_kwargs)
-
-    def _build_mlp_extractor(self) -> None:
-        if not self.shared_trunk:
-            super()._build_mlp_extractor()
-            return
-        layers = self.net_arch["pi"] if isinstance(self.net_arch, dict) else self.net_arch
-        self.mlp_extractor = Trunk(self.features_dim, layers, self.activation_fn, self.device)
+    """Actor and critic of one group; :class:`GroupedActorCriticPolicy` steps their optimiser."""
 
     def both(self, obs: PyTorchObs) -> Tensors:
         """The critic's values and the actor's parameters of the distribution."""
@@ -204,10 +183,6 @@ class GroupNetworks(ActorCriticPolicy):
         features = super(ActorCriticPolicy, self).extract_features(obs, self.pi_features_extractor)
         return self._to_distribution(self.mlp_extractor.forward_actor(features))
 
-    def critic(self, obs: PyTorchObs) -> Tensors:
-        """The values."""
-        return (self.predict_values(obs),)
-
     def _to_distribution(self, latent: th.Tensor) -> Tensors:
         actions = self.action_net(latent)
         if isinstance(self.action_dist, DiagGaussianDistribution):
@@ -215,21 +190,24 @@ class GroupNetworks(ActorCriticPolicy):
         return (actions,)
 
 
-class Trunk(MlpExtractor):
-    """Hidden layers that an actor and its critic share."""
+class Trunk(BaseFeaturesExtractor):
+    """A features extractor and hidden layers that an actor and its critic share."""
 
     def __init__(
-        self, feature_dim: int, layers: list[int], activation_fn: type[nn.Module], device: th.device | str
+        self,
+        observation_space: spaces.Space,
+        make: Callable[[spaces.Space], BaseFeaturesExtractor],
+        layers: list[int],
+        activation_fn: type[nn.Module],
     ) -> None:
-        super().__init__(feature_dim, {"pi": layers}, activation_fn, device)
-        self.latent_dim_vf = self.latent_dim_pi
+        super().__init__(observation_space, features_dim=1)
+        self.extractor = make(observation_space)
+        self.layers = nn.Sequential(*create_mlp(self.extractor.features_dim, -1, layers, activation_fn))
+        self._features_dim = layers[-1] if layers else self.extractor.features_dim
 
-    def forward(self, features: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        latent = self.policy_net(features)
-        return latent, latent
-
-    def forward_critic(self, features: th.Tensor) -> th.Tensor:
-        return self.forward_actor(features)
+    def forward(self, observations: Any) -> th.Tensor:
+        hidden: th.Tensor = self.layers(self.extractor(observations))
+        return hidden
 
 
 def _groups_in(space: spaces.Space) -> int:
@@ -238,10 +216,7 @@ def _groups_in(space: spaces.Space) -> int:
 
 
 def _require_label(space: spaces.Space, group_index: int | None) -> None:
-    """Checks that observations have a group at the place named.
-
-    :raises ValueError: if they have not
-    """
+    """Raises a ValueError unless observations have a group at the place named."""
     if isinstance(space, spaces.Dict):
         if GROUP not in space.spaces or group_index is not None:
             raise ValueError(
@@ -260,5 +235,5 @@ def _require_label(space: spaces.Space, group_index: int | None) -> None:
 def has_trunk(policy: ActorCriticPolicy) -> bool:
     """Whether actor and critic share parameters."""
     if isinstance(policy, GroupedActorCriticPolicy):
-        return policy.shared_trunk or any(has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
+        return any(has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
     return policy.share_features_extractor and any(True for _ in policy.features_extractor.parameters())

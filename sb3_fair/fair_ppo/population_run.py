@@ -2,49 +2,35 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints
 from sb3_fair.fairness.disparity.blocks import Blocks
 from sb3_fair.fairness.disparity.populations import Disparity, Population
-
-
-class Standing(NamedTuple):
-    """What the slots of a population have.
-
-    :param cumulated: (S,) rewards of the running episode
-    :param latest: (S,) return of the latest episode, NaN before one ended
-    """
-
-    cumulated: Array
-    latest: Array
 
 
 class PopulationRun:
     """t steps of one population, all inside episodes but for the last, in which some may end.
 
     :param disparity: D
-    :param opening: before the steps; None: all episodes begin
+    :param opening: rewards so far (S,); None: all episodes begin
     :param rewards: (t, S)
     :param populations: t times the same one
     """
 
     def __init__(
-        self, disparity: Disparity, opening: Standing | None, rewards: Array, populations: Sequence[Population]
+        self, disparity: Disparity, opening: Array | None, rewards: Array, populations: Sequence[Population]
     ) -> None:
         self.disparity, self.rewards, self.population = disparity, rewards, populations[0]
-        slots = rewards.shape[1]
-        self.opening = opening or Standing(np.zeros(slots), np.full(slots, np.nan))
-        self.cumulated = self.opening.cumulated + np.cumsum(rewards, axis=0)
+        before = np.zeros(rewards.shape[1]) if opening is None else opening
+        self.cumulated = np.concatenate([before[None], before + np.cumsum(rewards, axis=0)])
 
     @cached_property
     def disparities(self) -> Array:
         """D (t + 1, S) of each slot's world, before the first step and after each."""
-        figures = np.concatenate([self.opening.cumulated[None], self.cumulated])
-        return self.population.spread(self.disparity(figures, self.population))
+        return self.population.spread(self.disparity(self.cumulated, self.population))
 
     @cached_property
     def last_disparity(self) -> Array:
@@ -56,25 +42,23 @@ class PopulationRun:
     @property
     def units(self) -> Array:
         """m times the level of the cumulated rewards (t + 1, S), of which D is a share without units."""
-        figures = np.concatenate([self.opening.cumulated[None], self.cumulated])
         sizes = self.disparity.size(self.population)
-        return self.population.spread(sizes * self.disparity.level(figures, self.population))
+        return self.population.spread(sizes * self.disparity.level(self.cumulated, self.population))
 
     def envy(self, averages: Averages | None) -> Array:
         """g (t, S) of the cumulated rewards; of groups with an average, that."""
-        running = self.disparity.envy(self.cumulated, self.population)
+        running = self.disparity.envy(self.cumulated[1:], self.population)
         if averages is None:
             return running
-        blocks = self._blocks
-        table = averages.look_up(self._group_names)[blocks.which_key]
-        of_group = blocks.scatter(table[np.arange(len(table))[:, None], blocks.belongs.argmax(axis=-1)])
+        table = averages.look_up(self._group_names)
+        of_group = self._blocks.scatter(np.take_along_axis(table, self._blocks.belongs.argmax(axis=-1), axis=1))
         return np.where(np.isnan(of_group), running, of_group)
 
     def linear(self, averages: Averages) -> Array:
         """F (t, S): minus the growth of the gaps' lead, by the averages' signs, else by those of the running gaps."""
         blocks = self._blocks
-        known = averages.look_up(self._pair_names)[blocks.which_key]
-        leads = self.disparity.leads(np.where(np.isnan(known), blocks.gaps(self.cumulated), known))
+        known = averages.look_up(self._pair_names)
+        leads = self.disparity.leads(np.where(np.isnan(known), blocks.gaps(self.cumulated[1:]), known))
         growth = (leads * blocks.larger * blocks.gaps(self.rewards)).sum(axis=(-2, -1)) / 2
         return -self.population.spread(self.disparity.tell(blocks, growth, self.population))
 
@@ -90,40 +74,28 @@ class PopulationRun:
             returns={label: returns[which] for label, which in members.items() if which.any()},
         )
 
-    def gaps(self, ended: NDArray[np.bool_]) -> Named:
-        """Differences of mean returns between two groups, by (legitimate factor, group, group), where episodes ended.
-
-        Of slots that go on, the return of the episode before stands in, or what they have, if it is their first.
-
-        :param ended: (S,)
-        """
-        blocks, returns = self._blocks, self._returns(ended)
+    def gaps(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
+        """Differences of mean returns between two groups where episodes ended (S,), and (legitimate factor, group,
+        group) as their names."""
+        blocks, returns = self._blocks, self.cumulated[-1]
         known = self._concerned(ended)[:, None, None] & (blocks.sizes[:, :, None] > 0) & (blocks.sizes[:, None, :] > 0)
-        return Named(self._pair_names, blocks.which_key, np.where(known, blocks.gaps(returns), np.nan))
+        return self._pair_names, np.where(known, blocks.gaps(returns), np.nan)
 
-    def envies(self, ended: NDArray[np.bool_]) -> Named:
-        """Mean envy of a group's members by the same returns, by (legitimate factor, group)."""
+    def envies(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
+        """Mean envy of a group's members by their returns, by (legitimate factor, group)."""
         blocks = self._blocks
-        means = blocks.means(self.disparity.envy(self._returns(ended), self.population))
+        means = blocks.means(self.disparity.envy(self.cumulated[-1], self.population))
         known = self._concerned(ended)[:, None] & (blocks.sizes > 0)
-        return Named(self._group_names, blocks.which_key, np.where(known, means, np.nan))
+        return self._group_names, np.where(known, means, np.nan)
 
-    def closing(self, ended: NDArray[np.bool_]) -> Standing:
-        """After the steps, with new episodes where some ended (S,)."""
-        return Standing(np.where(ended, 0.0, self.cumulated[-1]), self._latest(ended))
-
-    def _latest(self, ended: NDArray[np.bool_]) -> Array:
-        return np.where(ended, self.cumulated[-1], self.opening.latest)
-
-    def _returns(self, ended: NDArray[np.bool_]) -> Array:
-        latest = self._latest(ended)
-        return np.where(np.isnan(latest), self.cumulated[-1], latest)
+    def closing(self, ended: NDArray[np.bool_]) -> Array:
+        """Rewards so far (S,) after the steps, with new episodes where some ended."""
+        return np.where(ended, 0.0, self.cumulated[-1])
 
     def _concerned(self, ended: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """(B,) blocks with a slot whose episode ended."""
         members = ended[self._blocks.members] & (self._blocks.belongs.sum(axis=-1) > 0)
-        concerned: NDArray[np.bool_] = np.any(members, axis=-1)
-        return concerned
+        return np.asarray(members.any(axis=-1))
 
     @property
     def _blocks(self) -> Blocks:
@@ -131,13 +103,13 @@ class PopulationRun:
 
     @property
     def _group_names(self) -> Ints:
-        """(L, G, 2) legitimate factor and label."""
-        return np.stack(np.broadcast_arrays(self._blocks.keys[:, None], self._group_labels), axis=-1)
+        """(B, G, 2) legitimate factor and label."""
+        return np.stack(np.broadcast_arrays(self._blocks.key[:, None], self._group_labels), axis=-1)
 
     @property
     def _pair_names(self) -> Ints:
-        """(L, G, G, 3) legitimate factor and both labels."""
-        keys, labels = self._blocks.keys[:, None, None], self._group_labels
+        """(B, G, G, 3) legitimate factor and both labels."""
+        keys, labels = self._blocks.key[:, None, None], self._group_labels
         return np.stack(np.broadcast_arrays(keys, labels[:, None], labels), axis=-1)
 
     @property

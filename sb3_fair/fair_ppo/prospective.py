@@ -80,9 +80,9 @@ def advantage_clip(
 
     min(0, w - D_t) + [D_t > w] min(0, D_t - D_{t+1}), where the second is 0 at the end of an episode.
 
-    :param normalised: (T, S) D_norm of the values
+    :param normalised: (T, S) D_norm of the values; ``last_normalised`` (S,) of the states after the last step, None:
+        as in the last step
     :param dones: (T, S) whether a step ended its slot's episode
-    :param last_normalised: (S,) D_norm of the states after the last step; None: as in the last step
     :param threshold: w
     """
     last = normalised[-1] if last_normalised is None else np.asarray(last_normalised, dtype=np.float64)
@@ -99,16 +99,11 @@ def critic_slopes(
     streaming: bool = False,
     apart: bool = False,
 ) -> Array:
-    """Gradient (T, S), by V, of the mean of D(V) / m over all worlds and steps.
+    """Gradient (T, S), by V, of the mean of D(V) / m over all worlds and steps; arguments as in
+    :func:`value_disparity`.
 
     D is made of straight pieces through 0, so that ``(slopes * values).sum()`` is that mean itself: as a loss on a
     tensor of values it has the right size and the right gradient.
-
-    :param values: (T, S) of some states
-    :param populations: T, their labels
-    :param streaming: True: of abs(mean_U V - mean_S V) over these T states, slot by slot
-    :param apart: True, where episodes end apart: of D of the groups' mean values over these states
-    :raises ValueError: if the shapes do not fit, or labels that D needs are missing
     """
     values = np.asarray(values, dtype=np.float64)
     check_shapes("values", values, populations)

@@ -24,7 +24,7 @@ With a tolerance w, D is replaced by max(0, D - w m level), where level is the m
 step. ``"linear"`` and ``"own_reweight"`` then charge only in steps with an excess.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -62,15 +62,13 @@ class Retrospective:
     """Penalty rewards of whole rollouts, without the coefficient k = lambda alpha.
 
     Cumulated rewards C and disparities D continue from one rollout to the next, and restart when an episode ends. In
-    streams that carry over, they never restart: earlier rewards count half as much with every further rollout, so that
-    earlier policies are forgotten.
+    streams that carry over, they never restart: earlier rewards count half as much with every further rollout.
 
     :param retro: the mode
     :param disparity: what D is; None: demographic parity
     :param g: of ``"own_reweight"``: from the current C (``"running"``), or an average over episodes of the mean g of
         the agent's group (``"episode"``; before one ended: from the current C)
-    :param tolerance: share w of m times the mean of abs(C_x) up to which D costs nothing; of streams, the mean is over
-        the sums of rewards of the groups (with ``"csp"`` and the same legitimate factor) that had a step
+    :param tolerance: w; of streams, level is over the sums of rewards of groups (with ``"csp"``, by legitimate factor)
     :raises ValueError: if a name is unknown, or the tolerance negative
     """
 
@@ -100,7 +98,7 @@ class Retrospective:
 
     @property
     def reweights(self) -> bool:
-        """Whether the mode gives factors g, so that rewards become r (1 - k g), instead of penalty rewards F."""
+        """Whether the mode gives factors g instead of penalty rewards F."""
         return self.retro == "own_reweight"
 
     def __call__(
@@ -126,7 +124,7 @@ class Retrospective:
         if (kind, rewards.shape[1]) != (self._kind, self._slots):
             self.restart()
             self._kind, self._slots = kind, rewards.shape[1]
-        self.apart = not streaming and (self.apart or end_apart(populations, dones))
+        self.apart = not streaming and (self.apart or end_apart(populations, dones, self.disparity))
         if self.apart:
             return self._of_apart(rewards, populations, dones)
         if streaming and carries:
@@ -135,7 +133,7 @@ class Retrospective:
         ended: list[Episodes] = []
         for steps in stretches(populations, dones, streaming):
             run, last = kind(self.disparity, self._state, rewards[steps], populations[steps]), dones[steps][-1]
-            penalties[steps] = MODES[self.retro](self, run, last)
+            penalties[steps] = self._of_mode(self.retro, run, last)
             if last.any():
                 ended.append(run.episodes(last))
                 self.scale = renewed(self.scale if self._episodes_ended else None, ended[-1].level)
@@ -158,9 +156,9 @@ class Retrospective:
         self.scale = float(so_far.level.mean())
         self.past = summary([so_far], self.scale)
         if self.retro == "terminal":
-            penalties = self._at_ends(_telescoped(self, run, everywhere), dones)
+            penalties = self._at_ends(self._of_mode("telescoped", run, everywhere), dones)
         else:
-            penalties = MODES[self.retro](self, run, everywhere)
+            penalties = self._of_mode(self.retro, run, everywhere)
         self._learn(run, everywhere)
         return penalties
 
@@ -168,13 +166,13 @@ class Retrospective:
         """Of populations whose episodes end apart."""
         run = ApartRun(self.disparity, self._state, rewards, populations, dones, self._finished)
         self._state, self._finished = run.closing, run.finished
-        if run.episodes is not None:
-            self.scale = float(run.episodes.level.mean())
-            self.past = summary([run.episodes], self.scale)
+        episodes = run.episodes
+        if episodes is not None:
+            self.scale = float(episodes.level.mean())
+            self.past = summary([episodes], self.scale)
             self._episodes_ended = True
-        if self.retro == "constant":
-            return np.zeros_like(rewards)
-        penalties = (_own_reweight if self.reweights else _linear)(self, run, dones[-1])
+        mode = "linear" if self.retro in ("telescoped", "terminal") else self.retro
+        penalties = self._of_mode(mode, run, dones[-1])
         return self._at_ends(penalties, dones) if self.retro == "terminal" else penalties
 
     def _at_ends(self, penalties: Array, dones: NDArray[np.bool_]) -> Array:
@@ -196,49 +194,25 @@ class Retrospective:
             return run.disparities
         return np.maximum(run.disparities - self.tolerance * run.units, 0.0)
 
-    def _where_due(self, run: Run | ApartRun, penalties: Array) -> Array:
-        """Penalties (t, S), 0 where all is tolerated."""
+    def _of_mode(self, mode: str, run: Any, ended: NDArray[np.bool_]) -> Array:
+        """F (t, S), or the factors g, of steps the last of which ends the episodes of some slots (S,)."""
+        if mode == "telescoped":
+            return -np.diff(self.excess(run), axis=0)
+        penalties = np.zeros_like(run.rewards)
+        if mode == "terminal" and ended.any():
+            penalties[-1] = np.where(ended, -(self.excess(run)[-1] if self.tolerance else run.last_disparity), 0.0)
+        if mode not in ("linear", "own_reweight"):
+            return penalties
+        averages = self.envies if self.g == "episode" else None
+        penalties = run.linear(self.gaps) if mode == "linear" else run.envy(averages)
         return penalties if self.tolerance == 0 else penalties * (self.excess(run)[1:] > 0)
 
     def _learn(self, run: Run, last: NDArray[np.bool_]) -> None:
         self._episodes_ended = True
         if self.retro == "linear":
-            self.gaps.learn(run.gaps(last))
+            self.gaps.learn(*run.gaps(last))
         elif self.reweights and self.g == "episode":
-            self.envies.learn(run.envies(last))
-
-
-def _telescoped(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    return -np.diff(self.excess(run), axis=0)
-
-
-def _terminal(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    penalties = np.zeros_like(run.rewards)
-    if ended.any():
-        due = self.excess(run)[-1] if self.tolerance else run.last_disparity
-        penalties[-1] = np.where(ended, -due, 0.0)
-    return penalties
-
-
-def _linear(self: Retrospective, run: Run | ApartRun, ended: NDArray[np.bool_]) -> Array:
-    return self._where_due(run, run.linear(self.gaps))
-
-
-def _own_reweight(self: Retrospective, run: Run | ApartRun, ended: NDArray[np.bool_]) -> Array:
-    return self._where_due(run, run.envy(self.envies if self.g == "episode" else None))
-
-
-def _constant(self: Retrospective, run: Run, ended: NDArray[np.bool_]) -> Array:
-    return np.zeros_like(run.rewards)
-
-
-MODES: dict[str, Callable[[Retrospective, Run, NDArray[np.bool_]], Array]] = {
-    "telescoped": _telescoped,
-    "terminal": _terminal,
-    "linear": _linear,
-    "own_reweight": _own_reweight,
-    "constant": _constant,
-}
+            self.envies.learn(*run.envies(last))
 
 
 def summary(episodes: Sequence[Episodes], scale: float) -> Past:
@@ -254,7 +228,7 @@ def summary(episodes: Sequence[Episodes], scale: float) -> Past:
     return Past(float(disparity.mean()), float(normalised.mean()), returns)
 
 
-def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], streaming: bool = False) -> list[slice]:
+def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], streaming: bool) -> list[slice]:
     """The steps cut after those that end an episode and, but for streams, before those with other labels."""
     cuts = dones[:-1].any(axis=1)
     if not streaming:
@@ -266,11 +240,8 @@ def stretches(populations: Sequence[Population], dones: NDArray[np.bool_], strea
 def check_shapes(
     name: str, figures: Array, populations: Sequence[Population], dones: NDArray[np.bool_] | None = None
 ) -> None:
-    """Checks that there is one figure (T, S), population and end for each step and slot.
-
-    :raises ValueError: if there is not
-    """
+    """Raises a ValueError unless there is one figure (T, S), population and end for each step and slot."""
     shape = len(populations), len(populations[0]) if populations else 0
     if not populations or figures.shape != shape or (dones is not None and dones.shape != shape):
-        shapes = f"{figures.shape}" if dones is None else f"{figures.shape} and dones {dones.shape}"
-        raise ValueError(f"{name} must have one entry per step and slot {shape}, got shape {shapes}")
+        others = "" if dones is None else f" and dones {dones.shape}"
+        raise ValueError(f"{name} must have one entry per step and slot {shape}, got shape {figures.shape}{others}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, Named
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints
 from sb3_fair.fairness.disparity.blocks import gaps
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
@@ -76,14 +76,14 @@ class StreamRun:
         )
         come = np.zeros((steps, *self.opening.sums.shape))
         come[self._own] = (factor >= 0) & (group >= 0)
-        self.counts = self.opening.counts + np.cumsum(come, axis=0)
-        self.sums = self.opening.sums + np.cumsum(come * rewards[..., None, None], axis=0)
+        sums, counts = self.opening.sums, self.opening.counts
+        self.counts = np.concatenate([counts[None], counts + np.cumsum(come, axis=0)])
+        self.sums = np.concatenate([sums[None], sums + np.cumsum(come * rewards[..., None, None], axis=0)])
 
     @cached_property
     def disparities(self) -> Array:
         """D (t + 1, S), before the first step and after each."""
-        before = self._disparity(self.opening.sums, self.opening.counts)
-        return np.concatenate([before[None], self._disparity(self.sums, self.counts)])
+        return self._disparity(self.sums, self.counts)
 
     @property
     def last_disparity(self) -> Array:
@@ -93,13 +93,12 @@ class StreamRun:
     @property
     def units(self) -> Array:
         """m times the level of the groups' sums of rewards (t + 1, S), of which D is a share without units."""
-        before = self._sizes(self.opening.counts) * self._level(self.opening.sums, self.opening.counts)
-        return np.concatenate([before[None], self._sizes(self.counts) * self._level(self.sums, self.counts)])
+        return self._sizes(self.counts) * self._level(self.sums, self.counts)
 
     def envy(self, averages: Averages | None) -> Array:
         """g (t, S): mean sign of the lead of a step's group over the others with a step; of groups with an average,
         that."""
-        running = self._envies(self._gaps(self.sums, self.counts), self.counts)[self._own]
+        running = self._envies(self.sums[1:], self.counts[1:])[self._own]
         if averages is None:
             return running
         known = averages.look_up(self._group_names)[self._own[2:]]
@@ -108,9 +107,9 @@ class StreamRun:
     def linear(self, averages: Averages) -> Array:
         """F (t, S): minus the growth of the gaps' lead, by the averages' signs, else by those of the running gaps."""
         known = averages.look_up(self._pair_names)
-        running = self._gaps(self.sums, self.counts)
+        counts = self.counts[1:]
+        running = self._gaps(self.sums[1:], counts)
         leads = self.disparity.leads(np.where(np.isnan(known), running, known))
-        counts = self.counts
         both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
         shares = np.where(both, _weights(counts) / _divisors(counts)[..., :, None], 0.0)
         return -self.rewards * (leads * shares).sum(axis=-1)[self._own] / self._others
@@ -131,31 +130,21 @@ class StreamRun:
             },
         )
 
-    def gaps(self, ended: NDArray[np.bool_]) -> Named:
-        """Differences of mean rewards between two groups, by (legitimate factor, group, group), where episodes ended.
-
-        :param ended: (S,)
-        """
+    def gaps(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
+        """Differences of mean rewards between two groups where episodes ended (S,), and (legitimate factor, group,
+        group) as their names."""
         sums, counts = self.sums[-1][ended], self.counts[-1][ended]
-        found = self._gaps(sums, counts)
-        seen = counts > 0
-        both = seen[..., :, None] & seen[..., None, :]
-        return self._named(self._pair_names, np.where(both, found, np.nan))
+        both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
+        return _for_each(self._pair_names, np.where(both, self._gaps(sums, counts), np.nan))
 
-    def envies(self, ended: NDArray[np.bool_]) -> Named:
+    def envies(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
         """Envy of groups, by (legitimate factor, group)."""
         sums, counts = self.sums[-1][ended], self.counts[-1][ended]
-        envies = np.where(counts > 0, self._envies(self._gaps(sums, counts), counts), np.nan)
-        return self._named(self._group_names, envies)
-
-    def _named(self, names: Ints, figures: Array) -> Named:
-        """Figures (n, L, ...) of streams."""
-        kinds = np.tile(np.arange(len(self.factors)), len(figures))
-        return Named(names, kinds, figures.reshape(-1, *figures.shape[2:]))
+        return _for_each(self._group_names, np.where(counts > 0, self._envies(sums, counts), np.nan))
 
     def mean_gaps(self) -> Array:
         """The same as D (t, S) after each step, but of the groups' means alone, however many steps they had."""
-        found = self._gaps(self.sums, self.counts)
+        found = self._gaps(self.sums[1:], self.counts[1:])
         return (found * self.disparity.leads(found)).sum(axis=(-3, -2, -1)) / 2 / self._others
 
     def mean_slopes(self) -> Array:
@@ -168,7 +157,7 @@ class StreamRun:
 
     def sizes(self) -> Array:
         """m (t, S) after each step: 1 for each legitimate factor that came, if there are two groups."""
-        return self._sizes(self.counts)
+        return self._sizes(self.counts[1:])
 
     def closing(self, ended: NDArray[np.bool_]) -> Tally:
         """After the steps, with new episodes where some ended (S,)."""
@@ -196,9 +185,9 @@ class StreamRun:
         came = (counts > 0).any(axis=-1).sum(axis=-1)
         return np.maximum(came, 1) * (self._others + 1) / 2
 
-    def _envies(self, found: Array, counts: Array) -> Array:
+    def _envies(self, sums: Array, counts: Array) -> Array:
         others = (counts > 0).sum(axis=-1, keepdims=True) - (counts > 0)
-        return self.disparity.leads(found).sum(axis=-1) / np.maximum(others, 1)
+        return self.disparity.leads(self._gaps(sums, counts)).sum(axis=-1) / np.maximum(others, 1)
 
     @property
     def _group_names(self) -> Ints:
@@ -223,6 +212,11 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
     if not disparity.by_factor:
         return np.zeros_like(group), group
     return np.stack([population.factor for population in populations]), group
+
+
+def _for_each(names: Ints, figures: Array) -> tuple[Ints, Array]:
+    """The names of each stream's figures (n, ...), and these."""
+    return np.broadcast_to(names, (*figures.shape, names.shape[-1])), figures
 
 
 def _weights(counts: Array) -> Array:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 import torch as th
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 import sb3_fair
 from sb3_fair.common.evaluation import evaluate_vector, outcomes
@@ -105,7 +105,7 @@ def test_agents_hear_when_an_episode_begins():
 
 
 def test_a_twin_goes_its_own_way(tmp_path):
-    venv = VectorMonitor(VecNormalize(VectorMonitor(chains(2, noise=1.0), tmp_path / "log")))
+    venv = VectorMonitor(VecNormalize(VecMonitor(chains(2, noise=1.0), str(tmp_path / "log"))))
     venv.seed(0)
     venv.reset()
     for _ in range(3):

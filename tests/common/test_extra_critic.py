@@ -216,18 +216,6 @@ def test_a_row_that_was_not_noted_is_undefined():
     assert (buffer.columns["late"][4] == 1).all()
 
 
-def test_advantages_can_be_reshaped_and_returns_keep_to_the_rewards():
-    class Doubled(ColumnRolloutBuffer):
-        def reshape_advantages(self):
-            self.advantages *= 2
-
-    plain, doubled = filled(), filled(Doubled)
-    for buffer in (plain, doubled):
-        buffer.compute_returns_and_advantage(th.zeros(3), np.zeros(3, bool))
-    np.testing.assert_array_equal(doubled.advantages, 2 * plain.advantages)
-    np.testing.assert_array_equal(doubled.returns, plain.returns)
-
-
 def test_figures_are_read_from_dicts_and_from_shared_records_alike():
     dicts = [{"fairness": {"gap": None}}, {"fairness": {"gap": 0.5}}]
     record = Infos({"fairness": {"gap": np.array([np.nan, 0.5])}}, 2)

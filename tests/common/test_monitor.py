@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from stable_baselines3.common.monitor import Monitor, load_results
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sb3_fair.common.monitor import VectorMonitor
@@ -54,23 +54,6 @@ def test_a_reset_begins_new_sums():
         _, _, _, infos = venv.step(np.array([1]))
     assert infos[0]["episode"]["v"].tolist() == [0, 3]
     assert infos[0]["episode"]["l"] == 3
-
-
-def test_the_file_has_one_column_per_objective(tmp_path):
-    venv = VectorMonitor(chains(), tmp_path / "run")
-    episodes, _ = run(venv)
-    venv.close()
-    table = load_results(str(tmp_path))
-    assert list(table.columns) == ["index", "r", "l", "t", "left", "right"]
-    reported = np.array([info["episode"]["v"] for _, _, info in episodes])
-    np.testing.assert_allclose(np.sort(table["left"]), np.sort(reported[:, 0]))
-
-
-def test_objectives_without_names_are_numbered(tmp_path):
-    venv = VectorMonitor(DummyVecEnv([lambda: Chain(named=False)]), tmp_path / "run")
-    run(venv)
-    venv.close()
-    assert {"R0", "R1"} <= set(load_results(str(tmp_path)).columns)
 
 
 def test_without_vector_rewards_it_says_so():

@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair import FPPO, PCN, make_vec
 from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxProfitAgent, RandomAgent
-from sb3_fair.f_ppo.evaluated import seeds_curve, summarise_seeds, write_summary, write_table
+from sb3_fair.f_ppo.evaluated import summarise_seeds, write_summary, write_table
 from sb3_fair.f_ppo.evaluation import evaluate_fairness
 from sb3_fair.f_ppo.legacy_cloud import cloud_distance, steps_of
 from sb3_fair.fairness import FairnessSpec
@@ -142,8 +142,6 @@ def test_training_seeds_are_summarised_by_their_means():
     evaluations = [evaluate_fairness(MaxProfitAgent(), LENDING, 3, 10, seed=seed) for seed in (0, 10, 20)]
     finals = [evaluation.summary()["utility"]["final"].mean for evaluation in evaluations]
     np.testing.assert_array_equal(summarise_seeds(evaluations)["utility"]["final"], mean_and_interval(finals))
-    curves = [evaluation.figures["utility"].mean(axis=0, dtype=np.float64) for evaluation in evaluations]
-    np.testing.assert_allclose(seeds_curve(evaluations, "utility"), mean_and_interval(curves))
     with pytest.raises(ValueError, match="at least one evaluation"):
         summarise_seeds([])
 

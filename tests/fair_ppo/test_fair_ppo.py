@@ -298,12 +298,8 @@ def whole(monkeypatch):
 def test_a_penalty_stream_leaves_returns_alone_and_a_common_stream_does_not(whole):
     plain, own, common = whole(), whole(alpha=1.0), whole(alpha=1.0, stream="reward")
     assert_array_equal(own.rollout_buffer.returns, plain.rollout_buffer.returns)
-    assert_allclose(
-        own.rollout_buffer.advantages, plain.rollout_buffer.advantages + own.rollout_buffer.penalties, atol=1e-5
-    )
-    assert_allclose(
-        common.rollout_buffer.advantages, plain.rollout_buffer.advantages + common.rollout_buffer.penalties, atol=1e-4
-    )
+    assert_allclose(own.rollout_buffer.advantages, plain.rollout_buffer.advantages + own.penalties, atol=1e-5)
+    assert_allclose(common.rollout_buffer.advantages, plain.rollout_buffer.advantages + common.penalties, atol=1e-4)
     assert not np.allclose(common.rollout_buffer.returns, plain.rollout_buffer.returns)
     assert common.penalty_critic is None
 
@@ -315,8 +311,8 @@ def test_penalties_may_be_discounted_in_their_own_way(whole):
     rewards = model.rollout_buffer.columns["reward"]
     costs = Retrospective()(rewards, model._populations, done)
     left = np.cumsum(costs.reshape(8, 4, 16)[:, ::-1], axis=1)[:, ::-1].reshape(32, 16)
-    assert_allclose(model.rollout_buffer.penalties, left, atol=0.1)
-    assert not np.allclose(whole(alpha=1.0, penalty_gamma=0.5).rollout_buffer.penalties, left, atol=0.1)
+    assert_allclose(model.penalties, left, atol=0.1)
+    assert not np.allclose(whole(alpha=1.0, penalty_gamma=0.5).penalties, left, atol=0.1)
 
 
 def test_a_clip_is_added_after_normalisation(whole, monkeypatch):
@@ -442,10 +438,10 @@ def test_other_weights_may_be_given_to_a_loaded_model_or_between_rollouts(tmp_pa
     assert fair.penalty_critic is not None and fair.coefficient.retrospective == 1.0
     fair.save(tmp_path / "fair")
     again = FairPPO.load(tmp_path / "fair", Pairs(length=5), alpha=0.0).learn(64, reset_num_timesteps=False)
-    assert again.rollout_buffer.penalties is None
+    assert again.penalties is None
     again.alpha = 0.5
     again.learn(64, reset_num_timesteps=False)
-    assert again.rollout_buffer.penalties is not None
+    assert again.penalties is not None
 
 
 def test_episodes_begin_anew_after_an_interruption():
@@ -666,7 +662,7 @@ def test_single_decisions_pay_for_what_groups_earn():
 
 def test_so_does_a_single_slot():
     model = learned(model_of(earners(1, stream=True, length=1), alpha=1.0), 128)
-    assert model.labels.carries and logs(model)["fair/D_norm"] > 0 and model.rollout_buffer.penalties.any()
+    assert model.labels.carries and logs(model)["fair/D_norm"] > 0 and model.penalties.any()
 
 
 def test_what_groups_earned_is_kept_where_the_environment_keeps_its_history():

@@ -103,7 +103,7 @@ def test_actor_and_critic_are_complete_and_apart_unless_they_share_a_trunk():
 
     assert not touched(policy_of(), True) & touched(policy_of(), False)
     both = touched(policy_of(shared_trunk=True), True) & touched(policy_of(shared_trunk=True), False)
-    assert both and all("mlp_extractor" in name for name in both)
+    assert both and all("features_extractor" in name for name in both)
 
 
 def test_shared_is_the_policy_of_sb3():

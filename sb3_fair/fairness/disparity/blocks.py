@@ -48,8 +48,6 @@ class Blocks:
         self._different = 1 - np.eye(self.sizes.shape[-1])
         self.world, self.key = world[slots[first]], key[slots[first]]
         """(B,) what is common to the members of a block."""
-        self.keys, self.which_key = np.unique(self.key, return_inverse=True)
-        """(L,) the keys that occur, rising, and (B,) which of them a block has."""
         self.worlds, self.n_slots = worlds, len(world)
         self._occupied, self._starts = np.unique(self.world, return_index=True)
 
