@@ -7,7 +7,7 @@ transitions of a step, as the paper does.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch as th
@@ -30,19 +30,16 @@ Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = Literal["virtual", "rows"]
 
 
-def each(change: Callable[[Any], Any], observations: Any) -> Any:
-    """``change`` of an array, or of every array in a dict."""
-    if isinstance(observations, dict):
-        return {key: change(array) for key, array in observations.items()}
-    return change(observations)
+def each(change: Callable[..., Any], *observations: Any) -> Any:
+    """``change`` of arrays, or of the arrays under each key of dicts."""
+    if isinstance(observations[0], dict):
+        return {key: change(*(arrays[key] for arrays in observations)) for key in observations[0]}
+    return change(*observations)
 
 
 @checked
-class Counterfactual(ReplayBuffer):
-    """What both buffers share; arguments: :class:`CounterfactualReplayBuffer`."""
-
-    space_type: ClassVar[type[spaces.Space]]
-    samples_type: ClassVar[Any]
+class CounterfactualBoxReplayBuffer(ReplayBuffer):
+    """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
 
     def __init__(
         self,
@@ -66,28 +63,27 @@ class Counterfactual(ReplayBuffer):
         **others: Any,
     ) -> None:
         _refuse(others, optimize_memory_usage)
-        if not isinstance(observation_space, self.space_type):
+        wanted = spaces.Dict if isinstance(self, DictReplayBuffer) else spaces.Box
+        if not isinstance(observation_space, wanted):
             raise ValueError(
-                f"observation_space must be a {self.space_type.__name__} for a {type(self).__name__} (there is one for "
-                f"Dict, one for Box), got {observation_space}"
+                f"observation_space must be a {wanted.__name__} for a {type(self).__name__} (there is one for Dict, "
+                f"one for Box), got {observation_space}"
             )
-        self.n_counterfactual, self.reward_scale = n_counterfactual, reward_scale
         if shaping and (gamma is None or not 0 <= gamma < 1):
             raise ValueError(f"gamma must be the algorithm's, in [0, 1), for shaping='potential', got {gamma!r}")
-        self.shaping = shaping
-        self.gamma = gamma
-        self.relabels = self.n_counterfactual > 0 or shaping is not None
-        self.stores_rows = self.n_counterfactual > 0 and storage == "rows"
+        self.n_counterfactual, self.shaping, self.gamma, self.reward_scale = (
+            n_counterfactual,
+            shaping,
+            gamma,
+            reward_scale,
+        )
+        self.relabels = n_counterfactual > 0 or shaping is not None
+        self.stores_rows = n_counterfactual > 0 and storage == "rows"
         self.cf_share = 0.0
         """Share of relabelled rows in the last batch."""
+        n_stored = 1 if self.stores_rows else n_envs
         super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs=1 if self.stores_rows else n_envs,
-            optimize_memory_usage=False,
-            handle_timeout_termination=handle_timeout_termination,
+            buffer_size, observation_space, action_space, device, n_stored, False, handle_timeout_termination
         )
         if not self.relabels:
             return
@@ -96,7 +92,16 @@ class Counterfactual(ReplayBuffer):
                 "memory and scheme must be given, as replay_buffer_kwargs={'memory': env.get_attr('memory')[0], "
                 f"'scheme': env.get_attr('scheme')[0]}}, got {memory!r} and {scheme!r}"
             )
-        self._check_spaces(observation_space, action_space, memory)
+        if not isinstance(action_space, spaces.Discrete):
+            raise ValueError(f"action_space must be Discrete, got {action_space}")
+        shown: Any = observation_space
+        keyed = isinstance(shown, spaces.Dict)
+        held = shown.spaces[MEMORY].shape if keyed and MEMORY in shown.spaces else shown.shape
+        if held != (memory.dim,) if keyed else len(held) != 1 or held[0] <= memory.dim:
+            raise ValueError(
+                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
+                f"{observation_space}: wrap the environment in MemoryAugmentation"
+            )
         self.memory = memory if window is None else _with_window(memory, window)
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
@@ -110,29 +115,11 @@ class Counterfactual(ReplayBuffer):
             self.granted, self.mask = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
             self.base = np.zeros(shape, dtype=np.float32)
 
-    def _check_spaces(self, observation_space: spaces.Space, action_space: spaces.Space, memory: Memory) -> None:
-        if not isinstance(action_space, spaces.Discrete):
-            raise ValueError(f"action_space must be Discrete, got {action_space}")
-        shown = observation_space
-        if isinstance(shown, spaces.Dict):
-            shown = shown.spaces.get(MEMORY, shown)
-            fits = shown.shape == (memory.dim,)
-        else:
-            fits = len(shown.shape or ()) == 1 and shown.shape[0] > memory.dim  # type: ignore[index]
-        if not fits:
-            raise ValueError(
-                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
-                f"{observation_space}: wrap the environment in MemoryAugmentation"
-            )
-
     def pass_on(self, loaded: Any) -> None:
-        """Lets a loaded buffer go on with the settings of this one, for which its transitions must be good.
+        """Lets a loaded buffer of the same class go on with the settings of this one.
 
-        :raises TypeError: if it is a buffer of another kind
         :raises ValueError: if what it stores was made for other settings
         """
-        if type(loaded) is not type(self):
-            raise TypeError(f"path must hold a {type(self).__name__}, got a {type(loaded).__name__}")
         stored = ("shaping", "gamma", "reward_scale") if loaded.stores_rows else ()
         wrong = [name for name in ("stores_rows", *stored) if getattr(loaded, name) != getattr(self, name)]
         if wrong or (self.relabels and not loaded.relabels):
@@ -193,8 +180,14 @@ class Counterfactual(ReplayBuffer):
         rewards = self._shaped(rewards, memories, following, ended)
 
         slots = (self.pos + np.arange(len(copy))) % self.buffer_size
-        self._write(self.observations, slots, obs, copy, memories)
-        self._write(self.next_observations, slots, next_obs, copy, following)
+
+        def put(stored: Array, seen: Any) -> None:
+            stored[slots, 0] = np.asarray(seen).reshape(-1, *stored.shape[2:])[copy]
+
+        each(put, self.observations, obs)
+        each(put, self.next_observations, next_obs)
+        self._memory_of(self.observations)[slots, 0] = memories
+        self._memory_of(self.next_observations)[slots, 0] = following
         self.actions[slots, 0] = action.reshape(-1, self.action_dim)[copy]
         self.rewards[slots, 0] = rewards
         self.dones[slots, 0] = done[copy]
@@ -202,14 +195,6 @@ class Counterfactual(ReplayBuffer):
         self.counterfactual[slots] = place > 0
         self.full = self.full or self.pos + len(copy) >= self.buffer_size
         self.pos = (self.pos + len(copy)) % self.buffer_size
-
-    def _write(self, stored: Any, slots: Array, observations: Any, copy: Array, memories: Array) -> None:
-        if isinstance(stored, dict):
-            for key, array in stored.items():
-                array[slots, 0] = np.asarray(observations[key]).reshape(-1, *array.shape[2:])[copy]
-        else:
-            stored[slots, 0] = observations[copy]
-        self._memory_of(stored)[slots, 0] = memories
 
     # ---------------------------------------------------------------- sampling
 
@@ -244,7 +229,8 @@ class Counterfactual(ReplayBuffer):
         check_real(self.memory, following[real], rewards[real], next_memory[real], paid[real])
         next_memory[...] = following
         rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
-        return self.samples_type(
+        kind: Any = DictReplayBufferSamples if isinstance(observations, dict) else ReplayBufferSamples
+        return kind(
             observations=each(self._tensor, self._normalize_obs(observations, env)),
             actions=self._tensor(actions),
             next_observations=each(self._tensor, self._normalize_obs(next_observations, env)),
@@ -287,7 +273,7 @@ def _with_window(memory: Memory, window: int) -> Memory:
     return make_memory(parts, (), None, window=window)
 
 
-class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
+class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer):
     """A replay buffer that relabels steps with other memories; for Dict observations.
 
     FairQCM fills in its arguments. It also works with DQN and QR-DQN::
@@ -325,18 +311,3 @@ class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
     :raises ValueError: if an argument is not allowed, or the reward is no function of the memory; later, if steps
         bring no ``fair_event``, or rewards and memories that are not what memory and scheme say
     """
-
-    space_type = spaces.Dict
-    samples_type = DictReplayBufferSamples
-
-
-class CounterfactualBoxReplayBuffer(Counterfactual):
-    """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
-
-    space_type = spaces.Box
-    samples_type = ReplayBufferSamples
-
-
-def is_counterfactual(buffer_class: type[ReplayBuffer]) -> bool:
-    """Whether it is one of these buffers or made of one."""
-    return isinstance(buffer_class, type) and issubclass(buffer_class, Counterfactual)

@@ -1,28 +1,27 @@
 """Tabular FairQCM: Q-learning with counterfactual memories."""
 
-import io
-import pathlib
-import time
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
+from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
-from sb3_fair.fair_qcm.exploration import exploration_generator
 from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
+from sb3_fair.fair_qcm.value_learner import exploration_generator
 from sb3_fair.fair_qcm.windows import Window, WindowLike
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.schemes.scheme import Scheme
@@ -186,14 +185,9 @@ class TabularFairQCM(OwnGenerator):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfTabularFairQCM:
-        """Trains until at least ``total_timesteps`` steps were taken in all copies together.
+        """Trains until at least ``total_timesteps`` steps were taken in all copies together; see SB3's ``learn``.
 
-        :param total_timesteps: number of real steps
-        :param callback: called at every step
         :param log_interval: episodes between two rows of the log
-        :param tb_log_name: name of the run for TensorBoard
-        :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
-        :param progress_bar: whether to show a progress bar
         """
         if self.env is None:
             raise ValueError("env must be given before learning: call set_env")
@@ -241,9 +235,8 @@ class TabularFairQCM(OwnGenerator):
         goes_on = np.ones(self.n_envs)
         if ended:
             following_states, next_memories = new_states.copy(), next_memories.copy()
-            last, next_memories[ended] = self.states.split(
-                _stacked([infos[index]["terminal_observation"] for index in ended])
-            )
+            terminal = [infos[index]["terminal_observation"] for index in ended]
+            last, next_memories[ended] = self.states.split(each(lambda *rows: np.stack(rows), *terminal))
             following_states[ended] = self.states(last)
             goes_on[ended] = [infos[index].get("TimeLimit.truncated", False) for index in ended]
             self._update_info_buffer([infos[index] for index in ended], dones[ended])
@@ -295,18 +288,10 @@ class TabularFairQCM(OwnGenerator):
 
     def dump_logs(self) -> None:
         """Writes a row of the log."""
-        elapsed = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
-        if self.ep_info_buffer:
-            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
-            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
         self.figures.record(self.logger)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/states", len(self.states))
-        self.logger.record("time/episodes", self._episode_num, exclude="tensorboard")
-        self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / elapsed))
-        self.logger.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
-        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        self.logger.dump(step=self.num_timesteps)
+        OffPolicyAlgorithm.dump_logs(self)  # type: ignore[arg-type]  # it reads what every algorithm has
 
     # ---------------------------------------------------------------- using what was learned
 
@@ -360,17 +345,16 @@ class TabularFairQCM(OwnGenerator):
     @classmethod
     def load(
         cls: type[SelfTabularFairQCM],
-        path: str | pathlib.Path | io.BufferedIOBase,
+        path: Any,
         env: GymEnv | None = None,
-        device: Any = "auto",
+        device: Any = None,
         custom_objects: dict[str, Any] | None = None,
         print_system_info: bool = False,
         force_reset: bool = True,
         **kwargs: Any,
     ) -> SelfTabularFairQCM:
-        """A model from a file, with its table and random state; see SB3's ``load``.
+        """A model from a file, with its table and random state; see SB3's ``load``. ``device`` is without effect.
 
-        :param device: without effect
         :raises ValueError: if ``kwargs`` have what the table was made with
         """
         if "initial_value" in kwargs:
@@ -405,10 +389,3 @@ def _unrounded(venv: VecEnv) -> bool:
             return False
         venv = venv.venv
     return isinstance(venv, SubprocVecEnv)
-
-
-def _stacked(observations: list[Any]) -> Any:
-    """Observations of several copies as one."""
-    if isinstance(observations[0], dict):
-        return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
-    return np.stack(observations)
