@@ -289,13 +289,11 @@ class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer
 
     With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer.
 
+    SB3's arguments have SB3's meaning.
+
     :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
     :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
-    :param action_space: Discrete
-    :param device: where batches go
-    :param n_envs: copies of the environment
     :param optimize_memory_usage: must be False
-    :param handle_timeout_termination: whether values go on beyond the end of truncated episodes
     :param memory: the environment's memory (its attribute ``memory``)
     :param scheme: the fairness scheme behind its reward (its attribute ``scheme``)
     :param n_counterfactual: k; a share k/(k + 1) of every batch, rounded down, has a counterfactual memory. 0: none.

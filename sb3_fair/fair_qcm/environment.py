@@ -59,25 +59,18 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
     """
     if attribute(venv, "clock", False):
         return
-    if attribute(venv, "end") == "terminated" and not shows_time(memory):
+    parts = getattr(memory, "parts", (memory,))
+    periods = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
+    clock, when = None in periods, scheme.when
+    if attribute(venv, "end") == "terminated" and not clock:
         raise ValueError(
             "end must be 'truncated' unless the time is in the observation (clock=True) or in the memory "
             f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others"
         )
-    when = scheme.when
-    if when == "end" and not shows_time(memory):
+    if when == "end" and not clock:
         raise ValueError(f"memory must have a clock for a scheme assessed at the end, as '{memory.name}+clock'")
-    if isinstance(when, tuple) and not shows_time(memory, when[1]):
+    if isinstance(when, tuple) and not clock and all(period % when[1] for period in periods):
         raise ValueError(
             f"memory must have a counter for a scheme assessed every {when[1]} steps, as "
             f"'{memory.name}+counter({when[1]})'"
         )
-
-
-def shows_time(memory: Any, period: int | None = None) -> bool:
-    """Whether the memory tells how many steps have passed (modulo ``period``)."""
-    for part in getattr(memory, "parts", (memory,)):
-        own = getattr(part, "period", None)
-        if getattr(part, "ticking", False) and (own is None or (period is not None and own % period == 0)):
-            return True
-    return False

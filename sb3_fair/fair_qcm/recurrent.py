@@ -125,8 +125,7 @@ class RecurrentDQN(ValueLearner):
         :param observation: of one environment, or of n
         :param state: what the last call returned; None: episodes begin
         :param episode_start: whether each environment's episode begins, (n,) bool; its state is then forgotten
-        :param deterministic: True: greedy; False: random with probability ``exploration_rate``, each environment for
-            itself
+        :param deterministic: False: random with probability ``exploration_rate``
         :return: ``Choices`` (n,), or () for a single observation; ``(hidden,)``, (n, hidden_size) float32
         """
         greedy, state = self.policy.predict(observation, state, episode_start)
@@ -149,14 +148,13 @@ class RecurrentDQN(ValueLearner):
 
     def _store_transition(
         self,
-        replay_buffer: ReplayBuffer,
-        buffer_action: NDArray[Any],
-        new_obs: NDArray[Any] | dict[str, NDArray[Any]],
-        reward: NDArray[Any],
+        replay_buffer: Any,
+        buffer_action: Any,
+        new_obs: Any,
+        reward: Any,
         dones: NDArray[np.bool_],
         infos: list[dict[str, Any]],
     ) -> None:
-        assert isinstance(replay_buffer, WindowReplayBuffer) and self._last_episode_starts is not None
         replay_buffer.begin(self._last_episode_starts)
         super()._store_transition(replay_buffer, buffer_action, new_obs, reward, dones, infos)
         self._last_episode_starts = np.array(dones, dtype=bool)

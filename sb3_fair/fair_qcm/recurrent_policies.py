@@ -53,15 +53,9 @@ class RecurrentQNetwork(QNetwork):
         return q_values
 
     def step(self, observations: PyTorchObs, hidden: th.Tensor) -> tuple[th.Tensor, th.Tensor]:
-        """One step of n episodes.
-
-        :param observations: (n, ...)
-        :param hidden: (n, hidden_size)
-        :return: Q-values (n, n_actions) and the next hidden states
-        """
-        inputs = self.layers(self.extract_features(observations, self.features_extractor))
-        _, following = self.gru(inputs[None], hidden[None])
-        return self.q_net(following[0]), following[0]
+        """Q-values (n, n_actions) and next hidden states (n, hidden_size) after one observation (n, ...) each."""
+        following = self.unroll(each(lambda values: values[None], observations), hidden)[0]
+        return self.q_net(following), following
 
     def unroll(self, observations: PyTorchObs, hidden: th.Tensor) -> th.Tensor:
         """The hidden states (time, n, hidden_size) after each of the observations (time, n, ...)."""
@@ -106,11 +100,8 @@ class RecurrentDQNPolicy(DQNPolicy):
         episode_start: NDArray[np.bool_] | None = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[Any], State | None]:
-        """The greedy actions, and the state to call this with at the next step.
+        """The greedy actions, and the state to call this with at the next step; see :meth:`RecurrentDQN.predict`.
 
-        :param observation: of one environment, or of n
-        :param state: what the last call returned, ``(hidden,)`` with shape (n, hidden_size); None: episodes begin
-        :param episode_start: whether each environment's episode begins, (n,) bool; its state is then forgotten
         :param deterministic: without effect
         """
         self.set_training_mode(False)

@@ -57,11 +57,9 @@ class TabularFairQCM(OwnGenerator):
         model = TabularFairQCM(env, seed=0).learn(100_000)
         evaluate_policy(model, model.get_env())          # the environment with the memory in its observations
 
-    States that are not memory may be anything that has few values: integers, masks, floats of which few occur.
-
-    :param env: an environment with Discrete actions whose steps tell a ``fair_event``: a registered ID, or any in
-        ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the observations if they
-        have none
+    :param env: an environment with Discrete actions and few different states whose steps tell a ``fair_event``: a
+        registered ID, or any in ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the
+        observations if they have none
     :param memory: name of the memory to add (``"full"``, ``"min"``, ``"reset"``, ``"full+clock"``, ...: see
         ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
         ``"full"``
@@ -274,8 +272,7 @@ class TabularFairQCM(OwnGenerator):
         return Choices(np.where(explores, drawn, self._any_of(best)), probabilities)
 
     def _best_actions(self, values: Array) -> NDArray[np.bool_]:
-        best: NDArray[np.bool_] = values >= values.max(axis=-1, keepdims=True) - TIE
-        return best
+        return values >= values.max(axis=-1, keepdims=True) - TIE
 
     def _any_of(self, best: NDArray[np.bool_]) -> Array:
         """One of the best actions (n, n_actions) each."""

@@ -61,8 +61,8 @@ class PCN(SameLayers, OwnGenerator):
     are predicted (mean squared error) and explored with Gaussian noise, ``policy_kwargs={"action_noise": 0.1}``.
 
     :param policy: ``"MlpPolicy"``, ``"MultiInputPolicy"`` (Dict observations), or a subclass of :class:`PCNPolicy`
-    :param env: an environment with a vector reward: a registered ID made with ``objectives=``,
-        anything wrapped in ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
+    :param env: an environment with a vector reward: a registered ID made with ``objectives=``, anything wrapped in
+        ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
     :param learning_rate: of Adam; a number or a function of the remaining progress
     :param gamma: discount factor of the returns-to-go that the network is conditioned on
     :param batch_size: steps per gradient step
@@ -89,27 +89,22 @@ class PCN(SameLayers, OwnGenerator):
         0: never
     :param n_eval_episodes: episodes per command in these evaluations
     :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
-        command is evaluated both ways, as two policies, and the front keeps what is reached; None: both in
-        :meth:`coverage_set`, True in training. In long episodes the most probable action of a command that seldom acts
-        may be never to act, while sampling makes other commands less precise
-    :param n_eval_commands: commands per evaluation during training at most, the least crowded ones;
-        :meth:`coverage_set` tries all
+        command is evaluated both ways, as two policies; None: both in :meth:`coverage_set`, True in training. In long
+        episodes the most probable action of a command that seldom acts may be never to act, while sampling makes other
+        commands less precise
+    :param n_eval_commands: commands per evaluation during training at most, the least crowded ones
     :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the best command of
-        each objective is raised by these multiples of the commands' standard deviation. The front keeps a resulting
-        policy only if it is not dominated
+        each objective is raised by these multiples of the commands' standard deviation
     :param eval_env: where these evaluations take place; None: on a copy of ``env``
-    :param updates_per_step: gradient steps per step collected in the previous iteration, instead of ``n_updates``, for
-        episodes of very different length
+    :param updates_per_step: gradient steps per step collected in the previous iteration, instead of ``n_updates``
     :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. The
         sigmoid embedding otherwise loses features that hardly vary
     :param scaling_floor: smallest range that scales commands, given as ``max_return`` is (``"buffer"`` takes a quarter
         of it for a standard deviation): returns may differ so little that their factor saturates the embedding
     :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
-        flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
-        where uniform actions average out; of a Box, a mean action per episode
+        flat Dirichlet distribution, of a Box a mean action, which shows the extremes of the trade-off
     :param held: objective name -> discount factor of its return-to-go. The command of such an objective is the mean of
-        its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the
-        undiscounted return-to-go hides the effect of one action
+        its return-to-go over the episode and is not reduced by rewards
     :param stats_window_size: episodes that the ``rollout/`` figures average over
     :param tensorboard_log: where TensorBoard logs go; None: no logging
     :param policy_kwargs: further arguments of the policy
