@@ -1,9 +1,7 @@
 """Counterfactual replay buffer: adds each step with other memories of the past.
 
 A real transition (s, m, a, event, s', m') gives one for any other memory c: (s, c, a, s', mu(c, a, event)), with the
-reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps
-real transitions only and relabels most of every batch with newly drawn memories. ``"rows"`` also stores the relabelled
-transitions of a step, as the paper does.
+reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,8 +15,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.fair_qcm.environment import check_raw
-from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
+from sb3_fair.fair_qcm.environment import check_raw, events_of_all, relabelled
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
@@ -175,8 +172,10 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
         timeouts &= self.handle_timeout_termination
         ended = (done & ~timeouts)[copy]
-        following, rewards = relabelled(self.recompute, memories, action.reshape(-1)[copy], event.array[copy])
-        check_real(self.memory, following[place == 0], rewards[place == 0], self._memory_of(next_obs), reward)
+        actions, events, real = action.reshape(-1)[copy], event.array[copy], place == 0
+        following, rewards = relabelled(
+            self.recompute, memories, actions, events, real, self._memory_of(next_obs), reward
+        )
         rewards = self._shaped(rewards, memories, following, ended)
 
         slots = (self.pos + np.arange(len(copy))) % self.buffer_size
@@ -192,7 +191,7 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         self.rewards[slots, 0] = rewards
         self.dones[slots, 0] = done[copy]
         self.timeouts[slots, 0] = timeouts[copy]
-        self.counterfactual[slots] = place > 0
+        self.counterfactual[slots] = ~real
         self.full = self.full or self.pos + len(copy) >= self.buffer_size
         self.pos = (self.pos + len(copy)) % self.buffer_size
 
@@ -224,9 +223,10 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         memory, next_memory = self._memory_of(observations), self._memory_of(next_observations)
         if n_virtual:
             memory[:n_virtual] = self.memory.sample_counterfactuals(memory[:n_virtual], self.rng)
-        following, rewards = relabelled(self.recompute, memory, actions[:, 0], event)
         real = slice(n_virtual, None)
-        check_real(self.memory, following[real], rewards[real], next_memory[real], paid[real])
+        following, rewards = relabelled(
+            self.recompute, memory, actions[:, 0], event, real, next_memory[real], paid[real]
+        )
         next_memory[...] = following
         rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
         kind: Any = DictReplayBufferSamples if isinstance(observations, dict) else ReplayBufferSamples
@@ -276,20 +276,9 @@ def _with_window(memory: Memory, window: int) -> Memory:
 class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer):
     """A replay buffer that relabels steps with other memories; for Dict observations.
 
-    FairQCM fills in its arguments. It also works with DQN and QR-DQN::
-
-        memory, scheme = venv.get_attr("memory")[0], venv.get_attr("scheme")[0]
-        QRDQN(
-            "MultiInputPolicy",
-            venv,
-            replay_buffer_class=CounterfactualReplayBuffer,
-            replay_buffer_kwargs=dict(memory=memory, scheme=scheme),
-            policy_kwargs=dict(features_extractor_class=MemoryExtractor, features_extractor_kwargs=dict(memory=memory)),
-        )
-
-    With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer.
-
-    SB3's arguments have SB3's meaning.
+    FairQCM fills in its arguments. It also works with DQN and QR-DQN, which need :class:`MemoryExtractor` as their
+    features extractor. With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer. SB3's
+    arguments have SB3's meaning.
 
     :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
     :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
@@ -300,8 +289,7 @@ class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer
         With ``storage="rows"`` any positive number means all rows of the memory
     :param storage: ``"virtual"``: real transitions are stored, with 6 bytes about their event, and batches relabelled
         with memories drawn anew; ``"rows"``: every step stores its counterfactual rows beside it (the paper)
-    :param shaping: ``"potential"``: rewards are shaped with the potential W(U(m)) / (1 - gamma), which does not
-        change the optimal policy and makes values small
+    :param shaping: see :class:`FairQCM`
     :param gamma: the algorithm's discount factor; shaping needs it
     :param reward_scale: factor on the rewards of batches
     :param window: how far counterfactual memories are from the real one; None: as the memory says

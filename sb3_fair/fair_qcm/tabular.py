@@ -17,8 +17,7 @@ from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_qcm.buffer import each
-from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
-from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
+from sb3_fair.fair_qcm.environment import check_time, events_of_all, memory_of, relabelled, remembering
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.value_learner import exploration_generator
@@ -245,9 +244,8 @@ class TabularFairQCM(OwnGenerator):
         if self.recompute is None:
             following, paid = next_memories, np.asarray(rewards, dtype=np.float64)
         else:
-            following, paid = relabelled(self.recompute, memories, taken, events_of_all(infos).array[copies])
-            real = slice(self.n_envs)
-            check_real(self.memory, following[real], paid[real], next_memories, rewards)
+            events, real = events_of_all(infos).array[copies], slice(self.n_envs)
+            following, paid = relabelled(self.recompute, memories, taken, events, real, next_memories, rewards)
             paid[real] = rewards
         best = self.table.best(self._places(following_states[copies], following))
         self.table.learn(

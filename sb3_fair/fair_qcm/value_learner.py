@@ -140,28 +140,18 @@ class ValueLearner(OwnGenerator, DQN):
             raise TypeError(f"path must hold a {type(own).__name__}, got a {type(loaded).__name__}")
         own.pass_on(loaded)
 
-    def learn(
-        self: SelfValueLearner,
+    def _setup_learn(
+        self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 4,
-        tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
+        tb_log_name: str = "run",
         progress_bar: bool = False,
-    ) -> SelfValueLearner:
-        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``.
-
-        :param tb_log_name: of the TensorBoard log; None: the name of the class
-        """
-        name = tb_log_name or type(self).__name__
-        return super().learn(total_timesteps, callback, log_interval, name, reset_num_timesteps, progress_bar)
-
-    def _setup_learn(
-        self, total_timesteps: int, callback: MaybeCallback = None, reset_num_timesteps: bool = True, *others: Any
     ) -> tuple[int, BaseCallback]:
         if reset_num_timesteps or not hasattr(self, "figures"):
             self.figures = EpisodeFigures(self._stats_window_size)
-        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, *others)
+        name = type(self).__name__ if tb_log_name == "DQN" else tb_log_name  # which DQN.learn has by default
+        return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, name, progress_bar)
 
     def _explored(self, greedy: Any, epsilon: float) -> Choices:
         """Greedy actions (n,) or (), each replaced with probability ``epsilon`` by one drawn uniformly from all.

@@ -39,7 +39,12 @@ class Objectives:
         gamma: float,
         held: Mapping[str, float] | None,
     ) -> None:
-        columns = [_column(objective, all_names) for objective in (range(len(all_names)) if chosen is None else chosen)]
+        indices = range(len(all_names))
+        places: dict[Any, int] = dict(zip((*indices, *all_names), (*indices, *indices), strict=True))
+        for objective in chosen or ():
+            if objective not in places:
+                raise ValueError(f"objectives must be among {all_names} or their indices, got {objective!r}")
+        columns = [places[objective] for objective in (all_names if chosen is None else chosen)]
         if not columns or len(set(columns)) < len(columns):
             raise ValueError(f"objectives must be at least one objective, none of them twice, got {chosen!r}")
         self.all_names, self.columns = all_names, np.array(columns, dtype=np.int64)
@@ -86,14 +91,6 @@ class Objectives:
                 return None
             value = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(self.all_names),))[self.columns]
         return self.numbers(argument, value, missing)
-
-
-def _column(objective: str | int, all_names: tuple[str, ...]) -> int:
-    if objective in all_names:
-        return all_names.index(str(objective))
-    if isinstance(objective, int | np.integer) and 0 <= objective < len(all_names):
-        return int(objective)
-    raise ValueError(f"objectives must be among {all_names} or their indices, got {objective!r}")
 
 
 def names_of(venv: VecEnv) -> tuple[str, ...]:
