@@ -5,6 +5,7 @@ reward that follows from the event (Alamdari et al., "Remembering to Be Fair", S
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -45,8 +46,6 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         action_space: spaces.Space,
         device: th.device | str = "auto",
         n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
         *,
         memory: Memory | None = None,
         scheme: Scheme | None = None,
@@ -59,7 +58,15 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         seed: int | Sequence[int] | None = None,
         **others: Any,
     ) -> None:
-        _refuse(others, optimize_memory_usage)
+        if "gae_lambda" in others:
+            raise ValueError(
+                "rollout_buffer_class must be a rollout buffer: algorithms that learn on-policy have no use for "
+                "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
+            )
+        if others.pop("n_steps", 1) != 1:
+            raise ValueError("n_steps must be 1, since another memory would have led to other actions")
+        if others.get("optimize_memory_usage"):
+            raise ValueError("optimize_memory_usage must be False, since next observations have a memory of their own")
         wanted = spaces.Dict if isinstance(self, DictReplayBuffer) else spaces.Box
         if not isinstance(observation_space, wanted):
             raise ValueError(
@@ -68,20 +75,14 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
             )
         if shaping and (gamma is None or not 0 <= gamma < 1):
             raise ValueError(f"gamma must be the algorithm's, in [0, 1), for shaping='potential', got {gamma!r}")
-        self.n_counterfactual, self.shaping, self.gamma, self.reward_scale = (
-            n_counterfactual,
-            shaping,
-            gamma,
-            reward_scale,
-        )
+        self.n_counterfactual, self.reward_scale = n_counterfactual, reward_scale
+        self.shaping, self.gamma = shaping, gamma
         self.relabels = n_counterfactual > 0 or shaping is not None
         self.stores_rows = n_counterfactual > 0 and storage == "rows"
         self.cf_share = 0.0
         """Share of relabelled rows in the last batch."""
         n_stored = 1 if self.stores_rows else n_envs
-        super().__init__(
-            buffer_size, observation_space, action_space, device, n_stored, False, handle_timeout_termination
-        )
+        super().__init__(buffer_size, observation_space, action_space, device, n_stored, **others)
         if not self.relabels:
             return
         if memory is None or scheme is None:
@@ -99,7 +100,12 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
                 f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
                 f"{observation_space}: wrap the environment in MemoryAugmentation"
             )
-        self.memory = memory if window is None else _with_window(memory, window)
+        self.memory = memory
+        if window is not None:
+            parts = getattr(memory, "parts", (memory,))
+            if not any(hasattr(part, "window") for part in parts):
+                raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
+            self.memory = make_memory(parts, (), None, window=window)
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
         if self.stores_rows:
@@ -230,16 +236,14 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         next_memory[...] = following
         rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
         kind: Any = DictReplayBufferSamples if isinstance(observations, dict) else ReplayBufferSamples
+        tensor = partial(self.to_torch, copy=False)  # batches are new arrays already
         return kind(
-            observations=each(self._tensor, self._normalize_obs(observations, env)),
-            actions=self._tensor(actions),
-            next_observations=each(self._tensor, self._normalize_obs(next_observations, env)),
-            dones=self._tensor(ended[:, None]),
-            rewards=self._tensor(self._normalize_reward(rewards[:, None], env)),
+            observations=each(tensor, self._normalize_obs(observations, env)),
+            actions=tensor(actions),
+            next_observations=each(tensor, self._normalize_obs(next_observations, env)),
+            dones=tensor(ended[:, None]),
+            rewards=tensor(self._normalize_reward(rewards[:, None], env)),
         )
-
-    def _tensor(self, array: Array) -> th.Tensor:
-        return self.to_torch(array, copy=False)  # batches are new arrays already
 
     # ---------------------------------------------------------------- arithmetic
 
@@ -251,28 +255,6 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         return rewards * self.reward_scale
 
 
-def _refuse(others: dict[str, Any], optimize_memory_usage: bool) -> None:
-    """What these buffers are given by algorithms that they do not suit."""
-    if "gae_lambda" in others:
-        raise ValueError(
-            "rollout_buffer_class must be a rollout buffer: algorithms that learn on-policy have no use for "
-            "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
-        )
-    if others.pop("n_steps", 1) != 1:
-        raise ValueError("n_steps must be 1, since another memory would have led to other actions")
-    if others:
-        raise TypeError(f"unexpected arguments {sorted(others)}")
-    if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage must be False, since next observations are stored with their memory")
-
-
-def _with_window(memory: Memory, window: int) -> Memory:
-    parts = getattr(memory, "parts", (memory,))
-    if not any(hasattr(part, "window") for part in parts):
-        raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
-    return make_memory(parts, (), None, window=window)
-
-
 class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer):
     """A replay buffer that relabels steps with other memories; for Dict observations.
 
@@ -282,7 +264,6 @@ class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer
 
     :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
     :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
-    :param optimize_memory_usage: must be False
     :param memory: the environment's memory (its attribute ``memory``)
     :param scheme: the fairness scheme behind its reward (its attribute ``scheme``)
     :param n_counterfactual: k; a share k/(k + 1) of every batch, rounded down, has a counterfactual memory. 0: none.

@@ -69,7 +69,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
     if attribute(venv, "clock", False):
         return
     parts = getattr(memory, "parts", (memory,))
-    periods = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
+    periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
     clock, when = None in periods, scheme.when
     if attribute(venv, "end") == "terminated" and not clock:
         raise ValueError(

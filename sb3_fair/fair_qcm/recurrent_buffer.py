@@ -40,8 +40,7 @@ class WindowReplayBuffer(ReplayBuffer):
     A window never crosses the end of an episode, nor a reset in the middle of one. Windows of a fixed length begin
     anywhere: a stored step is drawn, then a window around it, moved so that it lies inside the episode, and shorter
     only where the episode is. They come with the steps before them, from which a network works out the hidden state
-    at their beginning: nothing stale is stored. Where the beginning of an episode has been overwritten, its oldest
-    step left counts as the first.
+    at their beginning. Where the beginning of an episode has been overwritten, its oldest step left is the first.
 
     The samples hold the valid steps of all windows as rows, (N, 1), in the order of the masks ``wanted`` of
     ``observations`` and ``next_observations``, which are :class:`Windows` of the same stretches, one step apart.

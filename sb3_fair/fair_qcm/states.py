@@ -43,7 +43,7 @@ class MemoryCode:
     def of_columns(self, columns: list[Array]) -> NDArray[np.int64]:
         """The same of memories given as their columns (...)."""
         digits = (column.astype(np.int64) * stride for column, stride in zip(columns, self.strides, strict=True))
-        return sum(digits, start=np.int64(-self.least))
+        return sum(digits, start=np.asarray(-self.least))
 
 
 class StateNumbers:
@@ -96,7 +96,13 @@ class StateNumbers:
             return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
         numbers = np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
         if len(known) >= self._next_check:
-            self._check()
+            self._next_check = 2 * len(known)
+            for column, values in enumerate(self._seen().T):
+                if (different := len(np.unique(values))) >= MOST_VALUES:
+                    raise ValueError(
+                        f"states must be discrete for a table, got {different} different values of entry {column}: "
+                        "use FairQCM, or round it"
+                    )
         return numbers
 
     def arrays(self) -> dict[str, Array]:
@@ -112,12 +118,3 @@ class StateNumbers:
     def _seen(self) -> Array:
         rows = np.frombuffer(b"".join(self.numbers), dtype=np.float64)
         return rows.reshape(len(self.numbers), -1) if len(rows) else rows.reshape(0, 0)
-
-    def _check(self) -> None:
-        self._next_check = 2 * len(self.numbers)
-        for column, values in enumerate(self._seen().T):
-            if (different := len(np.unique(values))) >= MOST_VALUES:
-                raise ValueError(
-                    f"states must be discrete for a table, got {different} different values of entry {column}: "
-                    "use FairQCM, or round it"
-                )

@@ -43,12 +43,10 @@ TIE = 1e-5
 class TabularFairQCM(OwnGenerator):
     """Tabular Q-learning with counterfactual memories: each step is also learned with other memories of the past.
 
-    After every step the entry of the real memory is updated, and so are those of other memories, whose next memory and
-    reward follow from what happened: Q += learning_rate (r + gamma max Q' - Q). The other memories are drawn before
-    the outcome of the step is seen, without which Q-learning need not converge. All copies of the environment and all
-    their memories are updated at once, with targets from the table before the step; see :meth:`QTable.learn` for
-    entries that are met more than once. Paper: Alamdari, Klassen, Creager, McIlraith, "Remembering to Be Fair:
-    Non-Markovian Fairness in Sequential Decision Making", 2024.
+    After every step the entry of the real memory is updated, and so are those of other memories, which were drawn
+    before: Q += learning_rate (r + gamma max Q' - Q), for all copies of the environment at once, with targets from the
+    table before the step; see :meth:`QTable.learn` for entries that are met more than once. Paper: see
+    :class:`FairQCM`.
 
     ::
 
@@ -59,20 +57,15 @@ class TabularFairQCM(OwnGenerator):
     :param env: an environment with Discrete actions and few different states whose steps tell a ``fair_event``: a
         registered ID, or any in ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the
         observations if they have none
-    :param memory: name of the memory to add (``"full"``, ``"min"``, ``"reset"``, ``"full+clock"``, ...: see
-        ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
-        ``"full"``
+    :param memory: see :class:`FairQCM`
     :param scheme: the fairness scheme behind the reward; None: the environment's
     :param n_counterfactual: counterfactual memories drawn per step and copy, of which those that do not exist, repeat
         each other or are the real one are dropped; ``"all"`` memories of the window; 0: plain Q-learning
-    :param window: which memories are drawn: w: the real one plus a number from -w .. w in every count; ``"paper"``:
-        those that the paper stores beside the real one, larger by 1 or 2 in every count; ``"uniform"``: any; None: as
-        the memory says, 2 for counts and 5 for differences
+    :param window: which memories are drawn: see :class:`Window`. None: w = 2 for counts and 5 for differences
     :param learning_rate: alpha; a number or a function of the remaining progress
     :param gamma: discount factor
     :param initial_value: Q-value of untried actions; None: the environment's ``max_return``, the largest possible
-        return of an episode, else 0. Such a high value makes every action be tried everywhere. With positive rewards,
-        0 keeps the action that was tried first for a long time
+        return of an episode, else 0. With so high a value every action is tried everywhere
     :param initial_epsilon: probability to explore at the first visit of a state with its memory
     :param final_epsilon: smallest probability to explore
     :param epsilon_decay: factor on epsilon at every visit of the state with its memory
