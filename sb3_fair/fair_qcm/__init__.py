@@ -1,15 +1,10 @@
-"""FairQCM: Q-learning with counterfactual memories, for fairness that depends on the whole past; imported lazily."""
+"""FairQCM: Q-learning with counterfactual memories, for fairness that depends on the whole past."""
 
-from typing import TYPE_CHECKING
-
-from sb3_fair._lazy import lazy
-
-if TYPE_CHECKING:
-    from sb3_fair.fair_qcm.buffer import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer
-    from sb3_fair.fair_qcm.extractor import MemoryExtractor
-    from sb3_fair.fair_qcm.fair_qcm import FairQCM
-    from sb3_fair.fair_qcm.recurrent import RecurrentDQN
-    from sb3_fair.fair_qcm.tabular import TabularFairQCM
+from sb3_fair.fair_qcm.buffer import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer
+from sb3_fair.fair_qcm.extractor import MemoryExtractor
+from sb3_fair.fair_qcm.fair_qcm import FairQCM
+from sb3_fair.fair_qcm.recurrent import RecurrentDQN
+from sb3_fair.fair_qcm.tabular import TabularFairQCM
 
 __all__ = [
     "CounterfactualBoxReplayBuffer",
@@ -19,14 +14,3 @@ __all__ = [
     "RecurrentDQN",
     "TabularFairQCM",
 ]
-
-_HOMES = {
-    "CounterfactualBoxReplayBuffer": "buffer",
-    "CounterfactualReplayBuffer": "buffer",
-    "FairQCM": "fair_qcm",
-    "MemoryExtractor": "extractor",
-    "RecurrentDQN": "recurrent",
-    "TabularFairQCM": "tabular",
-}
-
-__getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,13 +1,12 @@
 """Counterfactual replay buffer: adds each step with other memories of the past.
 
 A real transition (s, m, a, event, s', m') gives one for any other memory c: (s, c, a, s', mu(c, a, event)), with the
-reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2). ``"virtual"`` storage keeps
-real transitions only and relabels most of every batch with newly drawn memories. ``"rows"`` also stores the relabelled
-transitions of a step, as the paper does.
+reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2).
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Literal, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch as th
@@ -17,8 +16,7 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.fair_qcm.environment import check_raw
-from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
+from sb3_fair.fair_qcm.environment import check_raw, events_of_all, relabelled
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
@@ -30,19 +28,16 @@ Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = Literal["virtual", "rows"]
 
 
-def each(change: Callable[[Any], Any], observations: Any) -> Any:
-    """``change`` of an array, or of every array in a dict."""
-    if isinstance(observations, dict):
-        return {key: change(array) for key, array in observations.items()}
-    return change(observations)
+def each(change: Callable[..., Any], *observations: Any) -> Any:
+    """``change`` of arrays, or of the arrays under each key of dicts."""
+    if isinstance(observations[0], dict):
+        return {key: change(*(arrays[key] for arrays in observations)) for key in observations[0]}
+    return change(*observations)
 
 
 @checked
-class Counterfactual(ReplayBuffer):
-    """What both buffers share; arguments: :class:`CounterfactualReplayBuffer`."""
-
-    space_type: ClassVar[type[spaces.Space]]
-    samples_type: ClassVar[Any]
+class CounterfactualBoxReplayBuffer(ReplayBuffer):
+    """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
 
     def __init__(
         self,
@@ -51,8 +46,6 @@ class Counterfactual(ReplayBuffer):
         action_space: spaces.Space,
         device: th.device | str = "auto",
         n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
         *,
         memory: Memory | None = None,
         scheme: Scheme | None = None,
@@ -65,30 +58,31 @@ class Counterfactual(ReplayBuffer):
         seed: int | Sequence[int] | None = None,
         **others: Any,
     ) -> None:
-        _refuse(others, optimize_memory_usage)
-        if not isinstance(observation_space, self.space_type):
+        if "gae_lambda" in others:
             raise ValueError(
-                f"observation_space must be a {self.space_type.__name__} for a {type(self).__name__} (there is one for "
-                f"Dict, one for Box), got {observation_space}"
+                "rollout_buffer_class must be a rollout buffer: algorithms that learn on-policy have no use for "
+                "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
             )
-        self.n_counterfactual, self.reward_scale = n_counterfactual, reward_scale
+        if others.pop("n_steps", 1) != 1:
+            raise ValueError("n_steps must be 1, since another memory would have led to other actions")
+        if others.get("optimize_memory_usage"):
+            raise ValueError("optimize_memory_usage must be False, since next observations have a memory of their own")
+        wanted = spaces.Dict if isinstance(self, DictReplayBuffer) else spaces.Box
+        if not isinstance(observation_space, wanted):
+            raise ValueError(
+                f"observation_space must be a {wanted.__name__} for a {type(self).__name__} (there is one for Dict, "
+                f"one for Box), got {observation_space}"
+            )
         if shaping and (gamma is None or not 0 <= gamma < 1):
             raise ValueError(f"gamma must be the algorithm's, in [0, 1), for shaping='potential', got {gamma!r}")
-        self.shaping = shaping
-        self.gamma = gamma
-        self.relabels = self.n_counterfactual > 0 or shaping is not None
-        self.stores_rows = self.n_counterfactual > 0 and storage == "rows"
+        self.n_counterfactual, self.reward_scale = n_counterfactual, reward_scale
+        self.shaping, self.gamma = shaping, gamma
+        self.relabels = n_counterfactual > 0 or shaping is not None
+        self.stores_rows = n_counterfactual > 0 and storage == "rows"
         self.cf_share = 0.0
         """Share of relabelled rows in the last batch."""
-        super().__init__(
-            buffer_size,
-            observation_space,
-            action_space,
-            device,
-            n_envs=1 if self.stores_rows else n_envs,
-            optimize_memory_usage=False,
-            handle_timeout_termination=handle_timeout_termination,
-        )
+        n_stored = 1 if self.stores_rows else n_envs
+        super().__init__(buffer_size, observation_space, action_space, device, n_stored, **others)
         if not self.relabels:
             return
         if memory is None or scheme is None:
@@ -96,8 +90,22 @@ class Counterfactual(ReplayBuffer):
                 "memory and scheme must be given, as replay_buffer_kwargs={'memory': env.get_attr('memory')[0], "
                 f"'scheme': env.get_attr('scheme')[0]}}, got {memory!r} and {scheme!r}"
             )
-        self._check_spaces(observation_space, action_space, memory)
-        self.memory = memory if window is None else _with_window(memory, window)
+        if not isinstance(action_space, spaces.Discrete):
+            raise ValueError(f"action_space must be Discrete, got {action_space}")
+        shown: Any = observation_space
+        keyed = isinstance(shown, spaces.Dict)
+        held = shown.spaces[MEMORY].shape if keyed and MEMORY in shown.spaces else shown.shape
+        if held != (memory.dim,) if keyed else len(held) != 1 or held[0] <= memory.dim:
+            raise ValueError(
+                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
+                f"{observation_space}: wrap the environment in MemoryAugmentation"
+            )
+        self.memory = memory
+        if window is not None:
+            parts = getattr(memory, "parts", (memory,))
+            if not any(hasattr(part, "window") for part in parts):
+                raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
+            self.memory = make_memory(parts, (), None, window=window)
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
         if self.stores_rows:
@@ -110,29 +118,11 @@ class Counterfactual(ReplayBuffer):
             self.granted, self.mask = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
             self.base = np.zeros(shape, dtype=np.float32)
 
-    def _check_spaces(self, observation_space: spaces.Space, action_space: spaces.Space, memory: Memory) -> None:
-        if not isinstance(action_space, spaces.Discrete):
-            raise ValueError(f"action_space must be Discrete, got {action_space}")
-        shown = observation_space
-        if isinstance(shown, spaces.Dict):
-            shown = shown.spaces.get(MEMORY, shown)
-            fits = shown.shape == (memory.dim,)
-        else:
-            fits = len(shown.shape or ()) == 1 and shown.shape[0] > memory.dim  # type: ignore[index]
-        if not fits:
-            raise ValueError(
-                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
-                f"{observation_space}: wrap the environment in MemoryAugmentation"
-            )
-
     def pass_on(self, loaded: Any) -> None:
-        """Lets a loaded buffer go on with the settings of this one, for which its transitions must be good.
+        """Lets a loaded buffer of the same class go on with the settings of this one.
 
-        :raises TypeError: if it is a buffer of another kind
         :raises ValueError: if what it stores was made for other settings
         """
-        if type(loaded) is not type(self):
-            raise TypeError(f"path must hold a {type(self).__name__}, got a {type(loaded).__name__}")
         stored = ("shaping", "gamma", "reward_scale") if loaded.stores_rows else ()
         wrong = [name for name in ("stores_rows", *stored) if getattr(loaded, name) != getattr(self, name)]
         if wrong or (self.relabels and not loaded.relabels):
@@ -188,28 +178,28 @@ class Counterfactual(ReplayBuffer):
         timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
         timeouts &= self.handle_timeout_termination
         ended = (done & ~timeouts)[copy]
-        following, rewards = relabelled(self.recompute, memories, action.reshape(-1)[copy], event.array[copy])
-        check_real(self.memory, following[place == 0], rewards[place == 0], self._memory_of(next_obs), reward)
+        actions, events, real = action.reshape(-1)[copy], event.array[copy], place == 0
+        following, rewards = relabelled(
+            self.recompute, memories, actions, events, real, self._memory_of(next_obs), reward
+        )
         rewards = self._shaped(rewards, memories, following, ended)
 
         slots = (self.pos + np.arange(len(copy))) % self.buffer_size
-        self._write(self.observations, slots, obs, copy, memories)
-        self._write(self.next_observations, slots, next_obs, copy, following)
+
+        def put(stored: Array, seen: Any) -> None:
+            stored[slots, 0] = np.asarray(seen).reshape(-1, *stored.shape[2:])[copy]
+
+        each(put, self.observations, obs)
+        each(put, self.next_observations, next_obs)
+        self._memory_of(self.observations)[slots, 0] = memories
+        self._memory_of(self.next_observations)[slots, 0] = following
         self.actions[slots, 0] = action.reshape(-1, self.action_dim)[copy]
         self.rewards[slots, 0] = rewards
         self.dones[slots, 0] = done[copy]
         self.timeouts[slots, 0] = timeouts[copy]
-        self.counterfactual[slots] = place > 0
+        self.counterfactual[slots] = ~real
         self.full = self.full or self.pos + len(copy) >= self.buffer_size
         self.pos = (self.pos + len(copy)) % self.buffer_size
-
-    def _write(self, stored: Any, slots: Array, observations: Any, copy: Array, memories: Array) -> None:
-        if isinstance(stored, dict):
-            for key, array in stored.items():
-                array[slots, 0] = np.asarray(observations[key]).reshape(-1, *array.shape[2:])[copy]
-        else:
-            stored[slots, 0] = observations[copy]
-        self._memory_of(stored)[slots, 0] = memories
 
     # ---------------------------------------------------------------- sampling
 
@@ -239,21 +229,21 @@ class Counterfactual(ReplayBuffer):
         memory, next_memory = self._memory_of(observations), self._memory_of(next_observations)
         if n_virtual:
             memory[:n_virtual] = self.memory.sample_counterfactuals(memory[:n_virtual], self.rng)
-        following, rewards = relabelled(self.recompute, memory, actions[:, 0], event)
         real = slice(n_virtual, None)
-        check_real(self.memory, following[real], rewards[real], next_memory[real], paid[real])
+        following, rewards = relabelled(
+            self.recompute, memory, actions[:, 0], event, real, next_memory[real], paid[real]
+        )
         next_memory[...] = following
         rewards = self._shaped(rewards, memory, following, ended).astype(np.float32)
-        return self.samples_type(
-            observations=each(self._tensor, self._normalize_obs(observations, env)),
-            actions=self._tensor(actions),
-            next_observations=each(self._tensor, self._normalize_obs(next_observations, env)),
-            dones=self._tensor(ended[:, None]),
-            rewards=self._tensor(self._normalize_reward(rewards[:, None], env)),
+        kind: Any = DictReplayBufferSamples if isinstance(observations, dict) else ReplayBufferSamples
+        tensor = partial(self.to_torch, copy=False)  # batches are new arrays already
+        return kind(
+            observations=each(tensor, self._normalize_obs(observations, env)),
+            actions=tensor(actions),
+            next_observations=each(tensor, self._normalize_obs(next_observations, env)),
+            dones=tensor(ended[:, None]),
+            rewards=tensor(self._normalize_reward(rewards[:, None], env)),
         )
-
-    def _tensor(self, array: Array) -> th.Tensor:
-        return self.to_torch(array, copy=False)  # batches are new arrays already
 
     # ---------------------------------------------------------------- arithmetic
 
@@ -265,59 +255,22 @@ class Counterfactual(ReplayBuffer):
         return rewards * self.reward_scale
 
 
-def _refuse(others: dict[str, Any], optimize_memory_usage: bool) -> None:
-    """What these buffers are given by algorithms that they do not suit."""
-    if "gae_lambda" in others:
-        raise ValueError(
-            "rollout_buffer_class must be a rollout buffer: algorithms that learn on-policy have no use for "
-            "counterfactual memories, whose steps their policy did not take. Use FairQCM, DQN or QRDQN"
-        )
-    if others.pop("n_steps", 1) != 1:
-        raise ValueError("n_steps must be 1, since another memory would have led to other actions")
-    if others:
-        raise TypeError(f"unexpected arguments {sorted(others)}")
-    if optimize_memory_usage:
-        raise ValueError("optimize_memory_usage must be False, since next observations are stored with their memory")
-
-
-def _with_window(memory: Memory, window: int) -> Memory:
-    parts = getattr(memory, "parts", (memory,))
-    if not any(hasattr(part, "window") for part in parts):
-        raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
-    return make_memory(parts, (), None, window=window)
-
-
-class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
+class CounterfactualReplayBuffer(CounterfactualBoxReplayBuffer, DictReplayBuffer):
     """A replay buffer that relabels steps with other memories; for Dict observations.
 
-    FairQCM fills in its arguments. It also works with DQN and QR-DQN::
-
-        memory, scheme = venv.get_attr("memory")[0], venv.get_attr("scheme")[0]
-        QRDQN(
-            "MultiInputPolicy",
-            venv,
-            replay_buffer_class=CounterfactualReplayBuffer,
-            replay_buffer_kwargs=dict(memory=memory, scheme=scheme),
-            policy_kwargs=dict(features_extractor_class=MemoryExtractor, features_extractor_kwargs=dict(memory=memory)),
-        )
-
-    With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer.
+    FairQCM fills in its arguments. It also works with DQN and QR-DQN, which need :class:`MemoryExtractor` as their
+    features extractor. With ``n_counterfactual=0`` and no shaping its numbers are exactly those of SB3's buffer. SB3's
+    arguments have SB3's meaning.
 
     :param buffer_size: number of real transitions; with ``storage="rows"`` of all rows, real or not
     :param observation_space: a Dict with the key ``"memory"``, the raw numbers of the memory
-    :param action_space: Discrete
-    :param device: where batches go
-    :param n_envs: copies of the environment
-    :param optimize_memory_usage: must be False
-    :param handle_timeout_termination: whether values go on beyond the end of truncated episodes
     :param memory: the environment's memory (its attribute ``memory``)
     :param scheme: the fairness scheme behind its reward (its attribute ``scheme``)
     :param n_counterfactual: k; a share k/(k + 1) of every batch, rounded down, has a counterfactual memory. 0: none.
         With ``storage="rows"`` any positive number means all rows of the memory
     :param storage: ``"virtual"``: real transitions are stored, with 6 bytes about their event, and batches relabelled
         with memories drawn anew; ``"rows"``: every step stores its counterfactual rows beside it (the paper)
-    :param shaping: ``"potential"``: rewards are shaped with the potential W(U(m)) / (1 - gamma), which does not
-        change the optimal policy and makes values small
+    :param shaping: see :class:`FairQCM`
     :param gamma: the algorithm's discount factor; shaping needs it
     :param reward_scale: factor on the rewards of batches
     :param window: how far counterfactual memories are from the real one; None: as the memory says
@@ -325,18 +278,3 @@ class CounterfactualReplayBuffer(Counterfactual, DictReplayBuffer):
     :raises ValueError: if an argument is not allowed, or the reward is no function of the memory; later, if steps
         bring no ``fair_event``, or rewards and memories that are not what memory and scheme say
     """
-
-    space_type = spaces.Dict
-    samples_type = DictReplayBufferSamples
-
-
-class CounterfactualBoxReplayBuffer(Counterfactual):
-    """:class:`CounterfactualReplayBuffer` for vectors whose last numbers are the memory (``flatten=True``)."""
-
-    space_type = spaces.Box
-    samples_type = ReplayBufferSamples
-
-
-def is_counterfactual(buffer_class: type[ReplayBuffer]) -> bool:
-    """Whether it is one of these buffers or made of one."""
-    return isinstance(buffer_class, type) and issubclass(buffer_class, Counterfactual)

@@ -1,13 +1,22 @@
-"""Checks that an environment fits FairQCM: memory, raw observations, time."""
+"""Checks that an environment and its steps fit counterfactual memories: memory, raw observations, time, rewards."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.wrappers.events import FairEvent, told_events
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.memory import MEMORY, VecMemoryAugmentation
+from sb3_fair.wrappers.recompute import Recompute
+
+Array: TypeAlias = NDArray[Any]
+TOLERANCE = 1e-3
+"""Rewards and memories are stored as float32, so what is recomputed differs from them a little."""
 
 
 def memory_of(venv: VecEnv) -> Memory | None:
@@ -59,25 +68,65 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
     """
     if attribute(venv, "clock", False):
         return
-    if attribute(venv, "end") == "terminated" and not shows_time(memory):
+    parts = getattr(memory, "parts", (memory,))
+    periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
+    clock, when = None in periods, scheme.when
+    if attribute(venv, "end") == "terminated" and not clock:
         raise ValueError(
             "end must be 'truncated' unless the time is in the observation (clock=True) or in the memory "
             f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others"
         )
-    when = scheme.when
-    if when == "end" and not shows_time(memory):
+    if when == "end" and not clock:
         raise ValueError(f"memory must have a clock for a scheme assessed at the end, as '{memory.name}+clock'")
-    if isinstance(when, tuple) and not shows_time(memory, when[1]):
+    if isinstance(when, tuple) and not clock and all(period % when[1] for period in periods):
         raise ValueError(
             f"memory must have a counter for a scheme assessed every {when[1]} steps, as "
             f"'{memory.name}+counter({when[1]})'"
         )
 
 
-def shows_time(memory: Any, period: int | None = None) -> bool:
-    """Whether the memory tells how many steps have passed (modulo ``period``)."""
-    for part in getattr(memory, "parts", (memory,)):
-        own = getattr(part, "period", None)
-        if getattr(part, "ticking", False) and (own is None or (period is not None and own % period == 0)):
-            return True
-    return False
+def events_of_all(infos: Sequence[dict[str, Any]]) -> FairEvent:
+    """The events of all copies, arrays (n,).
+
+    :raises ValueError: if there are none, or flags are neither 0 nor 1
+    """
+    try:
+        event = told_events(infos)
+    except KeyError as error:
+        raise ValueError(
+            "infos must have a 'fair_event' at every step: wrap the environment in FairnessScheme(env, scheme)"
+        ) from error
+    for name in ("granted", "mask"):
+        flags = np.asarray(getattr(event, name))
+        if not ((flags == 0) | (flags == 1)).all():
+            raise ValueError(f"{name} of the fair_event must be 0 or 1, got {flags.tolist()}")
+    return event
+
+
+def relabelled(
+    recompute: Recompute, memory: Array, action: Array, event: Array, real: Any, next_memory: Array, paid: Array
+) -> tuple[Array, Array]:
+    """Next memories (m, dim) and rewards (m,) of transitions that begin with the memories (m, dim).
+
+    :param real: index of those that happened, with ``next_memory`` (r, dim) and the reward ``paid`` (r,)
+    :raises ValueError: if the memory misbehaves, or real transitions are not what the memory and the scheme say
+    """
+    following, rewards = recompute(memory, action, event)
+    name, low, high = recompute.memory.name, recompute.memory.low, recompute.memory.high
+    if following.shape != memory.shape or rewards.shape != memory.shape[:1]:
+        raise ValueError(f"update of the memory {name!r} must return {memory.shape}, got {following.shape}")
+    for numbers in (memory, following):
+        if not ((numbers >= low) & (numbers <= high)).all():
+            raise ValueError(f"memory {name!r} must stay between low {low} and high {high}, got {numbers.tolist()}")
+    if not np.isfinite(rewards).all():
+        raise ValueError(f"welfare must be finite for every memory from {low} to {high}, got {rewards.tolist()}")
+    compared = (("next memories", following[real], next_memory), ("rewards", rewards[real], paid))
+    for what, computed, found in compared:
+        wrong = np.abs(computed - found) > TOLERANCE + TOLERANCE * np.abs(found)
+        if wrong.any():
+            row = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))[0]
+            raise ValueError(
+                f"memory {name!r} and scheme must be the environment's, whose reward is base + mask * B * W(U) of "
+                f"info['fair_event']: {what} such as {found[row].tolist()} are recomputed as {computed[row].tolist()}"
+            )
+    return following, rewards

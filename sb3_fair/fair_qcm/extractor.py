@@ -20,23 +20,19 @@ class MemoryExtractor(BaseFeaturesExtractor):
     """
 
     def __init__(self, observation_space: spaces.Space, memory: Memory) -> None:
-        n_inputs = memory.encode(memory.initial((1,))).shape[-1]
-        self.dim = memory.dim
-        if isinstance(observation_space, spaces.Dict):
-            rest = CombinedExtractor(
-                spaces.Dict({key: space for key, space in observation_space.spaces.items() if key != MEMORY})
-            )
-            super().__init__(observation_space, rest.features_dim + n_inputs)
-            self.rest: CombinedExtractor | None = rest
-        else:
-            super().__init__(observation_space, spaces.flatdim(observation_space) - memory.dim + n_inputs)
-            self.rest = None
+        super().__init__(observation_space, 1)  # the number that follows
         self.memory = memory
+        self.rest: CombinedExtractor | None = None
+        if isinstance(observation_space, spaces.Dict):
+            shown = {key: space for key, space in observation_space.spaces.items() if key != MEMORY}
+            self.rest = CombinedExtractor(spaces.Dict(shown))
+        n_rest = self.rest.features_dim if self.rest else spaces.flatdim(observation_space) - memory.dim
+        self._features_dim = n_rest + memory.encode(memory.initial((1,))).shape[-1]
 
     def forward(self, observations: Any) -> th.Tensor:
         """Features (batch, features_dim)."""
         if self.rest is None:
-            rest, memory = observations[:, : -self.dim], observations[:, -self.dim :]
+            rest, memory = observations[:, : -self.memory.dim], observations[:, -self.memory.dim :]
         else:
             rest, memory = self.rest(observations), observations[MEMORY]
         encoded = th.from_numpy(self.memory.encode(memory.cpu().numpy()))

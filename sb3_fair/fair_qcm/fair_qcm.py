@@ -1,7 +1,5 @@
 """FairQCM: DQN with counterfactual memories."""
 
-import io
-import pathlib
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -17,17 +15,10 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
 
-from sb3_fair.fair_qcm.buffer import (
-    Counterfactual,
-    CounterfactualBoxReplayBuffer,
-    CounterfactualReplayBuffer,
-    Storage,
-    is_counterfactual,
-)
+from sb3_fair.fair_qcm.buffer import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, Storage
 from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, remembering
-from sb3_fair.fair_qcm.exploration import epsilon_greedy
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
-from sb3_fair.fair_qcm.value_learner import STEPS_PER_UPDATE, ValueLearner
+from sb3_fair.fair_qcm.value_learner import ValueLearner
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.layer import attribute
@@ -57,31 +48,7 @@ class FairQCM(ValueLearner):
     :param policy: ``"MultiInputPolicy"`` (``"MlpPolicy"`` means the same), or a subclass of ``DQNPolicy``
     :param env: an environment whose steps tell a ``fair_event``: a registered ID, or any with Discrete actions in
         ``FairnessScheme``. A memory is added to its observations if it has none
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param buffer_size: real transitions kept; with ``storage="rows"`` all rows
-    :param learning_starts: random steps before learning
-    :param batch_size: transitions per gradient step, counterfactual ones included
-    :param tau: share of the network that the target network takes over at an update
-    :param gamma: discount factor
-    :param train_freq: steps of every environment, or ``(n, "episode")``, between updates; None: 4
-    :param gradient_steps: gradient steps per update, -1: one per step; None: 1. With both None there is one gradient
-        step per 4 real steps, however many environments
-    :param replay_buffer_class: a subclass of ``CounterfactualReplayBuffer`` or its Box twin; None: the one that fits
-    :param replay_buffer_kwargs: further arguments of the replay buffer
-    :param optimize_memory_usage: must be False
-    :param n_steps: must be 1, since another memory would have led to other actions
-    :param target_update_interval: real steps between updates of the target network
-    :param exploration_fraction: share of the training over which epsilon falls linearly
-    :param exploration_initial_eps: epsilon at the beginning
-    :param exploration_final_eps: epsilon at the end
-    :param max_grad_norm: largest norm of the gradient
-    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy, e.g. ``{"net_arch": [32, 16, 8]}``; the default is [64, 64]
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the network now
+    (The arguments of DQN.)
     :param memory: name of the memory to add (``"full"``, ``"difference"``, ``"full+clock"``, ...: see
         ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
         ``"full"``
@@ -89,19 +56,16 @@ class FairQCM(ValueLearner):
     :param n_counterfactual: k; a share k/(k + 1) of every batch has a counterfactual memory. 0: plain DQN
     :param window: how far counterfactual memories are from the real one; None: as the memory says
     :param storage: ``"virtual"``: real transitions are stored and relabelled when drawn; ``"rows"``: every step stores
-        its counterfactual rows beside it (the paper)
+        its counterfactual rows beside it (the paper), which ``buffer_size`` counts too
     :param shaping: ``"potential"``: trains on reward + gamma Phi(m') - Phi(m) with Phi = W(U(m)) / (1 - gamma), which
         does not change the optimal policy; episodes are logged unshaped
-    :param reward_scale: factor on the rewards in training
-    :param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
-        linearly; None: linear
     :param per_env_exploration: every environment decides separately whether to explore, and actions carry their
         probabilities; False: one decision for all, as in SB3
     :raises ValueError: if an argument is not allowed; if counterfactual memories are asked for where the reward is no
         function of the memory, or where nothing shows the time although the end or the reward depends on it
     """
 
-    action_space: spaces.Discrete
+    buffer_classes = (CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer)
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MultiInputPolicy": MultiInputPolicy}
 
     def __init__(
@@ -143,56 +107,16 @@ class FairQCM(ValueLearner):
         exploration_decay: float | None = None,
         per_env_exploration: bool = True,
     ) -> None:
-        if n_steps != 1:
-            raise ValueError(
-                f"n_steps must be 1, since another memory would have led to other actions, got {n_steps!r}"
-            )
-        if replay_buffer_class is not None and not is_counterfactual(replay_buffer_class):
-            raise ValueError(
-                f"replay_buffer_class must be CounterfactualReplayBuffer or a subclass, got {replay_buffer_class!r}"
-            )
         venv = None if env is None else remembering(self._wrap_env(maybe_make_env(env, verbose), verbose), memory)
-        if venv is None and _init_setup_model:
-            raise ValueError("env must be given unless the model is loaded")
-        super().__init__(
-            policy="MultiInputPolicy" if policy in ("MlpPolicy", "CnnPolicy") else policy,
-            env=venv,  # type: ignore[arg-type]  # None: to be loaded
-            learning_rate=learning_rate,
-            buffer_size=buffer_size,
-            learning_starts=learning_starts,
-            batch_size=batch_size,
-            tau=tau,
-            gamma=gamma,
-            train_freq=STEPS_PER_UPDATE if train_freq is None else train_freq,
-            gradient_steps=1 if gradient_steps is None else gradient_steps,
-            replay_buffer_class=replay_buffer_class,
-            replay_buffer_kwargs=replay_buffer_kwargs,
-            optimize_memory_usage=optimize_memory_usage,
-            n_steps=n_steps,
-            target_update_interval=target_update_interval,
-            exploration_fraction=exploration_fraction,
-            exploration_initial_eps=exploration_initial_eps,
-            exploration_final_eps=exploration_final_eps,
-            max_grad_norm=max_grad_norm,
-            stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
-            policy_kwargs=policy_kwargs,
-            verbose=verbose,
-            seed=seed,
-            device=device,
-            _init_setup_model=False,
-        )
-        self.updates_follow_steps = train_freq is None and gradient_steps is None
+        alias = "MultiInputPolicy" if policy in ("MlpPolicy", "CnnPolicy") else policy
+        super().__init__(locals(), env=venv, policy=alias)
         self.memory: Memory | None = None if venv is None else memory_of(venv)
         self.scheme: Scheme | None = attribute(venv, "scheme") if scheme is None and venv is not None else scheme
         self.n_counterfactual = n_counterfactual
         self.window = window
         self.storage = storage
         self.shaping = shaping
-        self.reward_scale = reward_scale
-        self.exploration_decay = exploration_decay
         self.per_env_exploration = per_env_exploration
-        self._make_generator(seed)
         twice = sorted(self._buffer_arguments().keys() & self.replay_buffer_kwargs.keys())
         if twice:
             raise ValueError(f"replay_buffer_kwargs must leave out what FairQCM fills in itself, got {twice}")
@@ -206,16 +130,12 @@ class FairQCM(ValueLearner):
             raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
         if self.env is not None:
             self._check_env(self.env)
-        if self.replay_buffer_class is None:
-            keyed = isinstance(self.observation_space, spaces.Dict)
-            self.replay_buffer_class = CounterfactualReplayBuffer if keyed else CounterfactualBoxReplayBuffer
-        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **self._buffer_arguments()}
         if "features_extractor_class" not in self.policy_kwargs:
-            self.policy_kwargs = {
-                **self.policy_kwargs,
+            extractor = {
                 "features_extractor_class": MemoryExtractor,
                 "features_extractor_kwargs": {"memory": self.memory},
             }
+            self.policy_kwargs = {**self.policy_kwargs, **extractor}
         super()._setup_model()
 
     def _check_env(self, venv: VecEnv) -> None:
@@ -224,16 +144,8 @@ class FairQCM(ValueLearner):
             check_time(venv, self.memory, self.scheme)
 
     def _buffer_arguments(self) -> dict[str, Any]:
-        return {
-            "memory": self.memory,
-            "scheme": self.scheme,
-            "n_counterfactual": self.n_counterfactual,
-            "window": self.window,
-            "storage": self.storage,
-            "shaping": self.shaping,
-            "reward_scale": self.reward_scale,
-            "gamma": self.gamma,
-        }
+        names = ("memory", "scheme", "n_counterfactual", "window", "storage", "shaping", "reward_scale", "gamma")
+        return {name: getattr(self, name) for name in names}
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on, the model's memory added to it if it has none."""
@@ -249,33 +161,13 @@ class FairQCM(ValueLearner):
         return remembering(self._wrap_env(env, self.verbose), self.memory)
 
     @classmethod
-    def load(
-        cls: type[SelfFairQCM],
-        path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | None = None,
-        device: th.device | str = "auto",
-        custom_objects: dict[str, Any] | None = None,
-        print_system_info: bool = False,
-        force_reset: bool = True,
-        **kwargs: Any,
-    ) -> SelfFairQCM:
+    def load(cls: type[SelfFairQCM], path: Any, env: GymEnv | None = None, *others: Any, **kwargs: Any) -> SelfFairQCM:
         """A model from a file, ``env`` with the model's memory; see SB3's ``load``. Transitions are in
         ``save_replay_buffer`` and ``load_replay_buffer``."""
         if env is not None:
-            data, _, _ = load_from_zip_file(path, device=device, custom_objects=custom_objects)
+            data, _, _ = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))
             env = remembering(cls._wrap_env(env), (data or {})["memory"])
-        return super().load(path, env, device, custom_objects, print_system_info, force_reset, **kwargs)
-
-    def load_replay_buffer(self, path: str | pathlib.Path | io.BufferedIOBase, truncate_last_traj: bool = True) -> None:
-        """A saved buffer, which goes on with this model's settings.
-
-        :raises TypeError: if it is of another class
-        :raises ValueError: if its transitions were stored for other settings
-        """
-        own = self.replay_buffer
-        super().load_replay_buffer(path, truncate_last_traj)
-        if isinstance(own, Counterfactual):
-            own.pass_on(self.replay_buffer)
+        return super().load(path, env, *others, **kwargs)
 
     # ---------------------------------------------------------------- acting
 
@@ -294,7 +186,7 @@ class FairQCM(ValueLearner):
         if deterministic or not self.per_env_exploration:
             return super().predict(observation, state, episode_start, deterministic)
         greedy, state = self.policy.predict(observation, state, episode_start, deterministic=True)
-        return epsilon_greedy(greedy, self.exploration_rate, int(self.action_space.n), self.rng), state
+        return self._explored(greedy, self.exploration_rate), state
 
     def _check_observation(self, observation: Any) -> None:
         expected = self.observation_space
@@ -313,7 +205,7 @@ class FairQCM(ValueLearner):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         if not self.per_env_exploration or self.num_timesteps >= learning_starts:
             return super()._sample_action(learning_starts, action_noise, n_envs)
-        actions = epsilon_greedy(np.zeros(n_envs, dtype=np.int64), 1.0, int(self.action_space.n), self.rng)
+        actions = self._explored(np.zeros(n_envs, dtype=np.int64), 1.0)
         return actions, actions
 
     # ---------------------------------------------------------------- learning

@@ -10,10 +10,12 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import PyTorchObs, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fairness.arguments import checked
 
 UNFINISHED = np.iinfo(np.int64).max
-Arrays = NDArray[Any] | dict[str, NDArray[Any]]
+SETTINGS = ("sequence_length", "burn_in", "reward_scale")
+"""Arguments that are the algorithm's too."""
 
 
 class Windows(NamedTuple):
@@ -38,8 +40,7 @@ class WindowReplayBuffer(ReplayBuffer):
     A window never crosses the end of an episode, nor a reset in the middle of one. Windows of a fixed length begin
     anywhere: a stored step is drawn, then a window around it, moved so that it lies inside the episode, and shorter
     only where the episode is. They come with the steps before them, from which a network works out the hidden state
-    at their beginning: nothing stale is stored. Where the beginning of an episode has been overwritten, its oldest
-    step left counts as the first.
+    at their beginning. Where the beginning of an episode has been overwritten, its oldest step left is the first.
 
     The samples hold the valid steps of all windows as rows, (N, 1), in the order of the masks ``wanted`` of
     ``observations`` and ``next_observations``, which are :class:`Windows` of the same stretches, one step apart.
@@ -47,14 +48,11 @@ class WindowReplayBuffer(ReplayBuffer):
     :param buffer_size: number of transitions, over all environments
     :param observation_space: any space of SB3; a Dict needs :class:`DictWindowReplayBuffer`
     :param action_space: Discrete
-    :param device: where samples go
-    :param n_envs: number of environments
-    :param optimize_memory_usage: must be False
-    :param handle_timeout_termination: whether the ends of truncated episodes are bootstrapped
     :param sequence_length: steps per window; None: whole episodes, as far as they were played, all equally likely
     :param burn_in: steps before a window that come with it at most; None: all from the beginning of its episode
     :param reward_scale: factor on the rewards of samples
     :param seed: of the drawing
+    :param kwargs: further arguments of SB3's ``ReplayBuffer``
     :raises ValueError: if an argument is not allowed
     """
 
@@ -63,21 +61,14 @@ class WindowReplayBuffer(ReplayBuffer):
         buffer_size: int,
         observation_space: spaces.Space,
         action_space: spaces.Space,
-        device: th.device | str = "auto",
-        n_envs: int = 1,
-        optimize_memory_usage: bool = False,
-        handle_timeout_termination: bool = True,
         *,
         sequence_length: int | None = None,
         burn_in: int | None = None,
         reward_scale: float = 1.0,
         seed: int | tuple[int, ...] | None = None,
+        **kwargs: Any,
     ) -> None:
-        if optimize_memory_usage:
-            raise ValueError("optimize_memory_usage must be False, got True")
-        super().__init__(
-            buffer_size, observation_space, action_space, device, n_envs, False, handle_timeout_termination
-        )
+        super().__init__(buffer_size, observation_space, action_space, **kwargs)
         self.sequence_length, self.burn_in, self.reward_scale = sequence_length, burn_in, reward_scale
         self.rng = np.random.default_rng(seed)
         self.reset()
@@ -90,6 +81,11 @@ class WindowReplayBuffer(ReplayBuffer):
         self.begins = np.zeros((self.buffer_size, self.n_envs), dtype=np.int64)
         self.ends = np.full((self.buffer_size, self.n_envs), UNFINISHED)
         self._current = np.zeros(self.n_envs, dtype=np.int64)
+
+    def pass_on(self, loaded: "WindowReplayBuffer") -> None:
+        """Lets a loaded buffer go on with the settings of this one."""
+        for name in SETTINGS:
+            setattr(loaded, name, getattr(self, name))
 
     def begin(self, starts: NDArray[np.bool_]) -> None:
         """Tells in which environments, (n_envs,) bool, the transition that is added next is the first of an episode."""
@@ -120,15 +116,23 @@ class WindowReplayBuffer(ReplayBuffer):
         windows = np.arange(len(starts))
         steps = np.arange(lengths.max() + 1)[:, None]
         times = np.minimum(starts + steps, stops - 1)
-        observations = self._at(self.observations, times, envs)
-        self._write(observations, (lengths, windows), self._at(self.next_observations, stops - 1, envs))
+
+        def shown(stored: Any, following: Any) -> Any:
+            seen = stored[times % self.buffer_size, envs]
+            seen[lengths, windows] = following[(stops - 1) % self.buffer_size, envs]
+            return seen
 
         valid = steps < lengths
         rows, columns = times[valid] % self.buffer_size, np.broadcast_to(envs, times.shape)[valid]
         past_lengths = np.minimum(starts - first, UNFINISHED if self.burn_in is None else self.burn_in)
         before = np.minimum(starts - past_lengths + np.arange(past_lengths.max())[:, None], starts)
-        past = self._tensors(self._at(self.observations, before, envs), env) if len(before) else None
-        now = Windows(self._tensors(observations, env), self.to_torch(valid), past, self.to_torch(past_lengths))
+        past = each(lambda stored: stored[before % self.buffer_size, envs], self.observations) if len(before) else None
+        now = Windows(
+            self._tensors(each(shown, self.observations, self.next_observations), env),
+            self.to_torch(valid),
+            None if past is None else self._tensors(past, env),
+            self.to_torch(past_lengths),
+        )
         dones = self.dones[rows, columns] * (1 - self.timeouts[rows, columns])
         rewards = self._normalize_reward(self.rewards[rows, columns, None], env) * self.reward_scale
         return ReplayBufferSamples(
@@ -166,25 +170,8 @@ class WindowReplayBuffer(ReplayBuffer):
         starts = np.clip(starts, first, np.maximum(first, end - self.sequence_length))
         return first, starts, np.minimum(starts + self.sequence_length, end), envs
 
-    def _at(self, stored: Arrays, times: NDArray[np.int64], envs: NDArray[np.int64]) -> Arrays:
-        if isinstance(stored, dict):
-            return {key: values[times % self.buffer_size, envs] for key, values in stored.items()}
-        return stored[times % self.buffer_size, envs]
-
-    @staticmethod
-    def _write(arrays: Arrays, index: Any, values: Arrays) -> None:
-        if isinstance(arrays, dict):
-            assert isinstance(values, dict)
-            for key, array in arrays.items():
-                array[index] = values[key]
-        else:
-            arrays[index] = values
-
-    def _tensors(self, observations: Arrays, env: VecNormalize | None) -> PyTorchObs:
-        normalised = self._normalize_obs(observations, env)
-        if isinstance(normalised, dict):
-            return {key: self.to_torch(values) for key, values in normalised.items()}
-        return self.to_torch(normalised)
+    def _tensors(self, observations: Any, env: VecNormalize | None) -> Any:
+        return each(self.to_torch, self._normalize_obs(observations, env))
 
 
 class DictWindowReplayBuffer(WindowReplayBuffer, DictReplayBuffer):  # type: ignore[misc]  # SB3 types dict samples apart

@@ -1,5 +1,7 @@
 """Numbers observed states for Q-tables."""
 
+from itertools import accumulate
+from operator import mul
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,33 +30,20 @@ class MemoryCode:
         low, high = np.asarray(memory.low, dtype=np.float64), np.asarray(memory.high, dtype=np.float64)
         if not (np.isfinite(low) & np.isfinite(high) & (low == np.rint(low)) & (high == np.rint(high))).all():
             raise ValueError(f"memory must be whole numbers between finite bounds, got low {low} and high {high}")
-        sizes = [int(size) for size in high - low + 1]
-        strides = [1]
-        for size in sizes:
-            strides.append(strides[-1] * size)
-        self.low, self.sizes, self.n_codes = low, sizes, strides[-1]
+        *strides, self.n_codes = accumulate((int(size) for size in high - low + 1), mul, initial=1)
         if self.n_codes > MOST_MEMORIES:
             raise ValueError(f"memory must have at most 2^40 different values for a table, got {self.n_codes}")
-        self.strides = np.array(strides[:-1], dtype=np.float64)  # exact, and faster than integers
-        self.whole_strides = strides[:-1]
-        self.least = float(low @ self.strides)
+        self.strides = strides
+        self.least = int(low @ strides)
 
     def __call__(self, memories: Array) -> NDArray[np.int64]:
         """Codes (...) in 0 .. n_codes - 1 of memories (..., dim) within the bounds."""
-        codes: NDArray[np.int64] = (memories.astype(np.float64) @ self.strides - self.least).astype(np.int64)
-        return codes
+        return (memories.astype(np.float64) @ self.strides - self.least).astype(np.int64)
 
     def of_columns(self, columns: list[Array]) -> NDArray[np.int64]:
         """The same of memories given as their columns (...)."""
-        codes = np.full(columns[0].shape, -int(self.least), dtype=np.int64)
-        for column, stride in zip(columns, self.whole_strides, strict=True):
-            codes += column.astype(np.int64) * stride
-        return codes
-
-    def decode(self, codes: Array) -> NDArray[np.float64]:
-        """The memories (..., dim) behind codes (...)."""
-        digits = np.unravel_index(codes, self.sizes, order="F")
-        return np.stack(digits, axis=-1) + self.low
+        digits = (column.astype(np.int64) * stride for column, stride in zip(columns, self.strides, strict=True))
+        return sum(digits, start=np.asarray(-self.least))
 
 
 class StateNumbers:
@@ -107,7 +96,13 @@ class StateNumbers:
             return np.array([known.get(key, -1) for key in keys], dtype=np.int64)
         numbers = np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
         if len(known) >= self._next_check:
-            self._check()
+            self._next_check = 2 * len(known)
+            for column, values in enumerate(self._seen().T):
+                if (different := len(np.unique(values))) >= MOST_VALUES:
+                    raise ValueError(
+                        f"states must be discrete for a table, got {different} different values of entry {column}: "
+                        "use FairQCM, or round it"
+                    )
         return numbers
 
     def arrays(self) -> dict[str, Array]:
@@ -123,12 +118,3 @@ class StateNumbers:
     def _seen(self) -> Array:
         rows = np.frombuffer(b"".join(self.numbers), dtype=np.float64)
         return rows.reshape(len(self.numbers), -1) if len(rows) else rows.reshape(0, 0)
-
-    def _check(self) -> None:
-        self._next_check = 2 * len(self.numbers)
-        for column, values in enumerate(self._seen().T):
-            if (different := len(np.unique(values))) >= MOST_VALUES:
-                raise ValueError(
-                    f"states must be discrete for a table, got {different} different values of entry {column}: "
-                    "use FairQCM, or round it"
-                )

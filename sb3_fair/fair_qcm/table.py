@@ -80,7 +80,6 @@ class QTable:
         while len(pending):  # of several states that want the same place one gets it, the others look on
             self.n_states += len(np.unique(places[pending]))
             self.keys[places[pending]] = codes[pending]
-            pending = pending[self.keys[places[pending]] != codes[pending]]
             places[pending] = self._probe(self.keys, codes[pending])
             pending = pending[self.keys[places[pending]] != codes[pending]]
         return places

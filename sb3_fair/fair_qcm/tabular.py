@@ -1,28 +1,26 @@
 """Tabular FairQCM: Q-learning with counterfactual memories."""
 
-import io
-import pathlib
-import time
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
+from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.fair_qcm.environment import check_time, memory_of, remembering
-from sb3_fair.fair_qcm.exploration import exploration_generator
-from sb3_fair.fair_qcm.relabelling import check_real, events_of_all, relabelled
+from sb3_fair.fair_qcm.buffer import each
+from sb3_fair.fair_qcm.environment import check_time, events_of_all, memory_of, relabelled, remembering
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
+from sb3_fair.fair_qcm.value_learner import exploration_generator
 from sb3_fair.fair_qcm.windows import Window, WindowLike
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.schemes.scheme import Scheme
@@ -45,12 +43,10 @@ TIE = 1e-5
 class TabularFairQCM(OwnGenerator):
     """Tabular Q-learning with counterfactual memories: each step is also learned with other memories of the past.
 
-    After every step the entry of the real memory is updated, and so are those of other memories, whose next memory and
-    reward follow from what happened: Q += learning_rate (r + gamma max Q' - Q). The other memories are drawn before
-    the outcome of the step is seen, without which Q-learning need not converge. All copies of the environment and all
-    their memories are updated at once, with targets from the table before the step; see :meth:`QTable.learn` for
-    entries that are met more than once. Paper: Alamdari, Klassen, Creager, McIlraith, "Remembering to Be Fair:
-    Non-Markovian Fairness in Sequential Decision Making", 2024.
+    After every step the entry of the real memory is updated, and so are those of other memories, which were drawn
+    before: Q += learning_rate (r + gamma max Q' - Q), for all copies of the environment at once, with targets from the
+    table before the step; see :meth:`QTable.learn` for entries that are met more than once. Paper: see
+    :class:`FairQCM`.
 
     ::
 
@@ -58,25 +54,18 @@ class TabularFairQCM(OwnGenerator):
         model = TabularFairQCM(env, seed=0).learn(100_000)
         evaluate_policy(model, model.get_env())          # the environment with the memory in its observations
 
-    States that are not memory may be anything that has few values: integers, masks, floats of which few occur.
-
-    :param env: an environment with Discrete actions whose steps tell a ``fair_event``: a registered ID, or any in
-        ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the observations if they
-        have none
-    :param memory: name of the memory to add (``"full"``, ``"min"``, ``"reset"``, ``"full+clock"``, ...: see
-        ``MemoryAugmentation``) or an object of your own; None: the environment's, or its ``default_memory``, or
-        ``"full"``
+    :param env: an environment with Discrete actions and few different states whose steps tell a ``fair_event``: a
+        registered ID, or any in ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the
+        observations if they have none
+    :param memory: see :class:`FairQCM`
     :param scheme: the fairness scheme behind the reward; None: the environment's
     :param n_counterfactual: counterfactual memories drawn per step and copy, of which those that do not exist, repeat
         each other or are the real one are dropped; ``"all"`` memories of the window; 0: plain Q-learning
-    :param window: which memories are drawn: w: the real one plus a number from -w .. w in every count; ``"paper"``:
-        those that the paper stores beside the real one, larger by 1 or 2 in every count; ``"uniform"``: any; None: as
-        the memory says, 2 for counts and 5 for differences
+    :param window: which memories are drawn: see :class:`Window`. None: w = 2 for counts and 5 for differences
     :param learning_rate: alpha; a number or a function of the remaining progress
     :param gamma: discount factor
     :param initial_value: Q-value of untried actions; None: the environment's ``max_return``, the largest possible
-        return of an episode, else 0. Such a high value makes every action be tried everywhere. With positive rewards,
-        0 keeps the action that was tried first for a long time
+        return of an episode, else 0. With so high a value every action is tried everywhere
     :param initial_epsilon: probability to explore at the first visit of a state with its memory
     :param final_epsilon: smallest probability to explore
     :param epsilon_decay: factor on epsilon at every visit of the state with its memory
@@ -186,14 +175,9 @@ class TabularFairQCM(OwnGenerator):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfTabularFairQCM:
-        """Trains until at least ``total_timesteps`` steps were taken in all copies together.
+        """Trains until at least ``total_timesteps`` steps were taken in all copies together; see SB3's ``learn``.
 
-        :param total_timesteps: number of real steps
-        :param callback: called at every step
         :param log_interval: episodes between two rows of the log
-        :param tb_log_name: name of the run for TensorBoard
-        :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
-        :param progress_bar: whether to show a progress bar
         """
         if self.env is None:
             raise ValueError("env must be given before learning: call set_env")
@@ -241,9 +225,8 @@ class TabularFairQCM(OwnGenerator):
         goes_on = np.ones(self.n_envs)
         if ended:
             following_states, next_memories = new_states.copy(), next_memories.copy()
-            last, next_memories[ended] = self.states.split(
-                _stacked([infos[index]["terminal_observation"] for index in ended])
-            )
+            terminal = [infos[index]["terminal_observation"] for index in ended]
+            last, next_memories[ended] = self.states.split(each(lambda *rows: np.stack(rows), *terminal))
             following_states[ended] = self.states(last)
             goes_on[ended] = [infos[index].get("TimeLimit.truncated", False) for index in ended]
             self._update_info_buffer([infos[index] for index in ended], dones[ended])
@@ -254,9 +237,8 @@ class TabularFairQCM(OwnGenerator):
         if self.recompute is None:
             following, paid = next_memories, np.asarray(rewards, dtype=np.float64)
         else:
-            following, paid = relabelled(self.recompute, memories, taken, events_of_all(infos).array[copies])
-            real = slice(self.n_envs)
-            check_real(self.memory, following[real], paid[real], next_memories, rewards)
+            events, real = events_of_all(infos).array[copies], slice(self.n_envs)
+            following, paid = relabelled(self.recompute, memories, taken, events, real, next_memories, rewards)
             paid[real] = rewards
         best = self.table.best(self._places(following_states[copies], following))
         self.table.learn(
@@ -281,8 +263,7 @@ class TabularFairQCM(OwnGenerator):
         return Choices(np.where(explores, drawn, self._any_of(best)), probabilities)
 
     def _best_actions(self, values: Array) -> NDArray[np.bool_]:
-        best: NDArray[np.bool_] = values >= values.max(axis=-1, keepdims=True) - TIE
-        return best
+        return values >= values.max(axis=-1, keepdims=True) - TIE
 
     def _any_of(self, best: NDArray[np.bool_]) -> Array:
         """One of the best actions (n, n_actions) each."""
@@ -295,18 +276,10 @@ class TabularFairQCM(OwnGenerator):
 
     def dump_logs(self) -> None:
         """Writes a row of the log."""
-        elapsed = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
-        if self.ep_info_buffer:
-            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
-            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
         self.figures.record(self.logger)
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/states", len(self.states))
-        self.logger.record("time/episodes", self._episode_num, exclude="tensorboard")
-        self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / elapsed))
-        self.logger.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
-        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        self.logger.dump(step=self.num_timesteps)
+        OffPolicyAlgorithm.dump_logs(self)  # type: ignore[arg-type]  # it reads what every algorithm has
 
     # ---------------------------------------------------------------- using what was learned
 
@@ -360,17 +333,16 @@ class TabularFairQCM(OwnGenerator):
     @classmethod
     def load(
         cls: type[SelfTabularFairQCM],
-        path: str | pathlib.Path | io.BufferedIOBase,
+        path: Any,
         env: GymEnv | None = None,
-        device: Any = "auto",
+        device: Any = None,
         custom_objects: dict[str, Any] | None = None,
         print_system_info: bool = False,
         force_reset: bool = True,
         **kwargs: Any,
     ) -> SelfTabularFairQCM:
-        """A model from a file, with its table and random state; see SB3's ``load``.
+        """A model from a file, with its table and random state; see SB3's ``load``. ``device`` is without effect.
 
-        :param device: without effect
         :raises ValueError: if ``kwargs`` have what the table was made with
         """
         if "initial_value" in kwargs:
@@ -405,10 +377,3 @@ def _unrounded(venv: VecEnv) -> bool:
             return False
         venv = venv.venv
     return isinstance(venv, SubprocVecEnv)
-
-
-def _stacked(observations: list[Any]) -> Any:
-    """Observations of several copies as one."""
-    if isinstance(observations[0], dict):
-        return {key: np.stack([observation[key] for observation in observations]) for key in observations[0]}
-    return np.stack(observations)

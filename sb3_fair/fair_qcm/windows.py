@@ -31,10 +31,7 @@ class Window:
         self.code = MemoryCode(memory)
         self.low, self.high = (np.asarray(bound, dtype=np.float64) for bound in (memory.low, memory.high))
         self.counts = _columns_of_counts(memory)
-        width = window
-        if window is None and self.counts is not None:
-            width = next(part.window for part in _parts(memory) if hasattr(part, "window"))
-        if self.counts is None and (n_counterfactual == "all" or window in ("uniform",) or isinstance(window, int)):
+        if self.counts is None and (n_counterfactual == "all" or window not in (None, "paper")):
             raise ValueError(
                 f"memory {memory.name!r} draws its counterfactuals itself: window must be None and n_counterfactual a "
                 f"number, got {window!r} and {n_counterfactual!r}"
@@ -42,15 +39,15 @@ class Window:
         if n_counterfactual == "all" and window == "uniform":
             raise ValueError("n_counterfactual must be a number for window='uniform', got 'all'")
         self.shifts: Array | None = None
-        if n_counterfactual and isinstance(width, int) and self.counts is not None:
-            columns = [range(-width, width + 1) if counts else (0,) for counts in self.counts]
-            self.width = width
+        if window == "paper":
+            memory.rows(memory.initial((1,)))  # type: ignore[attr-defined]
+        elif window != "uniform" and self.counts is not None:
+            width = self.width = window or next(part.window for part in _parts(memory) if hasattr(part, "window"))
             if n_counterfactual == "all":
                 if (2 * width + 1) ** int(self.counts.sum()) > MOST_ROWS:
                     raise ValueError(f"n_counterfactual must be a number for so wide a window, got 'all' of {width}")
+                columns = [range(-width, width + 1) if counts else (0,) for counts in self.counts]
                 self.shifts = np.array(list(product(*columns)), dtype=np.float32)
-        if window == "paper":
-            memory.rows(memory.initial((1,)))  # type: ignore[attr-defined]
 
     def __call__(self, memories: Array, rng: np.random.Generator) -> tuple[NDArray[np.intp], Array]:
         """Counterfactual memories of memories (n, dim): the copy of each, (k,), and the memory, (k, dim).
@@ -98,10 +95,8 @@ class Window:
         return columns
 
     def _within(self, columns: list[Array]) -> NDArray[np.bool_]:
-        inside = [
-            (column >= low) & (column <= high) for column, low, high in zip(columns, self.low, self.high, strict=True)
-        ]
-        return np.logical_and.reduce(inside)
+        bounded = zip(columns, self.low, self.high, strict=True)
+        return np.logical_and.reduce([(column >= low) & (column <= high) for column, low, high in bounded])
 
 
 def _columns(memories: Array) -> list[Array]:

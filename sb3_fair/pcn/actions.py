@@ -76,10 +76,9 @@ class Categorical:
             if mixed and begins.any():
                 for part in np.ndindex(self.shape):
                     there = self.exist[part]
-                    drawn = rng.dirichlet(np.ones(int(there.sum())), size=int(begins.sum()))
-                    rows[np.ix_(begins, *([place] for place in part), there)] = drawn.reshape(
-                        len(drawn), *([1] * len(part)), -1
-                    )
+                    drawn = np.zeros((int(begins.sum()), len(there)))
+                    drawn[:, there] = rng.dirichlet(np.ones(int(there.sum())), size=len(drawn))
+                    rows[(begins, *part)] = drawn
             return self.draw(rows, rng.random((n, *self.shape)))
 
         return act

@@ -102,6 +102,9 @@ class EpisodeBuffer:
         self.penalty = penalty
         self.size = 0
         self.rows = 0
+        self.observations: Observations = {}
+        self.actions: Any = None
+        self.to_go: Any = None
         self.lengths = np.zeros(capacity, dtype=np.int64)
         self.priority = np.full(capacity, -np.inf)
         self.asks = np.zeros((capacity, len(columns)))
@@ -117,13 +120,11 @@ class EpisodeBuffer:
     def add(self, episode: Episode) -> None:
         """Stores an episode in place of the one with the lowest priority; its own is the highest until :meth:`rank`."""
         length = len(episode.actions)
-        if not self.rows:
-            self._allocate(episode)
+        labels = to_go(episode.rewards[:, self.columns], self.discounts)
         if length > self.rows:
-            self._grow(max(length, 2 * self.rows))
+            self._grow(episode, labels)
         slot = self.size if self.size < self.capacity else int(self.priority.argmin())
         self.size = max(self.size, slot + 1)
-        labels = to_go(episode.rewards[:, self.columns], self.discounts)
         steps = slice(slot * self.rows, slot * self.rows + length)
         for key, values in episode.observations.items():
             self.observations[key][steps] = values
@@ -134,26 +135,21 @@ class EpisodeBuffer:
         self.asks[slot] = np.where(self.held, labels.mean(axis=0), labels[0])
         self.priority[slot] = np.inf
 
-    def _allocate(self, episode: Episode) -> None:
-        self.rows = len(episode.actions)
-        n_steps = self.capacity * self.rows
-        self.observations = {
-            key: np.zeros((n_steps, *values.shape[1:]), dtype=values.dtype)
-            for key, values in episode.observations.items()
-        }
-        self.actions = np.zeros((n_steps, *episode.actions.shape[1:]), dtype=episode.actions.dtype)
-        self.to_go = np.zeros((n_steps, len(self.columns)), dtype=np.float32)
-        self.returns = np.zeros((self.capacity, episode.rewards.shape[1]))
+    def _grow(self, episode: Episode, labels: Array) -> None:
+        """Makes as many rows per slot as the episode needs, at least twice as many as before."""
+        rows = max(len(labels), 2 * self.rows)
 
-    def _grow(self, rows: int) -> None:
-        def wider(array: NDArray[Any]) -> NDArray[Any]:
-            slots = array.reshape(self.capacity, self.rows, *array.shape[1:])
-            room = np.zeros((self.capacity, rows - self.rows, *array.shape[1:]), dtype=array.dtype)
-            return np.concatenate([slots, room], axis=1).reshape(-1, *array.shape[1:])
+        def wider(kept: Any, like: NDArray[Any]) -> NDArray[Any]:
+            slots = np.zeros((self.capacity, rows, *like.shape[1:]), dtype=like.dtype)
+            if kept is not None:
+                slots[:, : self.rows] = kept.reshape(self.capacity, self.rows, *like.shape[1:])
+            return slots.reshape(-1, *like.shape[1:])
 
-        self.observations = {key: wider(values) for key, values in self.observations.items()}
-        self.actions = wider(self.actions)
-        self.to_go = wider(self.to_go)
+        shown = episode.observations.items()
+        self.observations = {key: wider(self.observations.get(key), values) for key, values in shown}
+        self.actions, self.to_go = wider(self.actions, episode.actions), wider(self.to_go, labels.astype(np.float32))
+        if not self.rows:
+            self.returns = np.zeros((self.capacity, episode.rewards.shape[1]))
         self.rows = rows
 
     def rank(self) -> None:

@@ -2,9 +2,8 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +23,7 @@ from sb3_fair.common.pareto import (
 )
 from sb3_fair.common.rollout import twin
 from sb3_fair.fairness.warning import warn
-from sb3_fair.pcn.environment import check_emit
-from sb3_fair.pcn.objectives import Objectives
+from sb3_fair.pcn.objectives import Array, check_emit
 from sb3_fair.wrappers.desired_return import VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute
 
@@ -38,51 +36,45 @@ COPIES = 16
 """Copies of a Gymnasium environment that play side by side."""
 
 
-def evaluate_commands(
-    model: Any,
+def _played(
+    model: "PCN",
     venv: VecDesiredReturn,
+    n_eval_episodes: int,
+    ways: Sequence[bool],
+    seed: int,
     commands: Sequence[Command],
-    objectives: Objectives,
-    n_eval_episodes: int = 10,
-    deterministic: bool = True,
-    seed: int = 0,
+    aims: Sequence[Array | None],
 ) -> list[EvaluatedPolicy]:
-    """One evaluated policy per command.
+    """One evaluated policy per way of acting (deterministic or not) and command.
 
     All copies are set to work on the next episodes of the list (command 0 episode 0, command 0 episode 1, ...) and
     play one each, so that with enough copies all commands are evaluated in one go. Episode j has the same seed under
     every command: differences between commands are not due to luck with the environment.
 
     :param venv: any number of copies; it is seeded and reset, and fairness histories begin empty
-    :param n_eval_episodes: episodes per command
     """
-    if n_eval_episodes < 1:
-        raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
     n = venv.num_envs
     desired_return = np.array([command.desired_return for command in commands])
     desired_horizon = np.array([command.desired_horizon for command in commands])
     tasks = np.repeat(np.arange(len(commands)), n_eval_episodes)
-    played: list[list[Outcome]] = [[] for _ in commands]
-    for start in range(0, len(tasks), n):
-        now = tasks[start : start + n]
-        asked = np.resize(now, n)
-        venv.set_command(desired_return[asked], desired_horizon[asked])
-        quotas = (np.arange(n) < len(now)).astype(np.int64)
-        seeds = [seed + task % n_eval_episodes for task in range(start, start + n)]
-        for outcome in outcomes(model, venv, quotas, deterministic, seeds):
-            played[now[outcome.copy]].append(outcome)
-    return [
-        policy_of(
-            played[index],
-            f"PCN {index}",
-            objectives.all_names,
-            objectives.columns,
-            command=command,
-            deterministic=deterministic,
-            probabilities=attribute(venv, "probabilities_used"),
-        )
-        for index, command in enumerate(commands)
-    ]
+    policies = []
+    for way in ways:
+        played: list[list[Outcome]] = [[] for _ in commands]
+        for start in range(0, len(tasks), n):
+            now = tasks[start : start + n]
+            asked = np.resize(now, n)
+            venv.set_command(desired_return[asked], desired_horizon[asked])
+            quotas = (np.arange(n) < len(now)).astype(np.int64)
+            seeds = [seed + task % n_eval_episodes for task in range(start, start + n)]
+            for outcome in outcomes(model, venv, quotas, way, seeds):
+                played[now[outcome.copy]].append(outcome)
+        told = {"deterministic": way, "probabilities": attribute(venv, "probabilities_used")}
+        names, columns = model.objective_names, model._chosen.columns
+        policies += [
+            policy_of(episodes, f"PCN {index}", names, columns, command=command, aim=aim, **told)
+            for index, (episodes, command, aim) in enumerate(zip(played, commands, aims, strict=True))
+        ]
+    return policies
 
 
 def evaluated(
@@ -97,24 +89,14 @@ def evaluated(
     if not len(model.buffer):
         raise ValueError("there are no episodes to take commands from: call learn() first")
     slots = _promising(model, n_commands)
-    points = model.buffer.points[slots]
     commands = [Command(model.buffer.asks[slot], float(model.buffer.lengths[slot])) for slot in slots]
     venv = _evaluation_env(model, eval_env, min(n_eval_episodes * len(commands), COPIES))
-    told = (mode for mode in (deterministic, model.eval_deterministic) if mode is not None)
-    mode = next(told, "both")
-
-    def reached(commands: Sequence[Command], aims: Sequence[Any]) -> list[EvaluatedPolicy]:
-        return [
-            replace(policy, aim=aim)
-            for way in ((True, False) if mode == "both" else (bool(mode),))
-            for policy, aim in zip(
-                evaluate_commands(model, venv, commands, model._chosen, n_eval_episodes, way, seed), aims, strict=True
-            )
-        ]
-
-    policies = reached(commands, list(points))
+    told = model.eval_deterministic if deterministic is None else deterministic
+    ways = (True, False) if told in (None, "both") else (bool(told),)
+    play = partial(_played, model, venv, n_eval_episodes, ways, seed)
+    policies = play(commands, list(model.buffer.points[slots]))
     raised = _raised(model, policies)
-    return policies + (reached(raised, [None] * len(raised)) if raised else [])
+    return policies + play(raised, [None] * len(raised))
 
 
 def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
@@ -123,8 +105,6 @@ def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
     Where nothing is said of their number, ``FEW`` at least: one lucky episode may dominate all others, and the next
     ranks hold what can be relied upon, also the same return in other numbers of steps.
     """
-    if n_commands is not None and n_commands < 1:
-        raise ValueError(f"n_commands must be a positive integer or None, got {n_commands!r}")
     buffer, points = model.buffer, model.buffer.points
     ranks = nondominated_ranks(points)
     best = np.flatnonzero(ranks == 0)

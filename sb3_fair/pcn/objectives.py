@@ -1,60 +1,57 @@
-"""Objectives that PCN optimises, and settings per objective."""
+"""Objectives that PCN optimises, settings per objective, and what an environment tells of both."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.vec_env import VecEnv
+
+from sb3_fair.common.evaluation import objective_names
+from sb3_fair.common.rollout import vector_rewards
+from sb3_fair.wrappers.choices import random_actions
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.scalarise import Scalarise
 
 Array: TypeAlias = NDArray[np.float64]
 PerObjective: TypeAlias = float | Sequence[float] | Array | Mapping[str, float]
 
 
-@dataclass(frozen=True, eq=False)
 class Objectives:
     """The k optimised ones among the K objectives of an environment.
 
+    ``columns`` (k,) int64 are their entries of the vector reward, ``discounts`` (k,) float64 the discount factors of
+    their returns-to-go, ``held`` (k,) bool tells which keep their command for the whole episode.
+
     :param all_names: of the entries of the vector reward, (K,)
-    :param columns: the optimised entries, (k,)
-    :param discounts: discount factor of the return-to-go, (k,)
-    :param held: which keep their command for the whole episode, (k,)
+    :param chosen: names or indices; None: all
+    :param gamma: discount factor of those that are not held
+    :param held: name -> discount factor of the objectives that keep their command
+    :raises ValueError: if an objective does not exist or is named twice
     """
 
-    all_names: tuple[str, ...]
-    columns: NDArray[np.int64]
-    discounts: Array
-    held: NDArray[np.bool_]
-
-    @classmethod
-    def choose(
-        cls,
-        all_names: Sequence[str],
-        chosen: Sequence[str | int] | None = None,
-        gamma: float = 1.0,
-        held: Mapping[str, float] | None = None,
-    ) -> "Objectives":
-        """
-        :param chosen: names or indices; None: all
-        :param held: name -> discount factor of the objectives that keep their command
-        :raises ValueError: if an objective does not exist or is named twice, or a discount factor is not in (0, 1]
-        """
-        all_names = tuple(all_names)
-        columns = [_column(objective, all_names) for objective in (range(len(all_names)) if chosen is None else chosen)]
+    def __init__(
+        self,
+        all_names: tuple[str, ...],
+        chosen: Sequence[str | int] | None,
+        gamma: float,
+        held: Mapping[str, float] | None,
+    ) -> None:
+        indices = range(len(all_names))
+        places: dict[Any, int] = dict(zip((*indices, *all_names), (*indices, *indices), strict=True))
+        for objective in chosen or ():
+            if objective not in places:
+                raise ValueError(f"objectives must be among {all_names} or their indices, got {objective!r}")
+        columns = [places[objective] for objective in (all_names if chosen is None else chosen)]
         if not columns or len(set(columns)) < len(columns):
             raise ValueError(f"objectives must be at least one objective, none of them twice, got {chosen!r}")
-        names = [all_names[column] for column in columns]
+        self.all_names, self.columns = all_names, np.array(columns, dtype=np.int64)
         held = held or {}
-        _check_known("held", held, names)
-        for argument, discount in (("gamma", gamma), *((f"held[{name!r}]", held[name]) for name in held)):
-            if not 0 < discount <= 1:
-                raise ValueError(f"{argument} must be in (0, 1], got {discount!r}")
-        return cls(
-            all_names,
-            np.array(columns, dtype=np.int64),
-            np.array([held.get(name, gamma) for name in names], dtype=np.float64),
-            np.array([name in held for name in names]),
-        )
+        self._check_known("held", held)
+        self.discounts = np.array([held.get(name, gamma) for name in self.names], dtype=np.float64)
+        self.held = np.array([name in held for name in self.names])
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -64,6 +61,11 @@ class Objectives:
         """Names of the optimised objectives."""
         return tuple(self.all_names[column] for column in self.columns)
 
+    def _check_known(self, argument: str, named: Mapping[str, Any]) -> None:
+        unknown = sorted(set(named) - set(self.names))
+        if unknown:
+            raise ValueError(f"{argument} must be about the optimised objectives {self.names}, got {unknown}")
+
     def numbers(self, argument: str, value: PerObjective, missing: float = np.nan) -> Array:
         """One number per optimised objective, (k,), from one for all, a sequence, or a dict by name.
 
@@ -72,23 +74,49 @@ class Objectives:
         """
         numbers: Any = value
         if isinstance(value, Mapping):
-            _check_known(argument, value, self.names)
+            self._check_known(argument, value)
             numbers = [value.get(name, missing) for name in self.names]
         numbers = np.asarray(numbers, dtype=np.float64)
         if numbers.shape not in ((), (len(self),)) or np.isnan(numbers).any():
             raise ValueError(f"{argument} must be one number per optimised objective {self.names}, got {value!r}")
         return np.broadcast_to(numbers, (len(self),)).copy()
 
+    def numbers_of(
+        self, venv: VecEnv, argument: str, value: PerObjective | None, missing: float = np.nan
+    ) -> Array | None:
+        """The same from the argument, else from the environment's attribute of that name, else None."""
+        if value is None:
+            found = attribute(venv, argument)
+            if found is None:
+                return None
+            value = np.broadcast_to(np.asarray(found, dtype=np.float64), (len(self.all_names),))[self.columns]
+        return self.numbers(argument, value, missing)
 
-def _column(objective: str | int, all_names: tuple[str, ...]) -> int:
-    if objective in all_names:
-        return all_names.index(str(objective))
-    if isinstance(objective, int | np.integer) and 0 <= objective < len(all_names):
-        return int(objective)
-    raise ValueError(f"objectives must be among {all_names} or their indices, got {objective!r}")
+
+def names_of(venv: VecEnv) -> tuple[str, ...]:
+    """Names of all objectives; their number is as announced, else that of one step."""
+    if venv.has_attr("objective_names"):
+        return tuple(venv.get_attr("objective_names")[0])
+    if venv.has_attr("reward_space"):
+        return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
+    venv.reset()
+    return objective_names(venv, vector_rewards(venv.step(random_actions(venv))[3]).shape[1])
 
 
-def _check_known(argument: str, named: Mapping[str, Any], names: Sequence[str]) -> None:
-    unknown = sorted(set(named) - set(names))
-    if unknown:
-        raise ValueError(f"{argument} must be about the optimised objectives {tuple(names)}, got {unknown}")
+def with_scalar_reward(env: Any) -> Any:
+    """``env``, an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``.
+
+    SB3's Monitor and DummyVecEnv take scalar rewards only; the scalar is the sum of the objectives.
+    """
+    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
+        return env
+    if env.has_wrapper_attr("vector") and not env.get_wrapper_attr("vector"):  # VectorReward keeps a scalar
+        return env
+    return Scalarise(env, np.ones(env.get_wrapper_attr("reward_space").shape))
+
+
+def check_emit(name: str, venv: VecEnv, expected: str | None) -> None:
+    """:raises ValueError: if both are known and the environment pays for notions at other times than ``expected``"""
+    emit = attribute(venv, "emit")
+    if None not in (emit, expected) and emit != expected:
+        raise ValueError(f"{name} must have emit={expected!r}, as in training, got {emit!r}")

@@ -1,8 +1,5 @@
 """Pareto Conditioned Networks (PCN): one network for every trade-off."""
 
-import io
-import pathlib
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
@@ -12,9 +9,10 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import check_for_correct_spaces, safe_mean
+from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped, unwrap_vec_normalize
 
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
@@ -23,13 +21,12 @@ from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.common.pareto import front_of, hypervolume, nondominated, reference_point
 from sb3_fair.common.rollout import Act, play, shares, vector_rewards
 from sb3_fair.common.same_layers import SameLayers
-from sb3_fair.fairness.arguments import Share, checked, recheck
+from sb3_fair.fairness.arguments import Count, Share, checked, recheck
 from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_times
-from sb3_fair.pcn.environment import check_emit, names_of, numbers_of, with_scalar_reward
-from sb3_fair.pcn.objectives import Objectives, PerObjective
+from sb3_fair.pcn.objectives import Objectives, PerObjective, check_emit, names_of, with_scalar_reward
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute, max_steps_of
@@ -64,8 +61,8 @@ class PCN(SameLayers, OwnGenerator):
     are predicted (mean squared error) and explored with Gaussian noise, ``policy_kwargs={"action_noise": 0.1}``.
 
     :param policy: ``"MlpPolicy"``, ``"MultiInputPolicy"`` (Dict observations), or a subclass of :class:`PCNPolicy`
-    :param env: an environment with a vector reward: a registered ID made with ``objectives=``,
-        anything wrapped in ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
+    :param env: an environment with a vector reward: a registered ID made with ``objectives=``, anything wrapped in
+        ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
     :param learning_rate: of Adam; a number or a function of the remaining progress
     :param gamma: discount factor of the returns-to-go that the network is conditioned on
     :param batch_size: steps per gradient step
@@ -92,27 +89,22 @@ class PCN(SameLayers, OwnGenerator):
         0: never
     :param n_eval_episodes: episodes per command in these evaluations
     :param eval_deterministic: True: evaluation takes the most probable action; False: it samples; ``"both"``: each
-        command is evaluated both ways, as two policies, and the front keeps what is reached; None: both in
-        :meth:`coverage_set`, True in training. In long episodes the most probable action of a command that seldom acts
-        may be never to act, while sampling makes other commands less precise
-    :param n_eval_commands: commands per evaluation during training at most, the least crowded ones;
-        :meth:`coverage_set` tries all
+        command is evaluated both ways, as two policies; None: both in :meth:`coverage_set`, True in training. In long
+        episodes the most probable action of a command that seldom acts may be never to act, while sampling makes other
+        commands less precise
+    :param n_eval_commands: commands per evaluation during training at most, the least crowded ones
     :param eval_optimism: besides the commands of the best episodes, evaluation asks for more: the best command of
-        each objective is raised by these multiples of the commands' standard deviation. The front keeps a resulting
-        policy only if it is not dominated
+        each objective is raised by these multiples of the commands' standard deviation
     :param eval_env: where these evaluations take place; None: on a copy of ``env``
-    :param updates_per_step: gradient steps per step collected in the previous iteration, instead of ``n_updates``, for
-        episodes of very different length
+    :param updates_per_step: gradient steps per step collected in the previous iteration, instead of ``n_updates``
     :param standardise: shift and scale the inputs by their mean and standard deviation in the filling phase. The
         sigmoid embedding otherwise loses features that hardly vary
     :param scaling_floor: smallest range that scales commands, given as ``max_return`` is (``"buffer"`` takes a quarter
         of it for a standard deviation): returns may differ so little that their factor saturates the embedding
     :param fill: ``"uniform"``: every action equally likely; ``"mixed"``: action probabilities drawn per episode from a
-        flat Dirichlet distribution (for two actions: one rate from U(0, 1)), which shows the extremes of the trade-off
-        where uniform actions average out; of a Box, a mean action per episode
+        flat Dirichlet distribution, of a Box a mean action, which shows the extremes of the trade-off
     :param held: objective name -> discount factor of its return-to-go. The command of such an objective is the mean of
-        its return-to-go over the episode and is not reduced by rewards: in long noisy episodes the
-        undiscounted return-to-go hides the effect of one action
+        its return-to-go over the episode and is not reduced by rewards
     :param stats_window_size: episodes that the ``rollout/`` figures average over
     :param tensorboard_log: where TensorBoard logs go; None: no logging
     :param policy_kwargs: further arguments of the policy
@@ -250,10 +242,10 @@ class PCN(SameLayers, OwnGenerator):
                 f"{self.n_envs - self.n_episodes} of {self.n_envs} copies of the environment will be idle, because an "
                 f"iteration has n_episodes={self.n_episodes}",
             )
-        chosen = self._chosen = Objectives.choose(names_of(venv), self.objectives, self.gamma, self.held)
-        bound = numbers_of(venv, "max_return", self.max_return, chosen, missing=np.inf)
+        chosen = self._chosen = Objectives(names_of(venv), self.objectives, self.gamma, self.held)
+        bound = chosen.numbers_of(venv, "max_return", self.max_return, missing=np.inf)
         self.max_return = np.full(len(chosen), np.inf) if bound is None else bound
-        self.ref_point = numbers_of(venv, "ref_point", self.ref_point, chosen)
+        self.ref_point = chosen.numbers_of(venv, "ref_point", self.ref_point)
         self.scaling_floor = chosen.numbers("scaling_floor", self.scaling_floor, missing=SMALLEST_RANGE)
         factors = self.scaling_factor
         if not (factors in ("auto", "buffer") if isinstance(factors, str) else np.shape(factors) == (len(chosen) + 1,)):
@@ -287,14 +279,9 @@ class PCN(SameLayers, OwnGenerator):
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
     ) -> SelfPCN:
-        """Trains until at least ``total_timesteps`` steps were taken in all copies together.
+        """Trains until at least ``total_timesteps`` steps were taken in all copies together; see SB3's ``learn``.
 
-        :param total_timesteps: number of environment steps; the iteration under way is finished
-        :param callback: called at every step
         :param log_interval: iterations between two rows of the log; None: none
-        :param tb_log_name: name of the run for TensorBoard
-        :param reset_num_timesteps: whether to count steps from 0 again; False continues a run
-        :param progress_bar: whether to show a progress bar
         :raises ValueError: if the model was loaded from a file without its episodes, ``save(exclude=["buffer"])``
         """
         if not hasattr(self, "buffer"):
@@ -465,17 +452,9 @@ class PCN(SameLayers, OwnGenerator):
 
     def dump_logs(self, iteration: int = 0) -> None:
         """Writes a row of the log."""
-        assert self.ep_info_buffer is not None
-        elapsed = max((time.time_ns() - self.start_time) / 1e9, 1e-9)
         self.logger.record("time/iterations", iteration, exclude="tensorboard")
-        if self.ep_info_buffer:
-            self.logger.record("rollout/ep_rew_mean", safe_mean([info["r"] for info in self.ep_info_buffer]))
-            self.logger.record("rollout/ep_len_mean", safe_mean([info["l"] for info in self.ep_info_buffer]))
         self.logger.record("rollout/episodes", self._episode_num)
-        self.logger.record("time/fps", int((self.num_timesteps - self._num_timesteps_at_start) / elapsed))
-        self.logger.record("time/time_elapsed", int(elapsed), exclude="tensorboard")
-        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        self.logger.dump(step=self.num_timesteps)
+        OffPolicyAlgorithm.dump_logs(self)  # type: ignore[arg-type]  # it reads what every algorithm has
 
     # ---------------------------------------------------------------- evaluation
 
@@ -487,11 +466,12 @@ class PCN(SameLayers, OwnGenerator):
         points = self.buffer.points
         return points[nondominated(points)]
 
+    @checked
     def coverage_set(
         self,
         n_eval_episodes: int = 10,
         deterministic: bool | Literal["both"] | None = None,
-        n_commands: int | None = None,
+        n_commands: Count | None = None,
         eval_env: GymEnv | None = None,
         seed: int = 0,
     ) -> Front:
@@ -534,18 +514,14 @@ class PCN(SameLayers, OwnGenerator):
         """
         if self.command is None:
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
-        if isinstance(env, VecEnv):
-            return self._commanded(env.venv if isinstance(env, VecDesiredReturn) else env, self.command)
-        chosen = self.command.desired_return, self.command.desired_horizon
-        return DesiredReturn(with_scalar_reward(env), *chosen, **self._pursuit())
+        return self._commanded(env, self.command)
 
-    def _pursuit(self) -> dict[str, Any]:
-        chosen = self._chosen
-        return {"columns": chosen.columns, "max_return": self.max_return, "held": chosen.held, "gamma": self.gamma}
-
-    def _commanded(self, venv: VecEnv, command: Command | None = None) -> VecDesiredReturn:
-        command = command or Command(np.zeros(len(self._chosen.columns)), 1.0)
-        return VecDesiredReturn(venv, command.desired_return, command.desired_horizon, **self._pursuit())
+    def _commanded(self, env: Any, command: Command | None = None) -> Any:
+        chosen, layer = self._chosen, VecDesiredReturn if isinstance(env, VecEnv) else DesiredReturn
+        inside = env.venv if isinstance(env, VecDesiredReturn) else with_scalar_reward(env)
+        command = command or Command(np.zeros(len(chosen)), 1.0)
+        settings = {"columns": chosen.columns, "max_return": self.max_return, "held": chosen.held, "gamma": self.gamma}
+        return layer(inside, command.desired_return, command.desired_horizon, **settings)
 
     # ---------------------------------------------------------------- save and load
 
@@ -568,14 +544,7 @@ class PCN(SameLayers, OwnGenerator):
 
     @classmethod
     def load(
-        cls: type[SelfPCN],
-        path: str | pathlib.Path | io.BufferedIOBase,
-        env: GymEnv | None = None,
-        device: th.device | str = "auto",
-        custom_objects: dict[str, Any] | None = None,
-        print_system_info: bool = False,
-        force_reset: bool = True,
-        **kwargs: Any,
+        cls: type[SelfPCN], path: Any, env: GymEnv | None = None, *others: Any, force_reset: bool = True, **kwargs: Any
     ) -> SelfPCN:
         """A model from a file, with its episodes, scalings, optimiser and random state; see SB3's ``load``.
 
@@ -584,7 +553,7 @@ class PCN(SameLayers, OwnGenerator):
         settled = sorted(SETTLED & kwargs.keys())
         if settled:
             raise ValueError(f"{settled} cannot be changed in a model that has its episodes: make a new one")
-        model = super().load(path, None, device, custom_objects, print_system_info, force_reset, **kwargs)
+        model = super().load(path, None, *others, **kwargs)
         model._check_arguments()
         if env is not None:
             venv = cls._wrap_env(env)

@@ -1,6 +1,6 @@
 """PCN's network: actions from observation, desired return and horizon."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
@@ -9,21 +9,18 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.preprocessing import maybe_transpose, preprocess_obs
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    CombinedExtractor,
+    FlattenExtractor,
+    create_mlp,
+)
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
 from sb3_fair.fairness.arguments import Range, checked
 from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
-
-
-def _layers(n_inputs: int, widths: Sequence[int], hidden: type[nn.Module], last: type[nn.Module]) -> list[nn.Module]:
-    modules: list[nn.Module] = []
-    for index, width in enumerate(widths):
-        modules += [nn.Linear(n_inputs, width), (last if index == len(widths) - 1 else hidden)()]
-        n_inputs = width
-    return modules
 
 
 @checked
@@ -94,12 +91,9 @@ class PCNPolicy(BasePolicy):
         self.register_buffer("feature_scale", th.ones(n_features))
         self.register_buffer("command_scale", th.ones(n_command))
         embedding, head = widths["embedding"], widths["head"]
-        self.embed_observation = nn.Sequential(*_layers(n_features, embedding, hidden_fn, nn.Sigmoid))
-        self.embed_command = nn.Sequential(*_layers(n_command, embedding[-1:], nn.Sigmoid, nn.Sigmoid))
-        self.head = nn.Sequential(
-            *_layers(embedding[-1], head, nn.ReLU, nn.ReLU),
-            nn.Linear(head[-1] if head else embedding[-1], self.actions.n_outputs),
-        )
+        self.embed_observation = nn.Sequential(*create_mlp(n_features, -1, embedding, hidden_fn)[:-1], nn.Sigmoid())
+        self.embed_command = nn.Sequential(*create_mlp(n_command, -1, embedding[-1:], nn.Sigmoid))
+        self.head = nn.Sequential(*create_mlp(embedding[-1], self.actions.n_outputs, head))
         self.optimizer = optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def features(self, shown: PyTorchObs) -> th.Tensor:
@@ -173,17 +167,10 @@ class PCNPolicy(BasePolicy):
         return actions.squeeze(0) if single else actions, state
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return {
-            **super()._get_constructor_parameters(),
-            "lr_schedule": self._dummy_schedule,
-            "net_arch": self.net_arch,
-            "hidden_fn": self.hidden_fn,
-            "action_noise": self.action_noise,
-            "features_extractor_class": self.features_extractor_class,
-            "features_extractor_kwargs": self.features_extractor_kwargs,
-            "optimizer_class": self.optimizer_class,
-            "optimizer_kwargs": self.optimizer_kwargs,
-        }
+        settings = ("net_arch", "hidden_fn", "action_noise")
+        parts = (f"{part}_{what}" for part in ("features_extractor", "optimizer") for what in ("class", "kwargs"))
+        kept = {name: getattr(self, name) for name in (*settings, *parts)}
+        return {**super()._get_constructor_parameters(), "lr_schedule": self._dummy_schedule, **kept}
 
 
 def _uniforms(shape: Any) -> NDArray[Any]:

@@ -100,7 +100,8 @@ def test_memories_and_their_codes_are_one_to_one(bounds, random):
     boxed = type("Boxed", (), {"low": low, "high": high, "dim": len(low), "name": memory.name})()
     code = MemoryCode(boxed)
     codes = np.arange(code.n_codes)
-    memories = code.decode(codes)
+    sizes = [size + 1 for _, size in bounds]
+    memories = np.stack(np.unravel_index(codes, sizes, order="F"), axis=-1) + low
     assert ((memories >= low) & (memories <= high)).all()
     np.testing.assert_array_equal(code(memories.astype(np.float32)), codes)
     np.testing.assert_array_equal(code.of_columns(list(memories.T)), codes)
