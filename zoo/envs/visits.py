@@ -73,7 +73,6 @@ class HomeVisitsWorld(AllocationWorld):
     :param config: fields of :class:`VisitsConfig`
     """
 
-    picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
     words: ClassVar[Words] = {
         "R": {"title": "visits of the client with fewest", "sentence": "Summed over the ends of days."},

@@ -268,7 +268,7 @@ def test_every_parameter_has_a_source():
     assert all(field.metadata["source"] for field in LoansConfig.__dataclass_fields__.values())
 
 
-def test_a_picture_shows_the_scores_of_the_episode_and_the_loans():
+def test_a_picture_shows_the_scores_and_the_loans():
     env = WorldEnv(LoanAllocationWorld, render_mode="rgb_array")
     env.reset(seed=0)
     pictures = [env.render()]
@@ -277,9 +277,3 @@ def test_a_picture_shows_the_scores_of_the_episode_and_the_loans():
         pictures.append(env.render())
     assert pictures[0].shape == (360, 720, 3) and pictures[0].dtype == np.uint8
     assert all((first != second).any() for first, second in pairwise(pictures))
-    assert env.world.so_far(0).shape == (4, 4)
-    assert_allclose(env.world.so_far(0)[0], [0.5, 0.5, 0.9, 0.9])
-    assert_allclose(env.world.so_far(0)[-1], (env.world.levels[0] + 2) / 10)
-    env.reset()
-    assert env.world.so_far(0).shape == (1, 4)
-    assert started().so_far(0).shape == (1, 4)

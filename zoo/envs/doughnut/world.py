@@ -102,7 +102,6 @@ class DoughnutWorld(AllocationWorld):
 
     default_memory = "full"
     merit_name = "doughnuts"
-    picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {"title": "welfare", "sentence": "Nash welfare of all customers, summed over the steps."},

@@ -5,6 +5,7 @@ Zintgraf et al. (EMSS 2017), as it was designed.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud import transactions
-from sb3_fair.zoo.envs.fraud.calendar import calendar
+from sb3_fair.zoo.envs.fraud.calendar import Calendar
 from sb3_fair.zoo.envs.fraud.customers import Customers
 from sb3_fair.zoo.envs.fraud.settings import PRESETS, FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import EU, MERCHANTS, NORTH_AMERICA, amounts, countries
@@ -36,6 +37,8 @@ _UNDETECTED = np.array(transactions.FRAUD)
 _MOOD = np.array([1.01, 1.01, 1, 0.95, 0.99, 1])  # what satisfaction is multiplied by
 _NOBODY, _ONE, _THREE = map(np.array, (0, 1, 3))
 _TRIES = 20
+
+_calendar = lru_cache(maxsize=8)(Calendar)  # one for all who ask the same
 
 
 class FraudWorld(World):
@@ -110,7 +113,7 @@ class FraudWorld(World):
             feature_names=transactions.FEATURES,
         )
         zones = countries().zones if settings.zones == "main" else countries().first_zones
-        times = calendar(settings.start_time, settings.n_hours, zones)
+        times = _calendar(settings.start_time, settings.n_hours, zones)
         self.customers = Customers(n_worlds, settings, times)
         self._shops = transactions.Shops(self.customers, times)
         self.hour = np.zeros(n_worlds, dtype=np.int64)

@@ -24,7 +24,7 @@ from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, se
 from sb3_fair.zoo.envs.harvest.observation import Observer
 from sb3_fair.zoo.envs.harvest.rules import BUSH, N_ACTIONS, OBSTRUCT, RIGHT, STAY, UP, rules, surrounding
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Substitution, Turns, at_once, in_turn
+from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Turns, at_once, in_turn
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World
@@ -204,7 +204,8 @@ class HarvestWorld(World):
             agents,
             self.lf.reshape(-1).take(agents),
             np.where(idle, VOID, actions).reshape(-1).take(agents),
-            Substitution(luck.swapaxes(0, 1), able.reshape(-1).take(agents)) if luck.size else None,
+            luck.swapaxes(0, 1),
+            able.reshape(-1).take(agents),
             self.time,
         )
         table = rules(self.config.movement, self.config.scan)

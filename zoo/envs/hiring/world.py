@@ -184,9 +184,7 @@ class HiringWorld(World):
         return obs, reward, terminated, truncated, record
 
     def massage(self) -> Record:
-        """The coming applicants' codes (n,) as ``group``, or by attribute; also if observations hide them."""
-        codes = self.groups.record(self.tapes.now.group)
-        return {"group": codes} if self.groups.alone else codes
+        return self.groups.massage(self.tapes.now.group)  # also if observations hide them
 
     def _prospect(self) -> tuple[Array, Array, Array]:
         """Goodness of the present applicants (n,), and counts (n, 14) and entropies (n, 2) of the teams with them."""

@@ -123,7 +123,6 @@ class LoanAllocationWorld(AllocationWorld):
 
     default_memory = "difference"
     merit_name = "score"
-    picture = "sb3_fair.zoo.envs.allocation_picture:loans"
     source = "Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {"title": "parity and survival", "sentence": "Minus the gap between the groups' loans, and penalties."},
@@ -212,7 +211,3 @@ class LoanAllocationWorld(AllocationWorld):
 
     def particulars(self) -> dict[str, Any]:
         return super().particulars() | {"levels": self.levels.copy(), "net": self.net.copy()}
-
-    def noted(self) -> NDArray[np.float64]:
-        """Scores."""
-        return self.merit()

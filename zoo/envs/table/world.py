@@ -137,8 +137,7 @@ class TableWorld(World):
         return None if self.config.capacity is None else self._left
 
     def massage(self) -> Record:
-        codes = self.groups.record(self._codes[self.person])
-        return {"group": codes} if self.groups.alone else codes
+        return self.groups.massage(self._codes[self.person])
 
     def restart(self, which: Array) -> Array:
         self._time[which] = 0

@@ -80,7 +80,6 @@ class VaccineDeliveryWorld(AllocationWorld):
 
     clock, end = True, "terminated"
     merit_name = "shipments"
-    picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
     source = "after Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {
@@ -149,7 +148,3 @@ class VaccineDeliveryWorld(AllocationWorld):
 
     def observed(self) -> list[Array]:
         return [self.last[:, None] == self._places]
-
-    def noted(self) -> NDArray[np.float64]:
-        """Where the last shipment was sent, and what every country has got."""
-        return np.column_stack((self.last, self.counts))
