@@ -44,25 +44,11 @@ _calendar = lru_cache(maxsize=8)(Calendar)  # one for all who ask the same
 class FraudWorld(World):
     """A bank sees one card transaction per step and ignores it (0) or asks for a second authentication (1).
 
-    What is ignored goes through. Genuine customers get through an authentication with a probability that grows with
-    their patience and the amount, fraudsters never. With the ``customer_dynamics`` genuine customers are less satisfied
-    after an authentication, most of all if it fails, and buy less or leave; others arrive; and whoever learns that a
-    fraudster used his or her card mostly leaves. Each simulated hour every customer attempts at most one transaction,
-    and those of an hour come in random order.
+    Observation (12), in [0, 1]: mean satisfaction of the genuine customers; share of frauds in the transactions of the
+    episode, as far as the bank knows; then the transaction (2-11), all 0 when there is none any more. See
+    :doc:`/fraud`. An episode is truncated after its hours or ``max_transactions``, and terminated when no genuine
+    customer is left.
 
-    Observation (12): mean satisfaction of the genuine customers; share of frauds in the transactions of the episode, as
-    far as the bank knows; then the transaction (2-11): month, day, weekday and hour where the customer lives, card,
-    merchant, country, continent, amount, currency. All are scaled to [0, 1]; when there is none any more, because the
-    hours are over or the customers gone, the transaction is all 0.
-
-    Individuals are the transactions, with feedback on whether they are frauds. Groups are continents, EU against NA,
-    unless ``group`` says otherwise; card, country and continent are sensitive. With ``feedback="authenticated"``
-    nothing is known about what was ignored: predictive parity can be measured, but all known frauds were
-    authenticated, so that equal opportunity and predictive equality are trivially 0 or undefined.
-
-    An episode is truncated after its hours or ``max_transactions``, and terminated when no genuine customer is left.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"continent"``, ``"merchant"``, a tuple for their product partition, or
         a list of several
     :param detail: whether records have ``detail``: ``fraud``, the hidden label; ``passed``, whether the transaction

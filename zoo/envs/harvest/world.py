@@ -39,21 +39,9 @@ GROUP_NAMES = ("non-sensitive", "sensitive")
 class HarvestWorld(World):
     """40 agents on a field of red and blue bushes; half of them prefer red berries, and half of them are slow.
 
-    In each step every agent has a turn. It stays (0), moves up, down, left or right (1 to 4), ripens an adjacent bush
-    or eats from a ripe one (5), recolours one (6), or obstructs an adjacent agent (7), who then loses a turn. Slow
-    agents lose every other turn, their odd ones. Reward: ripening 3 for a bush of the own colour, else 1; eating 5 of
-    the own colour, else 1; recolouring 5; obstructing an agent of the other colour 3. Bushes die after 120 steps; a new
-    one grows in every other step, its colour as frequent as it is among the others. An episode is truncated.
-
-    Observation of an agent, ten numbers: x, y, whether it is slow, its reward in the step before, its colour (1 red, 2
-    blue), the numbers of red and of blue bushes, and the distances (L1) to the nearest red bush, blue bush and other
-    agent, width + height where there is none. With ``obs_extra`` 14 flags more: in each direction (down, right, up,
-    left) a ripe bush of the own colour, a ripe other bush, an unripe bush; then whether the agent is obstructed, and
-    whether it is slow and its next turn an odd one.
-
-    Individuals are the agents: ``group`` (0 non-sensitive, 1 sensitive), ``lf`` (the legitimate factor: 1 prefers red,
-    2 blue), ``world``, ``agent`` and ``action``, (B, N) each. When an episode ends, records have ``episode_return``
-    (B, N).
+    Rules, rewards and observations: see :doc:`/harvest`. Individuals are the agents: ``group`` (0 non-sensitive,
+    1 sensitive), ``lf`` (the legitimate factor: 1 prefers red, 2 blue), ``world``, ``agent`` and ``action``, (B, N)
+    each. When an episode ends, records have ``episode_return`` (B, N).
 
     Four streams per copy: of layouts, of who is slow, of turns and of growth. What one yields depends neither on the
     others nor on what happens.
