@@ -352,7 +352,7 @@ def test_a_picture_shows_the_network_and_who_is_ill(monkeypatch):
     layout = env.get_wrapper_attr("layout")
     env.step(NOBODY)
     assert first.shape == (400, 800, 3) and first.dtype == np.uint8 and (env.render() != first).any()
-    assert env.get_wrapper_attr("layout") is layout and layout.edges.shape == (78, 2)
+    assert env.get_wrapper_attr("layout") is layout and layout[1].shape == (78, 2)
     monkeypatch.setattr(epidemic_picture, "FORCES", 33)
     large = started().layout
-    assert large.places.shape == (34, 2) and (large.places != layout.places).any()
+    assert large[0].shape == (34, 2) and (large[0] != layout[0]).any()

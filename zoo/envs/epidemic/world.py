@@ -7,7 +7,7 @@ The epidemic of the F-PPO paper, "Striking a Balance in Fairness for Dynamic Sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
@@ -24,9 +24,6 @@ from sb3_fair.zoo.envs.recent import Recent
 from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, several, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.epidemic.picture import Layout
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -323,8 +320,8 @@ class EpidemicWorld(World):
         return shown.reshape(len(shown), -1).astype(np.float32)
 
     @cached_property
-    def layout(self) -> "Layout":
-        """Where the nodes are in pictures."""
+    def layout(self) -> tuple[Array, Array]:
+        """Where the nodes are in pictures, and which of them are neighbours."""
         from sb3_fair.zoo.envs.epidemic.picture import layout  # matplotlib is slow to import
 
         return layout(self.adjacency)

@@ -59,6 +59,10 @@ class HarvestWorld(World):
     picture = "sb3_fair.zoo.envs.harvest.picture:picture"
     n_agents: int
     observation_space: spaces.Box
+    _STATE: ClassVar[tuple[str, ...]] = (
+        *("lf", "group", "time", "last_reward", "returns", "field"),
+        *("tapes", "growth_tapes", "reset_streams", "sensitive_streams"),
+    )
 
     def __init__(
         self, n_worlds: int, config: HarvestConfig | None = None, *, detail: bool = False, **settings: Any
@@ -266,32 +270,15 @@ class HarvestWorld(World):
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of the complete state, random streams included."""
-        return deepcopy({name: getattr(self, name) for name in _STATE} | {"field": self.field.state()})
+        return deepcopy({name: getattr(self, name) for name in self._STATE})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where :meth:`state_dict` was asked for.
 
         :raises ValueError: if it is of a world of another size
         """
-        given = state["lf"].shape, state["field"]["cells"].shape
-        if given != (self.lf.shape, self.field.cells.shape):
-            raise ValueError(
-                f"state must be of {self.lf.shape} agents and {self.field.cells.shape} cells, "
-                f"got {given[0]} and {given[1]}"
-            )
-        self.field.restore(state["field"])
-        for name in state.keys() - {"field"}:
-            setattr(self, name, deepcopy(state[name]))
-
-
-_STATE = (
-    "lf",
-    "group",
-    "time",
-    "last_reward",
-    "returns",
-    "tapes",
-    "growth_tapes",
-    "reset_streams",
-    "sensitive_streams",
-)
+        given, own = ((of["lf"].shape, of["field"].cells.shape) for of in (state, vars(self)))
+        if given != own:
+            raise ValueError(f"state must be of {own[0]} agents and {own[1]} cells, got {given[0]} and {given[1]}")
+        vars(self).update(deepcopy(dict(state)))
+        self.observer.field = self.field
