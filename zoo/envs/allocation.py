@@ -62,6 +62,7 @@ class AllocationWorld(World):
     :raises ValueError: if ``groups`` are not those of one attribute
     """
 
+    picture = "sb3_fair.zoo.envs.allocation_picture:picture"
     scheme: Scheme
     stakeholders: tuple[int, ...]
     merit_name: ClassVar[str]
@@ -93,7 +94,6 @@ class AllocationWorld(World):
         """What each stakeholder has got in the present episode."""
         self.time = np.zeros(n_worlds, dtype=np.int64)
         """Steps since the episode began."""
-        self._past: NDArray[np.float64] | None = None
         self._welfare = scheme.W
         self._served = served_by(self.stakeholders).astype(bool)
         self._places, self._rows = np.arange(people), np.arange(n_worlds)
@@ -141,7 +141,6 @@ class AllocationWorld(World):
         self.counts[which] = 0
         self.time[which] = 0
         self.tapes.redraw(which, self.restart_streams(which))
-        self._note()
         return self._observation()[which]
 
     def step(self, actions: Array) -> Step:
@@ -170,27 +169,8 @@ class AllocationWorld(World):
         if self.detail:
             record["detail"] = self.particulars()
         self.tapes.advance()
-        self._note()
         terminated = last if self.end == "terminated" else np.zeros_like(last)
         return self._observation(), reward, terminated, last & ~terminated, record
-
-    def noted(self) -> NDArray[np.float64] | None:
-        """What pictures show of the course of an episode: its present values (n, k); None: they show nothing of it."""
-        return None
-
-    def so_far(self, index: int) -> NDArray[np.float64]:
-        """:meth:`noted` of copy ``index`` at the start of its episode and after each step (steps + 1, k), if a render
-        mode is set; else the present one (1, k).
-        """
-        if self._past is None:
-            return np.asarray(self.noted())[[index]]
-        return self._past[: self.time[index] + 1, index]
-
-    def _note(self) -> None:
-        if self.render_mode is not None and (now := self.noted()) is not None:
-            if self._past is None:
-                self._past = np.zeros((self.max_steps + 1, *now.shape))
-            self._past[np.minimum(self.time, self.max_steps), self._rows] = now
 
     def _observation(self) -> NDArray[np.float32]:
         parts = self.observed()

@@ -45,3 +45,7 @@ class Groups:
         if self.alone:
             return codes[:, 0]
         return {name: codes[:, column] for column, name in enumerate(self.attributes)}
+
+    def massage(self, codes: NDArray[np.int64]) -> dict[str, Any]:
+        """``info["massage"]`` of n copies: the codes (n,) as ``group``, or by attribute."""
+        return {"group": codes[:, 0]} if self.alone else self.record(codes)

@@ -58,22 +58,14 @@ def _oracle(world: "HomeVisitsWorld") -> Array:
 class HomeVisitsWorld(AllocationWorld):
     """Each slot of a day one of several clients is visited, the action; each is at home now and then.
 
-    Observation: who is at home (clients,), then the share of the day that has passed. A visit to an empty home is
-    lost. Reward: 0, but at the end of a day the visits of the client who had fewest that day. An episode is a few
-    days, truncated. What a policy must remember, and the observation does not tell, is who was visited today.
+    Observation: who is at home (clients,), then the share of the day that has passed. Reward: 0, but at the end of a
+    day the visits of the client who had fewest that day. Figures and individuals: see :doc:`/visits`.
 
-    Figures (``info["fairness"]``): ``least``, the fewest visits a client has had today, ``missed``, how many clients
-    have had none today, ``wasted``, lost visits so far in the episode, and ``good_days``, how many days have ended
-    with everybody visited. Individuals are the clients at home, each a group of his or her own; the feature is the
-    share of slots in which he or she is at home.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"client"`` is all there is
     :param detail: whether records have ``detail``: ``counts``, the visits so far today
     :param config: fields of :class:`VisitsConfig`
     """
 
-    picture = "sb3_fair.zoo.envs.allocation_picture:visits"
     source = "this package"
     words: ClassVar[Words] = {
         "R": {"title": "visits of the client with fewest", "sentence": "Summed over the ends of days."},

@@ -167,11 +167,9 @@ class ActionCheck:
         self.space = space
         self.low: Any
         self.high: Any
-        if isinstance(space, spaces.Discrete):
-            self.low, self.high = np.array(space.start), np.array(space.start + space.n - 1)
-            self.kinds = "iu"
-        elif isinstance(space, spaces.MultiDiscrete):
-            self.low, self.high, self.kinds = space.start, space.start + space.nvec - 1, "iu"
+        if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
+            size = space.n if isinstance(space, spaces.Discrete) else space.nvec
+            self.low, self.high, self.kinds = np.array(space.start), np.array(space.start + size - 1), "iu"
         elif isinstance(space, spaces.Box):
             self.low, self.high, self.kinds = space.low, space.high, "fiu"
         else:
@@ -206,7 +204,8 @@ class WorldEnv(gym.Env):
         self.world = world_cls(1, **config)
         if self.world.n_agents is not None:
             raise ValueError(f"a world of several agents has only a VecEnv face, got {type(self.world).__name__}")
-        self.render_mode = self.world.render_mode = _checked(render_mode)
+        require_one_of("render_mode", render_mode, RENDER_MODES)
+        self.render_mode = self.world.render_mode = render_mode
         self.observation_space = self.world.observation_space
         self.action_space = self.world.action_space
         self._check = ActionCheck(self.world)
@@ -257,7 +256,8 @@ class WorldVecEnv(VecEnv):
     ) -> None:
         integer("n_envs", n_envs, 1)
         self.world = world_cls(n_envs, **config)
-        self.world.render_mode = _checked(render_mode)
+        require_one_of("render_mode", render_mode, RENDER_MODES)
+        self.world.render_mode = render_mode
         self._check = ActionCheck(self.world)
         self._all = np.arange(n_envs)
         self._agents = 1 if self.world.n_agents is None else self.world.n_agents
@@ -341,8 +341,3 @@ class WorldVecEnv(VecEnv):
 def _massage(world: World) -> Record:
     massage = world.massage()
     return {} if massage is None else {"massage": massage}
-
-
-def _checked(render_mode: str | None) -> str | None:
-    require_one_of("render_mode", render_mode, RENDER_MODES)
-    return render_mode

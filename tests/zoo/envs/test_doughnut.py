@@ -1,13 +1,9 @@
 """Does the doughnut scenario keep its rules?"""
 
-import warnings
-
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose, assert_array_equal
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from sb3_fair.fairness import group_notion
 from sb3_fair.fairness.welfare import Welfare
@@ -217,14 +213,6 @@ def test_the_oracle_takes_the_first_of_those_who_had_fewest():
     assert_array_equal(world.rules["random-present"](world), [[0.5, 0, 0.5, 0]])
 
 
-@pytest.mark.parametrize("config", [{}, {"clock": True, "end": "terminated", "welfare": "nash", "detail": True}])
-def test_both_checkers_are_content(config):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        check_env(WorldEnv(DoughnutWorld, render_mode="rgb_array", **config))
-        check_env_sb3(WorldEnv(DoughnutWorld, **config))
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -256,10 +244,6 @@ def test_both_checkers_are_content(config):
 def test_settings_that_are_not_allowed_are_errors(settings, error, message):
     with pytest.raises(error, match=message):
         DoughnutWorld(1, **settings)
-
-
-def test_every_parameter_has_a_source():
-    assert all(field.metadata["source"] for field in DoughnutConfig.__dataclass_fields__.values())
 
 
 def test_a_picture_shows_who_has_had_what_and_who_is_there():

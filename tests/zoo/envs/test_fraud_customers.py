@@ -9,8 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sb3_fair.zoo.envs.fraud.calendar import Calendar
-from sb3_fair.zoo.envs.fraud.customers import Customers, expected_arrivals
-from sb3_fair.zoo.envs.fraud.people import FRAUD, GENUINE
+from sb3_fair.zoo.envs.fraud.customers import FRAUD, GENUINE, Customers, expected_arrivals
 from sb3_fair.zoo.envs.fraud.settings import FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import CLASSES, CONTINENTS, CURRENCIES, amounts, countries, merchants, profiles
 from sb3_fair.zoo.envs.fraud.transactions import Shops

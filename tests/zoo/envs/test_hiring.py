@@ -350,11 +350,6 @@ def test_settings_that_are_not_allowed_are_errors(settings, error, message):
         HiringWorld(1, **settings)
 
 
-def test_every_parameter_has_a_unit_and_a_source():
-    for field in HiringConfig.__dataclass_fields__.values():
-        assert field.metadata["unit"] and field.metadata["source"]
-
-
 def test_the_rules_do_what_their_names_say():
     world = started(400, team_size=3)
     good = world.goodness() >= 0.5

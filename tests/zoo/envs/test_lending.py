@@ -1,24 +1,20 @@
 """Does the lending scenario keep its rules? An independent bank of Python lists answers."""
 
-import copy
 import pickle
-import warnings
 from itertools import combinations
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy.stats import wasserstein_distance
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import SlidingWindow
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.envs.lending.settings import LendingConfig, distribution_function
+from sb3_fair.zoo.envs.lending.settings import distribution_function
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
@@ -198,65 +194,6 @@ def test_every_number_is_that_of_a_bank_that_counts_anew(config):
     assert ends >= 6
 
 
-def test_what_is_handed_out_never_changes_and_a_copy_goes_on_identically():
-    env = WorldVecEnv(LendingWorld, 3, starting_cash=2.0, window=4, episode_length=9, detail=True)
-    env.seed(0)
-    handed = [env.reset()]
-    kept = copy.deepcopy(handed)
-    rng = np.random.default_rng(0)
-    twin = None
-    for step in range(60):
-        if step == 20:
-            twin = pickle.loads(pickle.dumps(env))
-        actions = rng.integers(0, 2, 3)
-        obs, rewards, dones, infos = env.step(actions)
-        handed.append((obs, rewards, dones, infos[0].record, [info.record for info in env.reset_infos if info]))
-        kept.append(copy.deepcopy(handed[-1]))
-        if twin is not None:
-            again = twin.step(actions)
-            assert_equal(again[:3], (obs, rewards, dones))
-            assert_equal([dict(info) for info in again[3]], [dict(info) for info in infos])
-    assert_equal(handed, kept)
-
-
-@pytest.mark.parametrize(
-    "config, steps",
-    [({}, 2500), ({"oracle_outcomes": True, "long_term_source": "window", "episode_length": 90, "window": 20}, 100)],
-)
-def test_copy_i_of_a_batch_is_the_single_environment_seeded_s_plus_i(config, steps):
-    batch = WorldVecEnv(LendingWorld, 3, **config)
-    batch.seed(40)
-    obs = batch.reset()
-    singles = [WorldEnv(LendingWorld, **config) for _ in range(3)]
-    starts = [env.reset(seed=40 + index) for index, env in enumerate(singles)]
-    assert_array_equal(obs, [start[0] for start in starts])
-    ends = 0
-    for step, actions in enumerate(np.random.default_rng(1).integers(0, 2, (steps, 3))):
-        obs, rewards, dones, infos = batch.step(actions)
-        for index, env in enumerate(singles):
-            one, reward, terminated, truncated, info = env.step(actions[index])
-            assert (reward, terminated or truncated) == (rewards[index], dones[index])
-            if step % 10 == 9:
-                ours = infos[index]
-                assert_equal({key: ours[key] for key in info}, dict(info))
-            if dones[index]:
-                assert_array_equal(ours["terminal_observation"], one)
-                one, info = env.reset()
-                assert_equal(batch.reset_infos[index], dict(info))
-            assert_array_equal(one, obs[index])
-        ends += dones.sum()
-    assert ends == 3
-
-
-def test_the_same_seed_gives_the_same_trajectory_and_another_one_another():
-    def play(seed):
-        world = started(5, seed, starting_cash=5.0)
-        return [world.step(actions)[:2] for actions in np.random.default_rng(0).integers(0, 2, (50, 5))]
-
-    assert_equal(play(3), play(3))
-    assert any((one[0] != other[0]).any() for one, other in zip(play(3), play(4), strict=True))
-
-
 @pytest.mark.slow
 def test_workers_take_the_same_path():
     env_id, n = "sb3_fair:sb3_fair/Lending-v0", 2
@@ -270,15 +207,6 @@ def test_workers_take_the_same_path():
         assert_equal((obs_, rewards_, dones_), (obs, rewards, dones))
         assert_equal([info["fairness"] for info in infos_], [info["fairness"] for info in infos])
     workers.close()
-
-
-@pytest.mark.parametrize("config", [{}, {"observation": "basic"}, {"undefined_tpr": "skip"}, THREE_GROUPS])
-def test_both_checkers_are_content(config):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*(spec|render).*")
-        check_env(WorldEnv(LendingWorld, **config))
-        check_env_sb3(WorldEnv(LendingWorld, **config))
 
 
 def test_the_horizon_truncates_and_an_empty_till_terminates():
@@ -571,10 +499,6 @@ def test_an_estimator_must_answer_with_probabilities(answer):
     world = LendingWorld(3, repay_estimator=lambda _: answer)
     with pytest.raises(ValueError, match=r"repay_estimator must return probabilities in \[0, 1\] of shape \(3,\), got"):
         world.reset(np.arange(3))
-
-
-def test_every_parameter_has_a_source():
-    assert all(field.metadata["source"] for field in LendingConfig.__dataclass_fields__.values())
 
 
 def test_the_variants_are_what_their_names_say():

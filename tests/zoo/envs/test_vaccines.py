@@ -1,22 +1,18 @@
 """Does the vaccine scenario keep its rules?"""
 
-import pickle
 from itertools import pairwise
 
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 import sb3_fair
 from sb3_fair.fairness import NewMultiple, Scheme, count_status
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.regularity import find_counterexample
-from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld, VaccinesConfig
+from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
 from sb3_fair.zoo.envs.world import WorldEnv
-from tests.zoo.forms import side_by_side
 
 VACCINES = "sb3_fair/VaccineDelivery-v0"
 
@@ -114,12 +110,6 @@ def test_the_memory_that_is_named_fits_the_number_of_countries():
     assert gym.make(VACCINES, countries=3).get_wrapper_attr("default_memory") == "full"
 
 
-@pytest.mark.parametrize("config", [{"episode_length": 5, "detail": True}, {"countries": 3, "episode_length": 5}])
-def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(config):
-    actions = np.random.default_rng(0).integers(2, size=(30, 3))
-    assert sum(dones.sum() for dones, _ in side_by_side(VaccineDeliveryWorld, 3, 7, actions, **config)) == 18
-
-
 def test_rules_take_turns_or_send_blocks():
     world = started(countries=3, episode_length=6, arrives=1.0)
     plans = {"take-turns": [0, 1, 2, 0, 1, 2], "blocks": [0, 0, 1, 1, 2, 2]}
@@ -128,12 +118,6 @@ def test_rules_take_turns_or_send_blocks():
         for country in plan:
             assert_array_equal(world.rules[rule](world), np.eye(3)[[country]])
             world.step(np.array([country]))
-
-
-def test_both_checkers_are_content_and_the_scenario_pickles():
-    check_env(WorldEnv(VaccineDeliveryWorld, render_mode="rgb_array", episode_length=4), skip_render_check=True)
-    check_env_sb3(WorldEnv(VaccineDeliveryWorld, countries=3))
-    assert pickle.loads(pickle.dumps(started())).max_steps == 24
 
 
 @pytest.mark.parametrize(
@@ -154,11 +138,7 @@ def test_settings_that_are_not_allowed_are_errors(settings, error, message):
         VaccineDeliveryWorld(1, **settings)
 
 
-def test_every_parameter_has_a_source():
-    assert all(field.metadata["source"] for field in VaccinesConfig.__dataclass_fields__.values())
-
-
-def test_a_picture_shows_who_was_served_and_what_was_lost():
+def test_a_picture_shows_who_was_served_and_what_is_lost():
     env = WorldEnv(VaccineDeliveryWorld, render_mode="rgb_array", episode_length=4)
     env.reset(seed=0)
     pictures = [env.render()]
@@ -168,13 +148,3 @@ def test_a_picture_shows_who_was_served_and_what_was_lost():
         pictures.append(env.render())
     assert all(picture.shape == (360, 720, 3) and picture.dtype == np.uint8 for picture in pictures)
     assert all((one != other).any() for one, other in pairwise(pictures))
-    assert_array_equal(env.world.so_far(0), [[-1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 1, 1], [1, 1, 2]])
-    env.reset()
-    assert_array_equal(env.world.so_far(0), [[-1, 0, 0]])
-
-
-def test_the_past_is_kept_for_pictures_only():
-    world = started()
-    for country in (0, 1):
-        world.step(np.array([country]))
-    assert len(world.so_far(0)) == 1 and world.render(0).shape == (360, 720, 3)

@@ -140,7 +140,15 @@ class LogitMeasures(AttentionMeasures):
         meant[moves, loser] -= 1
         meant[moves, winner] += 1
         valid = ((np.abs(moved) <= self.logit_bound) & (self.allocation(moved) == meant)).all(axis=1)
-        return _listed(logits, rows, moved, closeness[rows, pairs], valid)
+        # Candidates by closeness; rows that have fewer than others are filled up with the logits themselves.
+        close = closeness[rows, pairs]
+        order = np.lexsort((close, rows))
+        counts = np.bincount(rows, minlength=len(logits))
+        there = np.arange(counts.max(initial=0)) < counts[:, None]
+        listed, near = np.repeat(logits[:, None], there.shape[1], axis=1), np.full(there.shape, np.inf)
+        listed[there], near[there] = moved[order], close[order]
+        there[there] = valid[order]
+        return Candidates(listed, near, there)
 
 
 @dataclass(frozen=True)
@@ -171,27 +179,6 @@ class UnitMeasures(AttentionMeasures):
 
 class AllocationMeasures(AttentionMeasures):
     """Those of the mode ``"allocation"``."""
-
-
-def _listed(
-    actions: Array,
-    rows: NDArray[np.int64],
-    options: Array,
-    closeness: NDArray[np.float64],
-    valid: NDArray[np.bool_],
-) -> Candidates:
-    """Candidates by closeness, equally close ones as they are listed.
-
-    :param actions: (n, ...), which fill up the rows that have fewer candidates than others
-    :param rows: (m,), whose candidates ``options`` (m, ...) are; ``closeness`` (m,) and ``valid`` (m,) are theirs
-    """
-    order = np.lexsort((closeness, rows))
-    counts = np.bincount(rows, minlength=len(actions))
-    there = np.arange(counts.max(initial=0)) < counts[:, None]
-    listed, near = np.repeat(actions[:, None], there.shape[1], axis=1), np.full(there.shape, np.inf)
-    listed[there], near[there] = options[order], closeness[order]
-    there[there] = valid[order]
-    return Candidates(listed, near, there)
 
 
 def _known(probabilities: Rows) -> NDArray[np.float64]:

@@ -128,12 +128,8 @@ def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:
 class AttentionWorld(World):
     """Each step, the action allocates units of attention to locations; each unit discovers at most one incident there.
 
-    Incidents are Poisson; the rate of a location falls with every unit there and rises if there is none. Reward:
-    ``discovered_weight`` per incident discovered, less ``missed_weight`` per other one. An episode is truncated after
-    ``episode_length`` steps. Who attends to all locations drives the rates, and so the reward, to 0.
-
     Observation, of the last ``history_length`` steps, the oldest first: incidents discovered, incidents, units, and
-    discovered / incidents, each per location; 0 before the episode began. The rates are hidden.
+    discovered / incidents, each per location; 0 before the episode began. See :doc:`/attention`.
 
     Figures (``info["fairness"]``): short-term disparity ``d_s`` is how far the share of a location in the units of the
     window is from 1 / K, at most; ``d_s_prev`` the same after the step before, ``d_s_cumulative`` the same for all
@@ -144,7 +140,6 @@ class AttentionWorld(World):
     after the action, ``incidents``, ``discovered`` and ``allocation`` of the step. Individuals are the locations;
     their action is the number of units, feedback the number of incidents.
 
-    :param n_worlds: number of copies
     :param detail: whether records have ``detail``: ``outlook_before`` and ``outlook`` (K + 1,), by what a line can tell
         the future before and after the step: log(1 + rate) of the locations, as rates of neglected ones grow without
         bound, and the long-term disparity of the rates

@@ -66,24 +66,21 @@ def rule_value(rule: str, gamma: float = 1.0, **config: Any) -> float:
     return _solved(settings, gamma, lambda given, wasted, counts, time: given @ lots + (1 - lots.sum()) * wasted)
 
 
-def policy_value(policy: Policy | Array, gamma: float = 1.0, **config: Any) -> float:
+def policy_value(policy: Policy, gamma: float = 1.0, **config: Any) -> float:
     """Expected return of any policy that decides on who is present, the numbers of doughnuts and the time.
 
     :param policy: f(present (k, n) bool, counts (k, n) int64, steps done) -> actions (k,) int or their probabilities
-        (k, n) float. Or a table with an axis of 2 per person (present), then an axis of T + 1 per person (doughnuts),
-        optionally one of T (steps done): actions (int); with a last axis of n: their probabilities (float)
+        (k, n) float
     :param gamma: discount factor, in [0, 1]
     :param config: fields of :class:`~sb3_fair.zoo.envs.doughnut.world.DoughnutConfig`
     :raises ValueError: if the policy returns something else, or there are more states than a computer likes
     """
     settings = configure(DoughnutConfig, config)
-    people = settings.n_people
-    decide = policy if callable(policy) else _from_table(np.asarray(policy), people, settings.episode_length)
 
     def follow(given: Array, wasted: Array, counts: NDArray[np.int64], time: int) -> Array:
         value = np.zeros(len(wasted))
         for mask, chance in _masks(settings.presences):
-            rows = _rows(decide(np.broadcast_to(mask, counts.shape), counts, time), counts.shape)
+            rows = _rows(policy(np.broadcast_to(mask, counts.shape), counts, time), counts.shape)
             value += chance * (rows * np.where(mask, given, wasted[:, None])).sum(axis=1)
         return value
 
@@ -175,21 +172,3 @@ def _rows(decided: Any, shape: tuple[int, ...]) -> Array:
         f"policy must return actions {shape[:1]}, integers below {shape[1]}, or probabilities {shape}, "
         f"got {decided.dtype} {decided.shape}"
     )
-
-
-def _from_table(table: Array, people: int, steps: int) -> Policy:
-    """A policy that looks up its actions, or probabilities, in a table; see :func:`policy_value`."""
-    plain = (2,) * people + (steps + 1,) * people
-    last = () if table.dtype.kind in "iu" else (people,)
-    timed = table.shape == (*plain, steps, *last)
-    if not timed and table.shape != (*plain, *last):
-        raise ValueError(
-            f"policy must be a function or a table of shape {(*plain, *last)} or {(*plain, steps, *last)}, "
-            f"got {table.dtype} {table.shape}"
-        )
-
-    def decide(present: NDArray[np.bool_], counts: NDArray[np.int64], time: int) -> Array:
-        place = (*present.T.astype(np.intp), *counts.T)
-        return table[(*place, time)] if timed else table[place]
-
-    return decide

@@ -86,15 +86,9 @@ class DoughnutWorld(AllocationWorld):
     """Each step one doughnut goes to one of several people, the action; each is at the counter now and then.
 
     Observation: who is at the counter (n_people,), then the share of the episode that has passed, if there is a
-    clock. Who is not there gets no doughnut: it is wasted. Reward: the welfare of the numbers of doughnuts that
-    people have had so far, by default sum ln(U + 1); 0 for a wasted one, by default. The numbers are not in the
-    observation: a policy needs a memory to be fair.
+    clock. Reward: the welfare of the numbers of doughnuts that people have had so far, by default 0 for a wasted one.
+    Figures and individuals: see :doc:`/doughnut`.
 
-    Figures (``info["fairness"]``): ``spread``, most minus fewest doughnuts, ``least``, the fewest, and ``wasted``,
-    how many nobody got, all so far in the episode. Individuals are those present, each a group of his or her own;
-    the feature is how many doughnuts he or she had before the step, as a share of the episode's.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"person"`` is all there is
     :param detail: whether records have ``detail``: ``counts``, the doughnuts everybody has had
     :param config: fields of :class:`DoughnutConfig`
@@ -102,7 +96,6 @@ class DoughnutWorld(AllocationWorld):
 
     default_memory = "full"
     merit_name = "doughnuts"
-    picture = "sb3_fair.zoo.envs.allocation_picture:doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {"title": "welfare", "sentence": "Nash welfare of all customers, summed over the steps."},

@@ -52,12 +52,10 @@ class EpidemicMeasures(Measures):
 
     :param communities: the community of each node
     :param count_wasted: whether a vaccine for somebody who is not susceptible counts as given
-    :param massage_allow_wasted: whether those who are not susceptible are candidates
     """
 
     communities: tuple[int, ...]
     count_wasted: bool = True
-    massage_allow_wasted: bool = False
 
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "reward",
@@ -86,8 +84,7 @@ class EpidemicMeasures(Measures):
         if probabilities is None:
             raise ValueError("probabilities must be those of all actions (n, nodes + 1), got None")
         allowed = np.ones(probabilities.shape, dtype=bool)
-        if not self.massage_allow_wasted:
-            allowed[:, :-1] = massage["susceptible"]
+        allowed[:, :-1] = massage["susceptible"]
         return by_probability(np.asarray(actions), probabilities, allowed)
 
     def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """Pictures of epidemic control."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -17,23 +17,14 @@ FORCES = 500
 """With more nodes a layout by attraction and repulsion takes seconds: places are drawn at random then."""
 
 
-class Layout(NamedTuple):
-    """Where the nodes are, (nodes, 2), and which of them each line connects, (edges, 2)."""
-
-    places: NDArray[np.float64]
-    edges: NDArray[np.int64]
-
-
-def layout(adjacency: Any) -> Layout:
-    """A layout of the graph with this adjacency matrix, always the same."""
+def layout(adjacency: Any) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Where the nodes are (nodes, 2), always the same, and which of them each line connects (edges, 2)."""
     import networkx  # slow to import
 
-    upper = sparse.triu(sparse.csr_array(adjacency)).tocoo()
     graph = networkx.from_scipy_sparse_array(sparse.csr_array(adjacency))
     draw = networkx.spring_layout if len(graph) <= FORCES else networkx.random_layout
     places = draw(graph, seed=0)
-    edges = np.stack((upper.row, upper.col), axis=1).astype(np.int64)
-    return Layout(np.array([places[node] for node in range(len(graph))], dtype=np.float64), edges)
+    return np.array([places[node] for node in range(len(graph))]), np.array(graph.edges, dtype=np.int64).reshape(-1, 2)
 
 
 def picture(world: EpidemicWorld, index: int) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ The epidemic of the F-PPO paper, "Striking a Balance in Fairness for Dynamic Sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
@@ -24,9 +24,6 @@ from sb3_fair.zoo.envs.recent import Recent
 from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, several, switch
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
-
-if TYPE_CHECKING:
-    from sb3_fair.zoo.envs.epidemic.picture import Layout
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -52,7 +49,6 @@ class EpidemicConfig(Settings):
     :param distance: between communities in the long-term disparity, ``"l2"`` or ``"w1"``
     :param count_wasted: whether a vaccine for somebody who is not susceptible counts as given
     :param observe_vaccinated: whether the observation shows who has got a vaccine
-    :param massage_allow_wasted: whether action massaging may choose those who are not susceptible
     """
 
     graph: Any = parameter(None, "graph, matrix", PAPER)  # noqa: RUF009 (a field, not shared)
@@ -66,7 +62,6 @@ class EpidemicConfig(Settings):
     distance: str = choice("l2", ("l2", "w1"), OURS)
     count_wasted: bool = switch(True, PAPER)
     observe_vaccinated: bool = switch(True, PAPER)
-    massage_allow_wasted: bool = switch(False, OURS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -133,26 +128,16 @@ def _most(world: "EpidemicWorld", merit: Array) -> Array:
 class EpidemicWorld(World):
     """Each step one node of a social network is vaccinated, the action, or nobody (the last action).
 
-    A node is susceptible, infected or recovered (or immune, which is the same). First the treatment: a susceptible
-    node becomes immune; for others the vaccine is wasted. Then, all at once, a susceptible node is infected with
-    probability 1 - (1 - infection probability)^(infected neighbours), and an infected one recovers. Reward: the share
-    of nodes that are not infected after the step. An episode is truncated.
-
-    Observation, four numbers per node: susceptible, infected, recovered, and whether it got a vaccine in the episode.
+    Observation, four numbers per node: susceptible, infected, recovered (or immune), and whether it got a vaccine in
+    the episode. Reward: the share of nodes that are not infected after the step. An episode is truncated. See
+    :doc:`/epidemic`.
 
     Figures (``info["fairness"]``): ``d_s``, the short-term disparity (Eq. 10) after the step, ``d_s_prev`` after the
     step before; ``vaccines`` and ``new_infections`` (communities,) in its window; ``d_l`` and ``d_l_next``, the
     long-term disparity before and after the step, of the communities' ``proportions`` (communities, 3) of susceptible,
     infected and recovered, after the step; ``d_l_counts``, the Euclidean distance of numbers in place of proportions,
-    for comparison with published curves; ``wasted``, vaccines so far in the episode that were. What action massaging
-    may know (``info["massage"]``): ``vaccines`` and ``new_infections`` that will be in the coming step's window, and
-    who is ``susceptible``.
+    for comparison with published curves; ``wasted``, vaccines so far in the episode that were.
 
-    Individuals are the nodes that were susceptible before the step, with the action 1 for whoever was vaccinated, the
-    features degree and infected neighbours, and feedback on whether they were infected in the step, which nobody knows
-    of the one who was vaccinated.
-
-    :param n_worlds: number of copies
     :param detail: whether records have ``detail``: ``outlook_before`` and ``groups`` = ``outlook`` (communities, 3),
         the numbers of susceptible, infected and recovered before and after the step
     :param config: fields of :class:`EpidemicConfig`
@@ -195,9 +180,7 @@ class EpidemicWorld(World):
             feature_names=("degree", "infected neighbours"),
             low=0,
             high=max(int(self.degrees.max()), 1),
-            measures=measures.EpidemicMeasures(
-                tuple(self.communities.tolist()), settings.count_wasted, settings.massage_allow_wasted
-            ),
+            measures=measures.EpidemicMeasures(tuple(self.communities.tolist()), settings.count_wasted),
         )
         self.susceptible = np.zeros((n_worlds, self.nodes), dtype=bool)
         self.infected = np.zeros((n_worlds, self.nodes), dtype=bool)
@@ -337,8 +320,8 @@ class EpidemicWorld(World):
         return shown.reshape(len(shown), -1).astype(np.float32)
 
     @cached_property
-    def layout(self) -> "Layout":
-        """Where the nodes are in pictures."""
+    def layout(self) -> tuple[Array, Array]:
+        """Where the nodes are in pictures, and which of them are neighbours."""
         from sb3_fair.zoo.envs.epidemic.picture import layout  # matplotlib is slow to import
 
         return layout(self.adjacency)

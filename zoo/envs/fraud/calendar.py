@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -40,9 +39,3 @@ class Calendar:
         own = np.datetime64(start.replace(tzinfo=None), "h") + np.arange(n_hours)
         self.months: NDArray[np.int64] = own.astype("datetime64[M]").astype(np.int64) % 12
         """(hours,): month of each hour by the clock of the start, from 0."""
-
-
-@lru_cache(maxsize=8)
-def calendar(start: datetime, n_hours: int, zones: tuple[str, ...]) -> Calendar:
-    """One calendar for all who ask the same."""
-    return Calendar(start, n_hours, zones)

@@ -1,16 +1,25 @@
-"""Customers of fraud detection: how they come, buy, and go."""
+"""People around the banks of fraud detection: how they become customers, buy, and go."""
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from sb3_fair.zoo.envs.fraud.calendar import DAY, Calendar
-from sb3_fair.zoo.envs.fraud.people import FRAUD, GENUINE, NO_CARD, Days, People, Rows, Worlds
 from sb3_fair.zoo.envs.fraud.settings import HOURS_PER_YEAR, FraudConfig
-from sb3_fair.zoo.envs.fraud.tables import CURRENCIES, MONTHS, profiles
+from sb3_fair.zoo.envs.fraud.tables import CURRENCIES, HOURS, MONTHDAYS, MONTHS, WEEKDAYS, countries, profiles
 
+GENUINE, FRAUD = 0, 1
+NO_CARD = -1
+OWN_PATIENCE = 0.8
+"""What somebody's own patience counts in that with a transaction."""
+_PATIENCE = 10, 2
+_NOISE = ((MONTHS, 1200), (MONTHDAYS, 305), (WEEKDAYS, 70), (HOURS, 240))  # variance: the level over this
+_SCALE = 12 * 30.5 * 7 * 24
+_DAY = np.arange(DAY)
+_DATES = np.array([MONTHS.start, MONTHDAYS.start, WEEKDAYS.start])
 # Arrays, since numpy is slower with Python's numbers.
 _ONE, _ALL = np.array(1), np.array(1.0)
 GRAIN = np.array(2.0**-40)
@@ -19,8 +28,12 @@ _RESERVE_HOURS = 7 * DAY
 _LARGEST_BLOCK = 2**18  # numbers computed at once, so that they stay in the processor's cache
 _EURO_DOLLAR_POUND = np.array([currency in ("EUR", "USD", "GBP") for currency in CURRENCIES] + [False] * 5)
 
+Worlds: TypeAlias = NDArray[np.intp]
+Rows: TypeAlias = NDArray[np.int64]
+Days: TypeAlias = NDArray[np.int64]
 
-class Customers(People):
+
+class Customers:
     """The customers of n banks.
 
     Whoever will come in about a week is there already, and becomes a customer by arriving; rows of those who left stay
@@ -39,8 +52,34 @@ class Customers(People):
         """(hours, 2): expected arrivals by class, of genuine customers if satisfaction is 1."""
         week = self.immigration[:_RESERVE_HOURS].sum(axis=0)
         self._reserve = np.ceil(week + 2 * np.sqrt(week)).astype(np.int64)
-        super().__init__(n, int((config.population + self._reserve).sum()), config, calendar)
-        self.reluctance = np.zeros((n, DAY, self.capacity), dtype=np.float32)
+        self.n, self.config, self.calendar, self.countries = n, config, calendar, countries()
+        self._typical = profiles().astype(np.float32)
+        self._spread = np.concatenate(
+            [np.full(part.stop - part.start, (config.noise_level / divisor) ** 0.5) for part, divisor in _NOISE],
+            dtype=np.float32,
+        )
+        capacity = int((config.population + self._reserve).sum())
+        shape = n, capacity
+        self.fraud = np.zeros(shape, dtype=bool)
+        self.country = np.zeros(shape, dtype=np.int64)
+        self.trade = np.zeros(shape, dtype=np.int64)
+        """5 * class + currency."""
+        self.patience = np.zeros(shape)
+        """Patience with an authentication, as far as it is somebody's own; of a fraudster: none."""
+        self.card = np.zeros(shape, dtype=np.int64)
+        """Its number, :data:`NO_CARD` before the first transaction."""
+        self.corrupted = np.zeros(shape, dtype=bool)
+        """Whose card was used in a fraud in this hour."""
+        self.eagerness = np.zeros(shape)
+        """Satisfaction of a genuine customer, 1 of a fraudster, 0 of whoever is no customer."""
+        self.rate = np.zeros(shape, dtype=np.float32)
+        # Personal profiles, the hours twice, so that a day may begin at any of them.
+        self.profile = np.zeros((*shape, HOURS.stop + DAY), dtype=np.float32)
+        self.first_row = np.arange(n) * capacity
+        """Where the rows of each bank begin in a flat array."""
+        self.streams: list[np.random.Generator] = [np.random.default_rng(0)] * n
+        """From which all that concerns the people of each bank is drawn."""
+        self.reluctance = np.zeros((n, DAY, capacity), dtype=np.float32)
         self.genuine = np.zeros(n, dtype=np.int64)
         """Number of genuine customers."""
         self.goodwill = np.zeros(n)
@@ -54,12 +93,66 @@ class Customers(People):
         self._queue = np.zeros((n, 16), dtype=np.int64)  # their rows, the first one last,
         self._leaving = np.zeros((n, 17), dtype=np.int64)  # and those of who leaves when the hour is over
         self._first_place = np.arange(n) * self._queue.shape[1]
-        self._leavers = np.zeros(n, dtype=np.int64)
-        self._victims = np.zeros(n, dtype=np.int64)
+        self._leavers, self._victims, self._rows = (np.zeros(n, dtype=np.int64) for _ in range(3))
         self._doors = np.zeros((n, DAY, 2))  # chances on which it depends who arrives
-        self._rows = np.zeros(n, dtype=np.int64)
-        self._next = np.zeros((n, 2), dtype=np.int64)
-        self._end = np.zeros((n, 2), dtype=np.int64)
+        self._next, self._end = (np.zeros((n, 2), dtype=np.int64) for _ in range(2))
+
+    _arrays = ("fraud", "country", "trade", "patience", "card", "corrupted", "eagerness", "rate", "profile")
+
+    @property
+    def capacity(self) -> int:
+        return int(self.fraud.shape[1])
+
+    def _widen(self, needed: int) -> None:
+        """Room for at least ``needed`` rows."""
+        more = max(needed, self.capacity * 3 // 2) - self.capacity
+        for name in self._arrays:
+            array = getattr(self, name)
+            setattr(self, name, np.pad(array, [(0, 0), (0, more)] + [(0, 0)] * (array.ndim - 2)))
+        self.reluctance = np.pad(self.reluctance, [(0, 0), (0, 0), (0, more)])
+        self.first_row = np.arange(self.n) * self.capacity
+
+    def _pack(self, world: int) -> int:
+        """Puts the customers of a bank into its first rows; their number."""
+        here = np.flatnonzero(self.eagerness[world])
+        for name in self._arrays:
+            array = getattr(self, name)
+            array[world, : len(here)] = array[world, here]
+        return len(here)
+
+    def _make(self, world: int, first: int, number: int, kind: int) -> None:
+        """New people of a class in rows of a bank, who are no customers yet."""
+        rows, stream, config = slice(first, first + number), self.streams[world], self.config
+        home = np.searchsorted(self.countries.home_chances[kind], stream.random(number), side="right")
+        country, currency = self.countries.homes[kind][home].T
+        volume = config.volumes[kind]
+        yearly = volume * (1 + config.noise_level * stream.standard_normal(number))
+        yearly = np.where(yearly > 0, yearly, volume)
+        self.fraud[world, rows] = kind == FRAUD
+        self.country[world, rows] = country
+        self.trade[world, rows] = len(CURRENCIES) * kind + currency
+        self.rate[world, rows] = yearly / HOURS_PER_YEAR / config.population[kind] * _SCALE
+        self.patience[world, rows] = OWN_PATIENCE * stream.beta(*_PATIENCE, number) if kind == GENUINE else -np.inf
+        noise = stream.standard_normal((number, HOURS.stop), dtype=np.float32)
+        noise *= self._spread
+        noise += self._typical[kind]
+        self.profile[world, rows, : HOURS.stop] = np.maximum(noise, 0, out=noise)
+        self.profile[world, rows, HOURS.stop :] = noise[:, HOURS]
+
+    def rates(self, worlds: Worlds, rows: Rows, days: Days) -> NDArray[np.float32]:
+        """Transactions that people (m, k) would attempt in each hour of a day, if they were as eager as can be.
+
+        :return: (m, k, 24)
+        """
+        people = self.first_row.take(worlds) + rows
+        country = self.country.take(people)
+        begins = self.calendar.first_hour[days, country]
+        start = people * self.profile.shape[2]
+        days_shares = self.profile.take(start[..., None, None] + _DATES + self.calendar.dates[days, country])
+        daily = self.rate.take(people)[..., None] * days_shares.prod(axis=-1)  # (m, k, 2)
+        hourly = self.profile.take((start + HOURS.start + begins)[..., None] + _DAY)
+        tomorrow = (DAY - begins)[..., None] <= _DAY
+        return hourly * np.where(tomorrow, daily[..., 1:], daily[..., :1])
 
     @property
     def satisfaction(self) -> NDArray[np.float64]:
@@ -87,12 +180,12 @@ class Customers(People):
         self._next[world] = self._end[world] - numbers
         self._rows[world] = self._end[world, FRAUD]
         if self._rows[world] > self.capacity:
-            self.widen(int(self._rows[world]))
-            more = self.capacity - self.reluctance.shape[2]
-            self.reluctance = np.pad(self.reluctance, [(0, 0), (0, 0), (0, more)])
-        self.clear(world, first)
+            self._widen(int(self._rows[world]))
+        self.eagerness[world, first:] = 0
+        self.corrupted[world, first:] = False
+        self.card[world, first:] = NO_CARD
         for kind in (GENUINE, FRAUD):
-            self.make(world, int(self._next[world, kind]), int(numbers[kind]), kind)
+            self._make(world, int(self._next[world, kind]), int(numbers[kind]), kind)
 
     def begin_hour(self, worlds: Worlds, hours: NDArray[np.int64]) -> NDArray[np.int64]:
         """Queues those who buy in the hour, in random order; their number (m,)."""
@@ -160,7 +253,7 @@ class Customers(People):
         if np.count_nonzero(lacking):
             places = np.flatnonzero(lacking.any(axis=1))
             for place, world in zip(places.tolist(), worlds[places].tolist(), strict=True):
-                self._engage(world, self.pack(world), np.maximum(self._reserve, numbers[place]))
+                self._engage(world, self._pack(world), np.maximum(self._reserve, numbers[place]))
             self._plan(worlds[places], hours[places] // DAY)
         while np.count_nonzero(numbers):
             places, kinds = (numbers > 0).nonzero()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, choice, parameter, require_each
 
+PAPER = "Cimpean et al., "
 MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
 HOURS_PER_YEAR = 366 * 24
 """2016 was a leap year."""
@@ -31,14 +32,6 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Sets of parameters by name: those of the paper, and the simulator's own."""
-
-
-def _paper(default: Any, unit: str, where: str = "section 4.2", allowed: Any = None) -> Any:
-    return parameter(default, unit, f"Cimpean et al., {where}", allowed)
-
-
-def _simulator(default: Any, unit: str, allowed: Any = None) -> Any:
-    return parameter(default, unit, MULTIMAUS, allowed)
 
 
 @dataclass(frozen=True)
@@ -72,22 +65,22 @@ class FraudConfig(Settings):
         first, ``"first"``
     """
 
-    num_customers: int = _paper(100, "people", "Appendix B", allowed=COUNT)
-    num_fraudsters: int = _paper(10, "people", "Appendix B", allowed=COUNT)
+    num_customers: int = parameter(100, "people", PAPER + "Appendix B", COUNT)
+    num_fraudsters: int = parameter(10, "people", PAPER + "Appendix B", COUNT)
     fraud_proportion: float | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6", SHARE)
-    init_satisfaction: float = _paper(0.9, "", "Appendix B", allowed=between(0.01, 1))
-    stay_prob: Sequence[float] = _paper((0.9, 0.6), "probability", "Appendix B")
-    stay_after_fraud: float = _simulator(0.0966387, "probability", allowed=SHARE)
-    noise_level: float = _simulator(0.1, "share of a mean", allowed=SHARE)
-    fraud_cards_in_genuine: float = _simulator(0.332916, "probability", allowed=SHARE)
-    start: str = _simulator("2016-01-01T00:00", "date and time")
-    n_hours: int = _paper(168, "hours", allowed=COUNT)
-    max_transactions: int | None = _paper(1000, "transactions", allowed=COUNT)
-    customer_dynamics: bool = _simulator(True, "", allowed=SWITCH)
-    reward: str = _paper("sign", ", ".join(REWARDS), "Eq. 22", allowed=REWARDS)
-    bias: int = _paper(0, "0, 1, 2", "section 6.4", allowed=(0, 1, 2))
+    init_satisfaction: float = parameter(0.9, "", PAPER + "Appendix B", between(0.01, 1))
+    stay_prob: Sequence[float] = parameter((0.9, 0.6), "probability", PAPER + "Appendix B")
+    stay_after_fraud: float = parameter(0.0966387, "probability", MULTIMAUS, SHARE)
+    noise_level: float = parameter(0.1, "share of a mean", MULTIMAUS, SHARE)
+    fraud_cards_in_genuine: float = parameter(0.332916, "probability", MULTIMAUS, SHARE)
+    start: str = parameter("2016-01-01T00:00", "date and time", MULTIMAUS)
+    n_hours: int = parameter(168, "hours", PAPER + "section 4.2", COUNT)
+    max_transactions: int | None = parameter(1000, "transactions", PAPER + "section 4.2", COUNT)
+    customer_dynamics: bool = parameter(True, "", MULTIMAUS, SWITCH)
+    reward: str = parameter("sign", ", ".join(REWARDS), PAPER + "Eq. 22", REWARDS)
+    bias: int = parameter(0, "0, 1, 2", PAPER + "section 6.4", (0, 1, 2))
     bias_on: str = choice("always", ("always", "passed"), "the published code")
-    feedback: str = _paper("authenticated", "authenticated, all", "section 3.1", allowed=("authenticated", "all"))
+    feedback: str = parameter("authenticated", "authenticated, all", PAPER + "section 3.1", ("authenticated", "all"))
     fraud_percentage: str = choice("known", ("known", "all"), "ours; all in the published code")
     zones: str = choice("main", ("main", "first"), "ours; first in the published code")
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.zoo.envs.fraud.calendar import Calendar
-from sb3_fair.zoo.envs.fraud.customers import Customers
-from sb3_fair.zoo.envs.fraud.people import OWN_PATIENCE, Rows, Worlds
+from sb3_fair.zoo.envs.fraud.customers import OWN_PATIENCE, Customers, Rows, Worlds
 from sb3_fair.zoo.envs.fraud.tables import CONTINENTS, CURRENCIES, MERCHANTS, amounts, countries, merchants
 
 FEATURES = ("month", "day", "weekday", "hour", "card", "merchant", "country", "continent", "amount", "currency")
@@ -25,7 +24,7 @@ _SCALE = np.array([12, 31, 6, 23, 10_000, MERCHANTS - 1, 124, len(CONTINENTS) - 
 class Transactions(NamedTuple):
     """What is decided on in the coming step of each copy (n,).
 
-    :param customer: row in :class:`~sb3_fair.zoo.envs.fraud.people.People`
+    :param customer: row in :class:`~sb3_fair.zoo.envs.fraud.customers.Customers`
     :param kind: :data:`REFUSED`, a genuine customer who would not get through an authentication; :data:`AUTHENTIC`,
         one who would; or :data:`FRAUD`
     :param stay: chance on which it depends whether he or she stays

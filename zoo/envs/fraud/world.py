@@ -5,6 +5,7 @@ Zintgraf et al. (EMSS 2017), as it was designed.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud import transactions
-from sb3_fair.zoo.envs.fraud.calendar import calendar
+from sb3_fair.zoo.envs.fraud.calendar import Calendar
 from sb3_fair.zoo.envs.fraud.customers import Customers
 from sb3_fair.zoo.envs.fraud.settings import PRESETS, FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import EU, MERCHANTS, NORTH_AMERICA, amounts, countries
@@ -37,29 +38,17 @@ _MOOD = np.array([1.01, 1.01, 1, 0.95, 0.99, 1])  # what satisfaction is multipl
 _NOBODY, _ONE, _THREE = map(np.array, (0, 1, 3))
 _TRIES = 20
 
+_calendar = lru_cache(maxsize=8)(Calendar)  # one for all who ask the same
+
 
 class FraudWorld(World):
     """A bank sees one card transaction per step and ignores it (0) or asks for a second authentication (1).
 
-    What is ignored goes through. Genuine customers get through an authentication with a probability that grows with
-    their patience and the amount, fraudsters never. With the ``customer_dynamics`` genuine customers are less satisfied
-    after an authentication, most of all if it fails, and buy less or leave; others arrive; and whoever learns that a
-    fraudster used his or her card mostly leaves. Each simulated hour every customer attempts at most one transaction,
-    and those of an hour come in random order.
+    Observation (12), in [0, 1]: mean satisfaction of the genuine customers; share of frauds in the transactions of the
+    episode, as far as the bank knows; then the transaction (2-11), all 0 when there is none any more. See
+    :doc:`/fraud`. An episode is truncated after its hours or ``max_transactions``, and terminated when no genuine
+    customer is left.
 
-    Observation (12): mean satisfaction of the genuine customers; share of frauds in the transactions of the episode, as
-    far as the bank knows; then the transaction (2-11): month, day, weekday and hour where the customer lives, card,
-    merchant, country, continent, amount, currency. All are scaled to [0, 1]; when there is none any more, because the
-    hours are over or the customers gone, the transaction is all 0.
-
-    Individuals are the transactions, with feedback on whether they are frauds. Groups are continents, EU against NA,
-    unless ``group`` says otherwise; card, country and continent are sensitive. With ``feedback="authenticated"``
-    nothing is known about what was ignored: predictive parity can be measured, but all known frauds were
-    authenticated, so that equal opportunity and predictive equality are trivially 0 or undefined.
-
-    An episode is truncated after its hours or ``max_transactions``, and terminated when no genuine customer is left.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"continent"``, ``"merchant"``, a tuple for their product partition, or
         a list of several
     :param detail: whether records have ``detail``: ``fraud``, the hidden label; ``passed``, whether the transaction
@@ -110,7 +99,7 @@ class FraudWorld(World):
             feature_names=transactions.FEATURES,
         )
         zones = countries().zones if settings.zones == "main" else countries().first_zones
-        times = calendar(settings.start_time, settings.n_hours, zones)
+        times = _calendar(settings.start_time, settings.n_hours, zones)
         self.customers = Customers(n_worlds, settings, times)
         self._shops = transactions.Shops(self.customers, times)
         self.hour = np.zeros(n_worlds, dtype=np.int64)

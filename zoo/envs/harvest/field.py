@@ -1,6 +1,5 @@
 """State of the field of the Allelopathic Harvest."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,6 @@ class Field:
     :param life: age at which a bush dies; None: it does not
     :param ripening: steps after which a bush that was eaten or recoloured is ripe; None: it does not ripen itself
     """
-
-    STATE = ("cells", "held", "born", "ripens", "places")
 
     def __init__(
         self, n_worlds: int, width: int, height: int, n_agents: int, life: int | None, ripening: int | None
@@ -133,11 +130,3 @@ class Field:
     def within(self, grid: NDArray[Any]) -> NDArray[Any]:
         """The part of a grid (B, C) within the wall: (B, width, height)."""
         return grid.reshape(-1, *self.shape)[:, 1:-1, 1:-1].swapaxes(1, 2)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """Copies of all that changes."""
-        return {name: getattr(self, name).copy() for name in self.STATE}
-
-    def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        for name in self.STATE:
-            getattr(self, name)[...] = state[name]

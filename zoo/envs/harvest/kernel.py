@@ -11,24 +11,21 @@ from numpy.typing import NDArray
 from sb3_fair.common.extras import extra
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.rules import BUSH, EMPTY, NOWHERE, RED, REWARD, STAY, TOWARDS, VALID, VICTIM, Rules
-from sb3_fair.zoo.envs.harvest.substitutes import DRAWS, KINDS, MEMBERS, SIZES
-from sb3_fair.zoo.envs.harvest.turns import VOID, Played, Substitution, Turns
+from sb3_fair.zoo.envs.harvest.turns import DRAWS, KINDS, MEMBERS, SIZES, VOID, Played, Turns
 
 with extra("numba", 'backend="numba"'):
     from numba import njit
 
 _KINDS = np.array(KINDS)
 _TOWARDS, _VICTIM, _REWARD, _VALID = (int(shift) for shift in (TOWARDS, VICTIM, REWARD, VALID))
-_NONE = Substitution(np.empty((0, 0, 0)), np.empty((0, 0), dtype=np.uint8))
 
 
 def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
     """One agent of each world after the other: :func:`~sb3_fair.zoo.envs.harvest.turns.in_turn`."""
     shape = turns.actions.shape
-    played = Played(np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int8))
+    played = np.empty(shape, dtype=np.float32), np.empty(shape, dtype=np.int8)
     state = field.cells, field.held, field.places.reshape(-1), field.ripens, field.ripening or 0, field.steps
-    chosen = turns.agents, turns.colours, turns.actions
-    _play(state, rules, chosen, turns.substitution or _NONE, turns.time, obstruct_turns, played)
+    _play(state, rules, turns, obstruct_turns, played)
     return played
 
 
@@ -46,13 +43,10 @@ def _substituted(action: int, valid: int, luck: NDArray[np.float64]) -> int:
 
 
 @njit(cache=True)
-def _play(
-    state: Any, rules: Any, chosen: Any, substitution: Any, time: Any, obstruct_turns: float, played: Any
-) -> None:
+def _play(state: Any, rules: Any, turns: Any, obstruct_turns: float, played: Any) -> None:
     cells, held, places, ripens, ripening, steps = state
     outcomes, valid = rules
-    agents, colours, actions = chosen
-    luck, able = substitution
+    agents, colours, actions, luck, able, time = turns
     rewards, executed = played
     size = cells.shape[1]
     for world in range(cells.shape[0]):

@@ -37,7 +37,7 @@ class HarvestConfig(Settings):
     :param movement: ``"off"``: nobody can move
     :param obstruct_turns: turns that an obstructed agent loses; ``math.inf``: all until the episode ends
     :param invalid: what an invalid action does: nothing (``"noop"``), or another one is drawn in its place
-        (``"substitute"``; :mod:`sb3_fair.zoo.envs.harvest.substitutes`)
+        (``"substitute"``)
     :param slow: what slow agents cannot do in odd turns: anything (``"all_actions"``), or move (``"moves_only"``)
     :param scan: whom ripening and eating serve: one adjacent bush, a ripe one if there is any (``"first"``), or every
         unripe one up to the first ripe one, which is eaten (``"all"``)

@@ -1,6 +1,12 @@
-"""Turns of a step of the Allelopathic Harvest in numpy, and their random numbers."""
+"""Turns of a step of the Allelopathic Harvest in numpy, and their random numbers.
 
-from typing import Any, NamedTuple
+Actions may be carried out in place of invalid ones, in at most three rounds, with a current action and the set of those
+not tried yet. In a round, first a move is tried; if it fails, it leaves the set and another one is drawn from the set,
+uniformly. Then, in the same round, ripening, recolouring or obstructing is tried, in the same way; a move or a stay
+that was drawn waits for the next round. Staying ends it. So says the published code of the Allelopathic Harvest.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,9 +14,22 @@ from numpy.typing import NDArray
 from sb3_fair.zoo.envs.harvest import rules as table
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.substitutes import DRAWS, substituted
 
 VOID = -1
+DRAWS = 6
+"""Uniforms that a turn may need: one after a move and one after another action, in each of three rounds."""
+KINDS = ((table.UP, table.RIGHT), (table.RIPEN, table.N_ACTIONS - 1))
+"""First and last action of what is tried first and second in each round."""
+
+
+_SETS = [[action for action in range(table.N_ACTIONS) if bits >> action & 1] for bits in range(1 << table.N_ACTIONS)]
+SIZES = np.array([len(actions) for actions in _SETS])
+"""How many actions are in a set, which is a number of 8 bits."""
+MEMBERS = np.array([actions + [table.STAY] * (table.N_ACTIONS - len(actions)) for actions in _SETS])
+"""The actions in a set, in order (256, 8)."""
+
+Played: TypeAlias = tuple[NDArray[np.float32], NDArray[np.int8]]
+"""Rewards and the actions carried out (N, B), in the order of the turns: 0 for an invalid one, -1 for a void turn."""
 
 
 class Draws(NamedTuple):
@@ -38,43 +57,45 @@ class Chances:
         return Draws(order.astype(np.int16), luck.reshape(*keys.shape, self.draws).copy())
 
 
-class Substitution(NamedTuple):
-    """What invalid actions are substituted with.
-
-    :param luck: uniforms (N, B, 6)
-    :param able: which actions may be substitutes (N, B), one bit each
-    """
-
-    luck: NDArray[np.float64]
-    able: NDArray[np.uint8]
-
-
 class Turns(NamedTuple):
-    """Who does what in a step, in the order in which the agents act, or in which they come first.
+    """Who does what in a step (N, B), in the order in which the agents act, or in which they come first.
 
-    :param agents: numbers in all worlds (N, B)
-    :param colours: which they prefer (N, B)
-    :param actions: which they chose (N, B), -1: the turn is void
-    :param substitution: for the substitutes of invalid actions; None: there are none
+    :param agents: numbers in all worlds
+    :param colours: which they prefer
+    :param actions: which they chose, -1: the turn is void
+    :param luck: uniforms (N, B, 6) for the substitutes of invalid actions; (N, B, 0): there are none
+    :param able: which actions may be substitutes, one bit each
     :param time: of each world (B,)
     """
 
     agents: NDArray[np.int64]
     colours: NDArray[np.int8]
     actions: NDArray[np.int64]
-    substitution: Substitution | None
+    luck: NDArray[np.float64]
+    able: NDArray[np.uint8]
     time: NDArray[np.int64]
 
 
-class Played(NamedTuple):
-    """What came of it, in the order of the turns (N, B).
+def substituted(actions: NDArray[Any], valid: NDArray[np.uint8], luck: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The actions (m,) that are carried out; 0 where nothing valid was found.
 
-    :param rewards: float32
-    :param executed: the actions carried out, int8; 0 where an invalid action was not, -1 where the turn was void
+    :param actions: chosen (m,)
+    :param valid: which actions are valid (m,), one bit each
+    :param luck: uniforms (m, 6)
     """
-
-    rewards: NDArray[np.float32]
-    executed: NDArray[np.int8]
+    current = actions.astype(np.int64)
+    settled = current == table.STAY
+    untried = np.full(len(current), (1 << table.N_ACTIONS) - 1)
+    for draw in range(DRAWS):
+        first, last = KINDS[draw % 2]
+        tried = ~settled & (current >= first) & (current <= last)
+        works = (valid >> current) & 1 == 1
+        settled |= tried & works
+        failed = np.flatnonzero(tried & ~works)
+        rest = untried[failed] & ~(1 << current[failed])
+        untried[failed] = rest
+        current[failed] = MEMBERS[rest, (luck[failed, draw] * SIZES[rest]).astype(np.int64)]
+    return np.where(settled, current, table.STAY)
 
 
 def in_turn(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: float) -> Played:
@@ -84,16 +105,10 @@ def in_turn(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: floa
     cases, own = table.case(actions, turns.colours), table.AGENT + turns.colours
     outcomes, free = np.empty(actions.shape, dtype=np.uint32), np.empty(actions.shape, dtype=np.bool_)
     for turn, agents in enumerate(turns.agents):
-        here = places.take(agents)
-        around = here + field.around
-        before = cells.take(around)
-        seen = table.surrounding(before)
-        waiting = held.take(here)
-        held[here] = np.maximum(waiting - 1, 0)
-        np.equal(waiting, 0, out=free[turn])
-        if turns.substitution is not None:
-            valid = rules.valid.take(seen) & turns.substitution.able[turn]
-            actions[turn] = substituted(actions[turn] * free[turn], valid, turns.substitution.luck[turn])
+        here, around, before, seen, free[turn] = _begun(field, cells, held, places.take(agents))
+        if turns.luck.size:
+            valid = rules.valid.take(seen) & turns.able[turn]
+            actions[turn] = substituted(actions[turn] * free[turn], valid, turns.luck[turn])
             cases[turn] = table.case(actions[turn], turns.colours[turn])
         outcome = outcomes[turn] = rules.outcomes.take(cases[turn] * free[turn] + seen)
         after = table.neighbours(outcome)
@@ -117,17 +132,11 @@ def at_once(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: floa
     cells, held, places = field.cells.reshape(-1), field.held.reshape(-1), field.places.reshape(-1)
     agents, colours = turns.agents.reshape(-1), turns.colours.reshape(-1)
     actions = np.maximum(turns.actions, table.STAY).reshape(-1)
-    here = places.take(agents)
-    around = here + field.around
-    before = cells.take(around)
-    seen = table.surrounding(before)
-    waiting = held.take(here)
-    held[here] = np.maximum(waiting - 1, 0)
-    free = waiting == 0
+    here, around, before, seen, free = _begun(field, cells, held, places.take(agents))
     actions *= free
-    if turns.substitution is not None:
-        luck, able = turns.substitution.luck.reshape(len(agents), -1), turns.substitution.able.reshape(-1)
-        actions = substituted(actions, rules.valid.take(seen) & able, luck)
+    if turns.luck.size:
+        valid = rules.valid.take(seen) & turns.able.reshape(-1)
+        actions = substituted(actions, valid, turns.luck.reshape(len(agents), -1))
     outcomes = rules.outcomes.take(table.case(actions, colours) + seen)
     after = table.neighbours(outcomes)
 
@@ -157,6 +166,14 @@ def at_once(field: Field, rules: table.Rules, turns: Turns, obstruct_turns: floa
     return _played(turns, actions, outcomes, free)
 
 
+def _begun(field: Field, cells: table.Cells, held: table.Cells, here: table.Cells) -> tuple[table.Cells, ...]:
+    """Of agents (m,): places, those around (4, m), what is there, the same as one number, and who is not obstructed."""
+    around = here + field.around
+    before, waiting = cells.take(around), held.take(here)
+    held[here] = np.maximum(waiting - 1, 0)
+    return here, around, before, table.surrounding(before), waiting == 0
+
+
 def _set_ripening(
     field: Field, around: NDArray[np.int64], before: NDArray[Any], after: NDArray[Any], time: NDArray[np.int64]
 ) -> None:
@@ -169,4 +186,4 @@ def _played(turns: Turns, actions: NDArray[np.int64], outcomes: NDArray[np.uint3
     shape = turns.actions.shape
     actions, outcomes, free = actions.reshape(shape), outcomes.reshape(shape), free.reshape(shape)
     executed = np.where(free & (turns.actions != VOID), actions * table.part(outcomes, table.VALID), VOID)
-    return Played(table.part(outcomes, table.REWARD).astype(np.float32), executed.astype(np.int8))
+    return table.part(outcomes, table.REWARD).astype(np.float32), executed.astype(np.int8)

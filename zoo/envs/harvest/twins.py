@@ -1,13 +1,11 @@
 """Counterfactual twin worlds of the Allelopathic Harvest."""
 
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
 
 from sb3_fair.fairness.validation import integer, one_of
-from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.world import Array
 
@@ -24,26 +22,18 @@ class CounterfactualHarvest(HarvestWorld):
     :param n_pairs: half the number of copies
     :param mode: ``"none_vs_all"``: nobody is slow in the factual world and everybody in its twin, whatever
         ``sensitive_share`` or a layout says; ``"swap"``: those are slow in the twin who are not in the factual world
-    :param config: the rules; None: the default ones
-    :param detail: see :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
-    :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
+    :param settings: further arguments of :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
     :raises ValueError: if ``mode`` is unknown, or one copy of a pair is to be restarted without the other
     """
 
-    def __init__(
-        self,
-        n_pairs: int,
-        mode: str = "none_vs_all",
-        config: HarvestConfig | None = None,
-        *,
-        detail: bool = False,
-        **settings: Any,
-    ) -> None:
+    _STATE = (*HarvestWorld._STATE, "_pair_streams")
+
+    def __init__(self, n_pairs: int, mode: str = "none_vs_all", **settings: Any) -> None:
         integer("n_pairs", n_pairs, 1)
         one_of("mode", mode, MODES)
         self.mode = mode
         self._pair_streams: dict[int, np.random.Generator] = {}
-        super().__init__(2 * n_pairs, config, detail=detail, **settings)
+        super().__init__(2 * n_pairs, **settings)
         copies = np.arange(2 * n_pairs)
         self.pair = (copies ^ 1)[:, None] * self.config.n_agents + self.agent_id
 
@@ -64,6 +54,3 @@ class CounterfactualHarvest(HarvestWorld):
     def _begin(self, which: Array, lf: Array, group: Array) -> Array:
         twins = (which % 2 == 1)[:, None]
         return super()._begin(which, lf, np.asarray(group, dtype=np.bool_) ^ twins if self.mode == "swap" else twins)
-
-    def state_dict(self) -> dict[str, Any]:
-        return super().state_dict() | {"_pair_streams": deepcopy(self._pair_streams)}

@@ -24,7 +24,7 @@ from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, se
 from sb3_fair.zoo.envs.harvest.observation import Observer
 from sb3_fair.zoo.envs.harvest.rules import BUSH, N_ACTIONS, OBSTRUCT, RIGHT, STAY, UP, rules, surrounding
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Substitution, Turns, at_once, in_turn
+from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Turns, at_once, in_turn
 from sb3_fair.zoo.envs.settings import configure, require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World
@@ -39,21 +39,9 @@ GROUP_NAMES = ("non-sensitive", "sensitive")
 class HarvestWorld(World):
     """40 agents on a field of red and blue bushes; half of them prefer red berries, and half of them are slow.
 
-    In each step every agent has a turn. It stays (0), moves up, down, left or right (1 to 4), ripens an adjacent bush
-    or eats from a ripe one (5), recolours one (6), or obstructs an adjacent agent (7), who then loses a turn. Slow
-    agents lose every other turn, their odd ones. Reward: ripening 3 for a bush of the own colour, else 1; eating 5 of
-    the own colour, else 1; recolouring 5; obstructing an agent of the other colour 3. Bushes die after 120 steps; a new
-    one grows in every other step, its colour as frequent as it is among the others. An episode is truncated.
-
-    Observation of an agent, ten numbers: x, y, whether it is slow, its reward in the step before, its colour (1 red, 2
-    blue), the numbers of red and of blue bushes, and the distances (L1) to the nearest red bush, blue bush and other
-    agent, width + height where there is none. With ``obs_extra`` 14 flags more: in each direction (down, right, up,
-    left) a ripe bush of the own colour, a ripe other bush, an unripe bush; then whether the agent is obstructed, and
-    whether it is slow and its next turn an odd one.
-
-    Individuals are the agents: ``group`` (0 non-sensitive, 1 sensitive), ``lf`` (the legitimate factor: 1 prefers red,
-    2 blue), ``world``, ``agent`` and ``action``, (B, N) each. When an episode ends, records have ``episode_return``
-    (B, N).
+    Rules, rewards and observations: see :doc:`/harvest`. Individuals are the agents: ``group`` (0 non-sensitive,
+    1 sensitive), ``lf`` (the legitimate factor: 1 prefers red, 2 blue), ``world``, ``agent`` and ``action``, (B, N)
+    each. When an episode ends, records have ``episode_return`` (B, N).
 
     Four streams per copy: of layouts, of who is slow, of turns and of growth. What one yields depends neither on the
     others nor on what happens.
@@ -71,6 +59,10 @@ class HarvestWorld(World):
     picture = "sb3_fair.zoo.envs.harvest.picture:picture"
     n_agents: int
     observation_space: spaces.Box
+    _STATE: ClassVar[tuple[str, ...]] = (
+        *("lf", "group", "time", "last_reward", "returns", "field"),
+        *("tapes", "growth_tapes", "reset_streams", "sensitive_streams"),
+    )
 
     def __init__(
         self, n_worlds: int, config: HarvestConfig | None = None, *, detail: bool = False, **settings: Any
@@ -204,7 +196,8 @@ class HarvestWorld(World):
             agents,
             self.lf.reshape(-1).take(agents),
             np.where(idle, VOID, actions).reshape(-1).take(agents),
-            Substitution(luck.swapaxes(0, 1), able.reshape(-1).take(agents)) if luck.size else None,
+            luck.swapaxes(0, 1),
+            able.reshape(-1).take(agents),
             self.time,
         )
         table = rules(self.config.movement, self.config.scan)
@@ -277,32 +270,15 @@ class HarvestWorld(World):
 
     def state_dict(self) -> dict[str, Any]:
         """A copy of the complete state, random streams included."""
-        return deepcopy({name: getattr(self, name) for name in _STATE} | {"field": self.field.state()})
+        return deepcopy({name: getattr(self, name) for name in self._STATE})
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where :meth:`state_dict` was asked for.
 
         :raises ValueError: if it is of a world of another size
         """
-        given = state["lf"].shape, state["field"]["cells"].shape
-        if given != (self.lf.shape, self.field.cells.shape):
-            raise ValueError(
-                f"state must be of {self.lf.shape} agents and {self.field.cells.shape} cells, "
-                f"got {given[0]} and {given[1]}"
-            )
-        self.field.restore(state["field"])
-        for name in state.keys() - {"field"}:
-            setattr(self, name, deepcopy(state[name]))
-
-
-_STATE = (
-    "lf",
-    "group",
-    "time",
-    "last_reward",
-    "returns",
-    "tapes",
-    "growth_tapes",
-    "reset_streams",
-    "sensitive_streams",
-)
+        given, own = ((of["lf"].shape, of["field"].cells.shape) for of in (state, vars(self)))
+        if given != own:
+            raise ValueError(f"state must be of {own[0]} agents and {own[1]} cells, got {given[0]} and {given[1]}")
+        vars(self).update(deepcopy(dict(state)))
+        self.observer.field = self.field

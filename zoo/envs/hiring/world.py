@@ -30,17 +30,11 @@ _SIGN = np.array([-1.0, 1.0])
 
 
 class HiringWorld(World):
-    """A company sees one applicant per step and rejects (0) or hires (1).
+    """A company sees one applicant per step and rejects (0) or hires (1). See :doc:`/hiring`.
 
-    Observation: the company (0-11): potential, degrees, extra degrees and experience per place in the team, shares of
-    the languages, of men and women, of Belgians and foreigners; then the applicant (12-22). Reward (Cimpean et al.,
-    Eqs. 18-20): the applicant's goodness minus the threshold for hiring; its negative for rejecting. An episode is
+    Observation (23): the company (0-11), then the applicant (12-22). Reward: Cimpean et al., Eqs. 18-20. An episode is
     terminated when the team is full and truncated after ``episode_length`` applicants.
 
-    With ``entropy="level"`` rejecting everybody is as good as hiring whoever is good enough, since it keeps the
-    episode going; with ``"difference"`` the latter is clearly better.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"gender"``, ``"nationality"``, a tuple for their product partition, or
         a list of several
     :param detail: whether records have ``detail``: goodness and its parts skill and diversity (weighted), the right
@@ -184,9 +178,7 @@ class HiringWorld(World):
         return obs, reward, terminated, truncated, record
 
     def massage(self) -> Record:
-        """The coming applicants' codes (n,) as ``group``, or by attribute; also if observations hide them."""
-        codes = self.groups.record(self.tapes.now.group)
-        return {"group": codes} if self.groups.alone else codes
+        return self.groups.massage(self.tapes.now.group)  # also if observations hide them
 
     def _prospect(self) -> tuple[Array, Array, Array]:
         """Goodness of the present applicants (n,), and counts (n, 14) and entropies (n, 2) of the teams with them."""

@@ -63,15 +63,12 @@ def _max_profit(world: "LendingWorld") -> Array:
 
 
 class LendingWorld(World):
-    """A bank sees one applicant per step and rejects (0) or grants (1) a loan of fixed size.
-
-    A repaid loan earns its interest, a default costs it; the reward is the change of the cash. With each loan a share
-    of the applicant's group moves up one score (repaid) or down (default). Terminated when the cash is less than a
-    loan, truncated after ``episode_length`` steps.
+    """A bank sees one applicant per step and rejects (0) or grants (1) a loan of fixed size. See :doc:`/lending`.
 
     Observation, for M scores and G groups: the applicant's score (M) and group (G) as one-hot vectors; then of the
     latest w decided applicants the true positive rate of each group (G) and, unless ``observation="basic"``, the
-    number by group and score over their number + 1 (G * M).
+    number by group and score over their number + 1 (G * M). Reward: the change of the cash. Terminated when the cash is
+    less than a loan, truncated after ``episode_length`` steps.
 
     Whether a rejected applicant would have repaid is hidden: in what the bank knows, the estimated probability stands
     for it, unless ``oracle_outcomes``. Figures (``info["fairness"]``), after the step where nothing else is said:
@@ -79,14 +76,9 @@ class LendingWorld(World):
     hence for evaluation only; ``d_s_estimated``, as the bank knows it, and ``d_s_prev``, the same one step before;
     ``tpr`` (G,), as the bank knows them, None where undefined with ``undefined_tpr="skip"``; ``w1``, the 1-Wasserstein
     distance between the groups' scores; ``d_l`` and ``d_l_next``, long-term disparity before and after the decision
-    took effect, see ``long_term_source``; ``d_l_window``, the 1-Wasserstein distance between the scores of the latest
-    w + 1 applicants, the next one among them; ``cash``. With several groups gaps are the largest between two.
+    took effect; ``d_l_window``, the 1-Wasserstein distance between the scores of the latest w + 1 applicants, the next
+    one among them; ``cash``. With several groups gaps are the largest between two.
 
-    Individuals are the applicants; the feature is the score; feedback is whether they would repay, known where a loan
-    was granted. ``info["massage"]``, before each decision: see
-    :meth:`~sb3_fair.zoo.envs.lending.measures.LendingMeasures.would_be`.
-
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"group"`` is all there is
     :param detail: whether records have ``detail``: ``groups``, the distributions (G, M) after the step;
         ``outlook_before`` and ``outlook`` (G, M - 1), by what a line can tell the groups' future: the share above each

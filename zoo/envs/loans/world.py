@@ -104,18 +104,9 @@ def _oracle(world: "LoanAllocationWorld") -> Array:
 class LoanAllocationWorld(AllocationWorld):
     """Each step one loan goes to one of four people, the action; 0 and 1 are group A, 2 and 3 group B.
 
-    Who gets it repays with probability (level + 2) / 10, which lifts the credit level, or defaults, which lowers it;
-    ``net`` is repayments minus defaults. Who does not apply is refused: nothing changes. Reward, in this order: in the
-    last step with ``net`` below the margin -10 T; refused -T; else -abs(L_A - L_B), the loans of the groups so far.
-    The loans are not in the observation: a policy needs a memory of their difference.
-
     Observation: who applies (4), credit level / 7 or score (4), net / T, and the share of the episode that has passed,
-    if there is a clock. Figures (``info["fairness"]``), all so far in the episode: ``difference``, abs(L_A - L_B);
-    ``refused``; ``margin_met``, whether net is enough for the end (1 or 0); ``parity``, the sum of -abs(L_A - L_B)
-    over all steps, penalties or not. Individuals are the applicants; the feature is their score before the step,
-    feedback whether they repaid (1) or not (0), known of whoever got the loan.
+    if there is a clock. Rewards, figures and individuals: see :doc:`/loans`.
 
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"group"`` is all there is
     :param detail: whether records have ``detail``: ``counts`` (loans of A and B), ``levels`` and ``net`` after the step
     :param config: fields of :class:`LoansConfig`
@@ -123,7 +114,6 @@ class LoanAllocationWorld(AllocationWorld):
 
     default_memory = "difference"
     merit_name = "score"
-    picture = "sb3_fair.zoo.envs.allocation_picture:loans"
     source = "Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {"title": "parity and survival", "sentence": "Minus the gap between the groups' loans, and penalties."},
@@ -212,7 +202,3 @@ class LoanAllocationWorld(AllocationWorld):
 
     def particulars(self) -> dict[str, Any]:
         return super().particulars() | {"levels": self.levels.copy(), "net": self.net.copy()}
-
-    def noted(self) -> NDArray[np.float64]:
-        """Scores."""
-        return self.merit()

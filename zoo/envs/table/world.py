@@ -37,18 +37,9 @@ class TableWorld(World):
     """Each step a person is drawn from the rows of a table, with replacement; action 1 accepts, action 0 refuses.
 
     Observation: the features, numbers scaled to [0, 1] by their range in the table, names one-hot; with a capacity the
-    shares of it and of its period that are left. Groups are not seen unless they are features. Reward: ``gain`` for
-    accepting somebody whose outcome is good, ``loss`` for a bad one, 0 for refusing. Once the capacity is used up,
-    everybody is refused until the next period: ``info["individual"]["action"]`` says what was carried out. An episode
-    is truncated after ``episode_length`` people.
+    shares of it and of its period that are left. Once the capacity is used up, everybody is refused until the next
+    period: ``info["individual"]["action"]`` says what was carried out. See :doc:`/table`.
 
-    A row's outcome is taken for what would come of accepting the person, and stays what it is. With ``moves``, features
-    of accepted people change for the rest of the episode, in case they are drawn again, within the range of the table.
-
-    Individuals are the people; feedback is whether the outcome is good, with ``feedback="accepted"`` known of the
-    accepted only. ``info["massage"]``, before each decision: the person's group.
-
-    :param n_worlds: number of copies
     :param group: columns whose groups are compared: a name, a tuple of names for their product partition, or a list of
         several
     :param detail: whether records have ``detail``: ``row`` of the table, and ``good``, whether the outcome is good
@@ -137,8 +128,7 @@ class TableWorld(World):
         return None if self.config.capacity is None else self._left
 
     def massage(self) -> Record:
-        codes = self.groups.record(self._codes[self.person])
-        return {"group": codes} if self.groups.alone else codes
+        return self.groups.massage(self._codes[self.person])
 
     def restart(self, which: Array) -> Array:
         self._time[which] = 0

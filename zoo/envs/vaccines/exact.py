@@ -73,10 +73,7 @@ def policy_value(policy: Policy, config: VaccinesConfig, scheme: Scheme | None =
     """Expected return of any policy.
 
     :param policy: f(time (k,), last (k,), counts (k, n)) -> probability of each country (k, n); see
-        :meth:`Solution.decide`
-    :param scheme: of which the reward is made; None: the scenario's own
-    :param gamma: discount factor, in [0, 1]
-    :raises ValueError: as for :func:`solved`
+        :meth:`Solution.decide`; the rest as for :func:`solved`
     """
     return _backwards(config, scheme, gamma, policy).value
 

@@ -58,21 +58,10 @@ def _oracle(world: "VaccineDeliveryWorld") -> Array:
 class VaccineDeliveryWorld(AllocationWorld):
     """Each step one shipment of vaccine goes to one of several countries, the action, and usually arrives.
 
-    Another country than the last time costs something. Reward: minus that, minus the gap between the countries with
-    most and with fewest shipments so far; with another fairness scheme (``scheme=`` of the registered ID) its
-    welfare in place of the gap, when it is assessed. Costs ask for long blocks, fairness forbids them, but only as
-    far as somebody looks: assessed at any time, it is best to switch after every second shipment; after every sixth,
-    to send six in a row from the middle of one period to the middle of the next; at the end, to switch but once
-    (see :mod:`~sb3_fair.zoo.envs.vaccines.exact`). The numbers of shipments are not in the observation: a policy
-    needs a memory of them.
-
     Observation: where the last shipment was sent (countries,), zeros at first, and the share of the episode that has
-    passed. An episode is terminated. Figures (``info["fairness"]``), all so far in the episode: ``gap``, most minus
-    fewest shipments; ``switches``; ``arrived``, how many shipments did. Individuals are all countries if the shipment
-    arrives, none otherwise, each a group of its own; the feature is how many shipments it had before the step, as a
-    share of the episode's.
+    passed. Reward: minus the cost of a switch, and with the scheme (``scheme=`` of the registered ID) its welfare when
+    it is assessed. An episode is terminated. Figures and individuals: see :doc:`/vaccines`.
 
-    :param n_worlds: number of copies
     :param group: what group notions compare: ``"country"`` is all there is
     :param detail: whether records have ``detail``: ``counts``, the shipments that have reached each country
     :param config: fields of :class:`VaccinesConfig`
@@ -80,7 +69,6 @@ class VaccineDeliveryWorld(AllocationWorld):
 
     clock, end = True, "terminated"
     merit_name = "shipments"
-    picture = "sb3_fair.zoo.envs.allocation_picture:vaccines"
     source = "after Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
         "R": {
@@ -149,7 +137,3 @@ class VaccineDeliveryWorld(AllocationWorld):
 
     def observed(self) -> list[Array]:
         return [self.last[:, None] == self._places]
-
-    def noted(self) -> NDArray[np.float64]:
-        """Where the last shipment was sent, and what every country has got."""
-        return np.column_stack((self.last, self.counts))

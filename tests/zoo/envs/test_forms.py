@@ -1,55 +1,91 @@
-"""Do doughnuts and loans take the same path in all their forms?"""
+"""Do all scenarios take the same path in all their forms?"""
 
 import copy
 import pickle
+from dataclasses import fields
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal, assert_equal
+from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import stack
+from sb3_fair.zoo.envs.attention.world import MODES, AttentionWorld
 from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
+from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
+from sb3_fair.zoo.envs.fraud.world import FraudWorld
+from sb3_fair.zoo.envs.hiring.world import HiringWorld
+from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
 from sb3_fair.zoo.envs.tapes import Tapes
+from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
+from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from tests.zoo.forms import side_by_side
 
-WORLDS = [
+ALLOCATIONS = [
     (DoughnutWorld, {"n_people": 3, "episode_length": 7, "detail": True}),
     (DoughnutWorld, {"presence": (0.1, 0.2, 0.3), "n_people": 3, "clock": True, "end": "terminated"}),
     (LoanAllocationWorld, {"episode_length": 7, "detail": True}),
     (LoanAllocationWorld, {"credit": "gaussian", "paper": True, "apply_probability": 0.3}),
 ]
+THREE_GROUPS = {
+    "initial_distribution": [[0.5, 0.5, 0], [0.2, 0.3, 0.5], [0, 0.5, 0.5]],
+    "repay_probability": [0.2, 0.5, 0.9],
+    "group_probability": [0.2, 0.3, 0.5],
+}
+WORLDS = [
+    *ALLOCATIONS,
+    (HomeVisitsWorld, {"at_home": (0.9, 0.5, 0.5), "slots": 4, "days": 2, "detail": True}),
+    (VaccineDeliveryWorld, {"episode_length": 5, "detail": True}),
+    (VaccineDeliveryWorld, {"countries": 3, "episode_length": 5}),
+    (HiringWorld, {"team_size": 5, "episode_length": 30, "group": ("gender", "nationality"), "detail": True}),
+    (FraudWorld, {"n_hours": 20, "detail": True}),
+    (FraudWorld, {"n_hours": 20, "customer_dynamics": False, "bias": 2}),
+    (LendingWorld, {"starting_cash": 2.0, "window": 4, "episode_length": 9, "detail": True}),
+    (LendingWorld, {"oracle_outcomes": True, "long_term_source": "window", "episode_length": 30, "window": 20}),
+    (LendingWorld, {"observation": "basic", "undefined_tpr": "skip", "episode_length": 20, **THREE_GROUPS}),
+    *((AttentionWorld, {"action_mode": mode, "episode_length": 7, "window": 4, "detail": True}) for mode in MODES),
+    (EpidemicWorld, {"episode_length": 8}),
+    (
+        EpidemicWorld,
+        {"initial_infected": [0], "burn_in": 1, "window": 3, "distance": "w1", "episode_length": 6, "detail": True},
+    ),
+]
 
-FIGURE = {DoughnutWorld: "wasted", LoanAllocationWorld: "parity"}
 
-
-def actions_of(world_cls, steps, n):
-    return np.random.default_rng(0).integers(world_cls(1).action_space.n - 2, size=(steps, n))
+def actions_of(world_cls, steps, n, config=None):
+    space = world_cls(1, **(config or {})).action_space
+    space.seed(0)
+    return np.array([[space.sample() for _ in range(n)] for _ in range(steps)])
 
 
 @pytest.mark.parametrize(("world_cls", "config"), WORLDS)
 @pytest.mark.parametrize(("seed", "n"), [(0, 1), (7, 3)])
 def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(world_cls, config, seed, n):
-    ends = sum(dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 110, n), **config))
+    ends = sum(
+        dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 110, n, config), **config)
+    )
     assert ends >= n
 
 
-@pytest.mark.parametrize(("world_cls", "config"), WORLDS)
+@pytest.mark.parametrize(("world_cls", "config"), ALLOCATIONS)
 def test_a_gymnasium_vector_env_tells_the_same(world_cls, config):
     vector, venv = (WorldVecEnv(world_cls, 3, **config) for _ in range(2))
     ours = GymnasiumVector(vector)
     venv.seed(5)
     assert_array_equal(ours.reset(seed=5)[0], venv.reset())
-    for actions in actions_of(world_cls, 30, 3):
+    for actions in actions_of(world_cls, 30, 3, config):
         obs, rewards, terminated, truncated, infos = ours.step(actions)
         obs_, rewards_, dones_, infos_ = venv.step(actions)
         assert_array_equal(obs, obs_)
         assert_array_equal(rewards, rewards_)
         assert_array_equal(terminated | truncated, dones_)
         told = infos["final_info"] if dones_.all() else infos
-        assert_array_equal(told["fairness"][FIGURE[world_cls]], stack(infos_, "fairness")[FIGURE[world_cls]])
+        for figure, values in stack(infos_, "fairness").items():
+            assert_array_equal(told["fairness"][figure], values)
 
 
 @pytest.mark.parametrize(("world_cls", "config"), WORLDS)
@@ -58,10 +94,9 @@ def test_what_a_step_hands_out_never_changes_afterwards(world_cls, config):
     env.seed(0)
     handed = [(env.reset(), [])]
     kept = copy.deepcopy(handed)
-    keys = ["individual", "fair_event", "fairness"] + ["detail"] * config.get("detail", False)
-    for actions in actions_of(world_cls, 20, 4):
+    for actions in actions_of(world_cls, 60, 4, config):
         obs, rewards, dones, infos = env.step(actions)
-        step = obs, [rewards, dones, *(stack(infos, key) for key in keys)]
+        step = obs, [rewards, dones, infos.record, [info.record for info in env.reset_infos if info]]
         handed.append(step)
         kept.append(copy.deepcopy(step))
     assert_equal(handed, kept)
@@ -72,7 +107,7 @@ def test_a_copy_of_a_vecenv_continues_identically(world_cls, config):
     env = WorldVecEnv(world_cls, 3, **config)
     env.seed(0)
     env.reset()
-    actions = actions_of(world_cls, 40, 3)
+    actions = actions_of(world_cls, 40, 3, config)
     for action in actions[:20]:
         env.step(action)
     twins = [copy.deepcopy(env), pickle.loads(pickle.dumps(env))]
@@ -88,11 +123,23 @@ def test_a_copy_of_a_vecenv_continues_identically(world_cls, config):
 def test_a_path_does_not_depend_on_how_much_of_the_tape_is_drawn_at_once(world_cls, config, rows):
     def play(world):
         world.reset(np.arange(2), [np.random.default_rng(index) for index in range(2)])
-        return [world.step(actions)[:2] for actions in actions_of(world_cls, 30, 2)]
+        return [world.step(actions)[:2] for actions in actions_of(world_cls, 30, 2, config)]
 
     short = world_cls(2, **config)
     short.tapes = Tapes(2, short.tapes.columns, short.tapes.derive, rows=rows)
     assert_equal(play(short), play(world_cls(2, **config)))
+
+
+@pytest.mark.parametrize(("world_cls", "config"), WORLDS)
+@pytest.mark.filterwarnings("error", "ignore:.*(infinity|normalized|symmetric|spec|render).*")
+def test_both_checkers_are_content(world_cls, config):
+    check_env(WorldEnv(world_cls, render_mode="rgb_array", **config), skip_render_check=True)
+    check_env_sb3(WorldEnv(world_cls, **config))
+
+
+@pytest.mark.parametrize("world_cls", {world_cls: None for world_cls, _ in WORLDS})
+def test_every_parameter_has_a_source(world_cls):
+    assert all(entry.metadata["source"] for entry in fields(world_cls(1).config))
 
 
 @pytest.mark.parametrize("world_cls", [DoughnutWorld, LoanAllocationWorld])
