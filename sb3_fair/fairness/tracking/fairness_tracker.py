@@ -1,7 +1,7 @@
 """FairnessTracker: notions of one sequence of interactions."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,8 @@ class FairnessTracker:
     ) -> None:
         self._undefined = undefined
         self._n_actions = n_actions
+        if isinstance(notions := settings.get("notions"), Iterator):
+            settings["notions"] = tuple(notions)  # they may be needed again
         self._settings = {**settings, "n_actions": n_actions}
         self._open = not attributes  # the first interaction may still name the attributes
         self._tracker = Tracker(1, attributes=attributes, **self._settings)
