@@ -1,5 +1,8 @@
-"""Options that several commands share."""
+"""Options that several commands share, and tables of options."""
 
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,26 +39,47 @@ Cluster = Annotated[
     str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
 ]
 Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
-Objectives = Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")]
-Window = Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")]
-Emit = Annotated[str | None, typer.Option(help="level, difference or terminal.")]
-EnvParam = Annotated[
-    list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
-]
-Copies = Annotated[int | None, typer.Option(help="Copies of the environment.")]
 Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
-ConfFile = Annotated[
-    Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
-]
-
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
 ]
-OwnCode = Annotated[bool, typer.Option("--own-code", help="Let settings name wrappers in any module, whose code runs.")]
-
-Fairness = Annotated[
-    str | None, typer.Option(help="module:name of a fairness spec, for an ID that has none or instead of its own.")
+EnvParam = Annotated[
+    list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
 ]
+
+
+def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Parameter:
+    """A row of a table of options.
+
+    :param kind: of its value, which may also be None if that is the default
+    :param flags: on the command line, by default the name
+    :param more: further arguments of ``typer.Option``
+    """
+    default = False if kind is bool else default
+    hint = kind | None if default is None else kind
+    about = typer.Option(*flags, help=help, **more)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, about])
+
+
+def with_options(into: str, table: Iterable[Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives a command the options of a table, of which it gets those that are not None as a dict.
+
+    :param into: the argument that is the dict
+    """
+    names = [row.name for row in table]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(**given: Any) -> Any:
+            told = {name: given.pop(name) for name in names}
+            return command(**given, **{into: {key: value for key, value in told.items() if value not in (None, [])}})
+
+        own = signature(command)
+        parameters = [parameter for name, parameter in own.parameters.items() if name != into]
+        run.__signature__ = own.replace(parameters=[*parameters, *table])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
 
 
 def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99") -> dict[str, Any]:
