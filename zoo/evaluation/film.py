@@ -22,11 +22,7 @@ def save_film(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path
 
 
 def film_format(path: str | Path) -> str:
-    """``".gif"`` or ``".mp4"``.
-
-    :raises ValueError: if the name of the file ends otherwise
-    :raises ImportError: for an MP4 without imageio-ffmpeg
-    """
+    """``".gif"`` or ``".mp4"``; an ImportError for the latter without imageio-ffmpeg."""
     suffix = Path(path).suffix.lower()
     if suffix not in (".gif", ".mp4"):
         raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")

@@ -98,10 +98,7 @@ class Measurement:
 
 
 def _found(what: str, path: str) -> Any:
-    """What ``"module:name"`` names.
-
-    :param what: the argument that has it
-    """
+    """What ``"module:name"`` names, given as the argument ``what``."""
     module, _, name = path.rpartition(":")
     found = load_module(what, module, path)
     if not hasattr(found, name):
@@ -126,7 +123,6 @@ def fairness_of(row: Row, given: Any, config: Mapping[str, Any], own: FairnessSp
     :param given: what replaces that of the row, None: nothing does
     :param config: the environment's settings, for specs that depend on them
     :param own: what the environment has itself
-    :raises InputError: if there is none, or something else in its place
     """
     found = given if given is not None else row.fairness
     if isinstance(found, str):
@@ -182,10 +178,7 @@ def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> g
 
 
 class Copies(VecLayer):
-    """Copies of a Gymnasium environment, with what a World would tell of itself.
-
-    :param row: what is registered of it
-    """
+    """Copies of a Gymnasium environment, with what a World would tell of itself."""
 
     published: ClassVar[tuple[str, ...]] = ("rules", "source", "words", "max_steps")
 

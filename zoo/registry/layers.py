@@ -30,7 +30,6 @@ def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = 
     """``n_envs`` copies of the plan's environment in the wrappers of the plan.
 
     :param settings: keyword arguments of the ID besides those of the plan, and in their place
-    :raises InputError: if a wrapper does not exist or is none
     """
     settings = {**plan.env_kwargs, **settings}
     if plan.env_wrapper is None:
@@ -46,9 +45,8 @@ def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = 
 
 
 def single(plan: Plan, **settings: Any) -> gym.Env:
-    """One environment in the plan's ``env_wrapper``.
-
-    :param settings: keyword arguments of the ID, and of ``gym.make``
+    """One environment in the plan's ``env_wrapper``; ``settings``: keyword arguments of the ID, and of
+    ``gym.make``.
     """
     env = make_single(plan.env, **settings)
     for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
@@ -64,10 +62,7 @@ def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
 
 
 def check_wrappers(plan: Plan) -> None:
-    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`.
-
-    :raises InputError: if the plan names one
-    """
+    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`."""
     for key in ("env_wrapper", "vec_env_wrapper"):
         for name, _ in _named(key, getattr(plan, key)):
             module, _, wrapper = name.rpartition(".")
@@ -108,10 +103,7 @@ def _found(key: str, name: str, base: type) -> Callable[..., Any]:
 
 
 def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
-    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training.
-
-    :raises InputError: if the algorithm has scales of its own, or VecNormalize no such argument
-    """
+    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training."""
     if plan.normalize is None:
         return venv
     if plan.algorithm.vector:

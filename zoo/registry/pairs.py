@@ -102,7 +102,6 @@ def obstacles(
 ) -> Iterator[str]:
     """Why the algorithm makes no sense in this environment; nothing if it does.
 
-    :param env_kwargs: keyword arguments of the ID; the objectives do not matter
     :param hyperparams: what the algorithm is given itself, which the environment need not have
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
@@ -120,10 +119,7 @@ def obstacles(
 def check_pair(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> None:
-    """Does the algorithm make sense in this environment, and the fairness spec of an environment that is not shipped?
-
-    :raises InputError: if it does not; tells the first reason
-    """
+    """Refuses an algorithm that makes no sense in this environment, and a spec that does not fit its environment."""
     with input_errors():
         if not find(env_id).is_shipped:
             check_env(env_id, env_kwargs)
@@ -142,11 +138,7 @@ def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any
 
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
-    """Plays an environment at random until every episode, group and notion is known to be what its spec says.
-
-    :raises InputError: if after :data:`MOST` steps no episode is over, nobody was of one of the groups, or a notion was
-        never defined
-    """
+    """Plays an environment at random until every episode, group and notion is known to be what its spec says."""
     venv = make_vec(env_id, monitor=False, **env_kwargs)
     spec, notions = attribute(venv, "fairness_spec"), set(attribute(venv, "fairness_names"))
     seen: set[Any] = set()

@@ -120,8 +120,6 @@ def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, f
 def reference_of(plan: Plan) -> Mapping[str, float]:
     """Against which point the hypervolume of a plan is measured, by objective: its own one, the shipped one, or one
     computed now.
-
-    :raises InputError: if its own one lacks an objective
     """
     given = plan.hyperparams.get(REFERENCE) or shipped_reference(plan.env, plan.env_kwargs)
     if given is None:

@@ -141,12 +141,10 @@ def bare(env_id: str) -> str:
 
 
 def find(env_id: str) -> Row:
-    """The row of an ID; its module is imported first if need be.
-
-    An ID that only Gymnasium knows gets a row of its own, without a fairness spec.
+    """The row of an ID; its module is imported first if need be. An ID that only Gymnasium knows gets a row of its own,
+    without a fairness spec.
 
     :param env_id: bare (``"Loans-v0"``) or with its module (``"my_envs:Loans-v0"``)
-    :raises InputError: if there is no such ID, or its module cannot be imported
     """
     if not isinstance(env_id, str):
         raise InputError(f"env must be an ID, got {env_id!r}")
@@ -169,11 +167,7 @@ def find(env_id: str) -> Row:
 
 
 def load_module(what: str, module: str, given: str) -> Any:
-    """A module, imported.
-
-    :param what: the argument that names it as ``given``
-    :raises InputError: if that fails, for whatever reason
-    """
+    """A module, imported; ``what``: the argument that names it as ``given``."""
     try:
         return import_module(module)
     except Exception as error:

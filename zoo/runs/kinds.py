@@ -20,7 +20,6 @@ _WORDS = {NoneType: "null", bool: "true or false", Callable: "a schedule such as
 def of_its_kind(cls: type, name: str, value: Any, what: str = "hyperparameter") -> Any:
     """``value`` for the argument ``name`` of an algorithm, a whole number as int where one is wanted.
 
-    :param what: what the argument is called in the error
     :raises InputError: if it is of another kind than the constructor says, or out of its range
     """
     if name.endswith("_kwargs") and not _is_finite(value):

@@ -116,10 +116,7 @@ def evaluate_file(
 
 
 def _known(env: str) -> str:
-    """The ID as Gymnasium can make it, ours in the prefixed form.
-
-    :raises InputError: if it cannot
-    """
+    """The ID as Gymnasium can make it, ours in the prefixed form."""
     if env.removeprefix(PREFIX).startswith("sb3_fair/"):
         return names.environment(env)
     module, separator, name = env.rpartition(":")
@@ -135,10 +132,7 @@ def _known(env: str) -> str:
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
-    """Copies of somebody else's environment.
-
-    :raises InputError: if Gymnasium cannot make it
-    """
+    """Copies of somebody else's environment."""
     try:
         with input_errors():
             return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)

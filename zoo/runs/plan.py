@@ -79,10 +79,8 @@ class Plan:
 
     @classmethod
     def of_run(cls, run: RunFolder) -> "Plan":
-        """What a run trained.
-
-        :raises InputError: if its ``config.yml`` says something else than a run writes, or names code of somebody
-            else's
+        """What a run trained; refused if ``config.yml`` says something else than a run writes, or names code of
+        others.
         """
         from sb3_fair.zoo.registry.layers import check_wrappers
 
@@ -190,10 +188,7 @@ def make_plan(
 
 
 def _check_modules(plan: Plan) -> None:
-    """Refuses an ID or a fairness spec whose module would be imported.
-
-    :raises InputError: if the plan names one
-    """
+    """Refuses an ID or a fairness spec whose module would be imported."""
     module = plan.env.rpartition(":")[0]
     unknown = [plan.env] if module not in ("", SHIPPED, *sys.modules) else []
     for name in (*unknown, *(str(plan.env_kwargs[key]) for key in ("spec",) if key in plan.env_kwargs)):

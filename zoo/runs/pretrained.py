@@ -46,8 +46,6 @@ def load_pretrained(algo: str, env: str | None = None, device: str = "auto") -> 
     """The model of a policy that ships, ready to predict.
 
     PCN's follows the command that one of its policies has: ``model.set_command(pretrained("pcn").front[0])``.
-
-    :raises InputError: if there is no such policy
     """
     run = pretrained(algo, env)
     return load_run(Plan.of_run(run), run, device)

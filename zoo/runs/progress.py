@@ -8,11 +8,7 @@ from sb3_fair.common.run_folder import RunFolder
 
 
 class ContinuedCSV(CSVOutputFormat):
-    """SB3's CSV log, in a file that begins with rows already known.
-
-    :param filename: is written anew
-    :param rows: text of the file so far, with its header
-    """
+    """SB3's CSV log, in a file that begins with rows already known."""
 
     def __init__(self, filename: str, rows: str = "") -> None:
         super().__init__(filename)
@@ -24,7 +20,6 @@ class ContinuedCSV(CSVOutputFormat):
 def run_logger(run: RunFolder, tensorboard: bool = False, rows: str = "", done: int = 0) -> Logger:
     """SB3's logger for a run: ``progress.csv``, and event files of TensorBoard in the same folder.
 
-    :param tensorboard: whether TensorBoard follows
     :param rows: text of ``progress.csv`` up to the checkpoint that the run goes on from
     :param done: steps at that checkpoint; TensorBoard forgets what earlier processes logged after it
     """

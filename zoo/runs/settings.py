@@ -38,8 +38,6 @@ def default_settings(
 
     :param preset: of the entry ``"<env>: <preset>"``, which is complete, or ``"default"`` for the file's ``default``
     :param conf_file: a YAML file instead of those of the zoo
-    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
-        argument of the algorithm
     """
     registered = find(env).hyperparams.get(algorithm.name)
     if conf_file is None and registered is None:

@@ -89,7 +89,6 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
     Everything else is as it was asked for then; the result is that of an uninterrupted training.
 
     :param folder: of the run
-    :param progress: whether to show a progress bar
     :param trust: whether its checkpoint may run code although this user's key did not sign it
     :raises InputError: if there is no such run, it is finished, or the versions of packages have changed
     :raises PermissionError: if the run is not this user's, unless it is trusted
@@ -114,10 +113,7 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
 
 @contextmanager
 def _claimed(run: RunFolder) -> Iterator[None]:
-    """No other process trains into the folder meanwhile; one that dies gives it up.
-
-    :raises InputError: if another process does
-    """
+    """No other process trains into the folder meanwhile; one that dies gives it up."""
     lock = FileLock(run.path / "training.lock")
     try:
         lock.acquire(timeout=0)
@@ -180,7 +176,6 @@ def learn(
 
     :param resumed: whether the model comes from a checkpoint
     :raises WorkError: if weights become NaN or infinite
-    :raises Interrupted: after Ctrl-C or SIGTERM
     """
     with patience():
         try:
@@ -244,10 +239,7 @@ def _scheduled(value: Any) -> Any:
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
-    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities.
-
-    :raises InputError: if the networks cannot be built
-    """
+    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
     hyperparams = arguments(plan.hyperparams)
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))

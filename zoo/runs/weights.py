@@ -13,10 +13,7 @@ from sb3_fair.zoo.names import WorkError
 
 
 class FiniteWeights(BaseCallback):
-    """Ends a training whose weights are no longer finite, at the beginning of a rollout or at the end.
-
-    :param seconds: between two looks
-    """
+    """Ends a training whose weights are no longer finite, at the beginning of a rollout or at the end."""
 
     def __init__(self, seconds: float = 1.0) -> None:
         super().__init__()
@@ -36,10 +33,7 @@ class FiniteWeights(BaseCallback):
 
 
 def check_weights(model: Any) -> None:
-    """Looks at the weights of all networks of a model, or at its table.
-
-    :raises WorkError: if one is NaN or infinite
-    """
+    """Raises a WorkError if one of the weights of a model, or an entry of its table, is NaN or infinite."""
     if not all(map(_finite, _weights(model))):
         raise WorkError(
             f"weights of {type(model).__name__} are not finite after {model.num_timesteps:,} steps of training: "

@@ -43,10 +43,7 @@ class Values:
 
     @classmethod
     def parse(cls, setting: str, form: Any) -> "Values":
-        """From the way in which YAML has it: ``{log: [0.0001, 0.01]}``, ``{range: [1, 9]}``, ``{choice: [8, 16]}``.
-
-        :raises InputError: if it is something else
-        """
+        """From the way in which YAML has it: ``{log: [0.0001, 0.01]}``, ``{range: [1, 9]}``, ``{choice: [8, 16]}``."""
         if not isinstance(form, Mapping) or len(form) != 1 or next(iter(form)) not in FORMS:
             raise InputError(
                 f"space of {setting!r} must be {{log: [low, high]}}, {{range: [low, high]}} or {{choice: [...]}}, "
@@ -62,10 +59,7 @@ class Values:
         return cls(numbers[0], numbers[1], kind == "log")
 
     def around(self, setting: str, value: Any) -> "Values":
-        """These values and ``value``.
-
-        :raises InputError: if it cannot be one of them
-        """
+        """These values and ``value``."""
         if self.choices:
             known = value in self.choices.values()
             return self if known else replace(self, choices={_name(value): value, **self.choices})
@@ -97,12 +91,10 @@ def space_of(
 ) -> Space:
     """What a study tries: the algorithm's entry in ``search_spaces.yml``, with the values of the plan among them.
 
-    :param plan: what would be trained without a study
     :param judged: by what a study judges
     :param fixed: settings that are not to be tried
     :param own: spaces in place of those of the file, in the form of the file
     :param only: settings to try; None: all
-    :raises InputError: if a name or a form is wrong, or nothing is left to try
     """
     text = files("sb3_fair.zoo.tuning").joinpath("search_spaces.yml").read_text(encoding="utf-8")
     forms: dict[str, Any] = {**yaml.safe_load(text)[plan.algo], **own}
@@ -195,10 +187,7 @@ def _number(value: Any) -> Any:
 
 
 def _choices(setting: str, given: Any) -> dict[Any, Any]:
-    """Name -> value, of which those in a list are their own names.
-
-    :raises InputError: if there is none, or one in a list cannot be a name
-    """
+    """Name -> value, of which those in a list are their own names."""
     named = isinstance(given, Mapping)
     plain = isinstance(given, list) and all(isinstance(value, bool | int | float | str) for value in given)
     if not given or not (named or plain):

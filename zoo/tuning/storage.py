@@ -40,10 +40,8 @@ CLAIM, ATTEMPT, ORIGIN = "process", "attempt", "origin"
 class Place:
     """Where a study is.
 
-    :param study: its name
     :param folder: of its results
-    :param storage: URL of a database, as SQLAlchemy understands it; or the path of a journal file; None: one in
-        ``folder``
+    :param storage: URL of a database, or the path of a journal file; None: one in ``folder``
     """
 
     study: str
@@ -58,10 +56,7 @@ class Place:
         return None if "://" in self.storage else Path(self.storage)
 
     def open(self) -> BaseStorage:
-        """The storage.
-
-        :raises InputError: if it cannot be opened, or a file is no journal; that file stays as it is
-        """
+        """The storage; a file that is no journal is refused and stays as it is."""
         if self.journal is None:
             return _database(str(self.storage))
         try:
@@ -85,8 +80,6 @@ class JournalLock(JournalFileOpenLock):
 
     A line without an end, as a full disk or a kill leaves it, would merge with the next one and make the journal
     unreadable. It is moved to ``<journal>.torn`` before anything else is written.
-
-    :param journal: the file
     """
 
     def __init__(self, journal: Path) -> None:
@@ -124,11 +117,7 @@ def _last_byte(file: BinaryIO) -> bytes:
 
 
 def _check_journal(path: Path) -> None:
-    """Looks whether trials may be added to a file: to one that is new, empty or a journal.
-
-    :raises InputError: if they may not
-    :raises OSError: if it cannot be read
-    """
+    """Refuses a file that is neither new, empty nor a journal."""
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as file:
@@ -163,10 +152,7 @@ def _database(url: str) -> BaseStorage:
 
 
 class Claims:
-    """Who is at work on the trials of a study.
-
-    :param folder: where the locks are; None: the storage has a heartbeat
-    """
+    """Who is at work on the trials of a study; without a folder for locks, the storage has a heartbeat."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

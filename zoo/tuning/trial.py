@@ -62,11 +62,8 @@ class Tuning:
 
 
 def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str = "auto") -> list[float]:
-    """Trains and evaluates with each seed; the scores.
-
-    :param prunes: whether the study's pruner may end the trial early
-    :raises TrialPruned: if it does
-    :raises ValueError: if a figure that counts is undefined
+    """Trains and evaluates with each seed; the scores. ``prunes``: whether the study's pruner may end the trial
+    early.
     """
     plan = planned(tuning.plan, {name: values.suggest(trial, name) for name, values in tuning.space.items()})
     trial.set_user_attr(SETTINGS, settings_of(plan))
@@ -106,10 +103,7 @@ def settings_of(plan: Plan) -> dict[str, Any]:
 
 
 def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
-    """The figures of one seed.
-
-    :param before: those of the seeds before it
-    """
+    """The figures of one seed; ``before``: those of the seeds before it."""
     model = build_model(plan, training_env(plan), device)
 
     def judge() -> Figures:
@@ -131,9 +125,7 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
 class Watching(BaseCallback):
     """Ends a training that is judged hopeless.
 
-    :param hopeless: asked after each part of the training but the last one, whose number it gets, from 1
-    :param n_timesteps: of the whole training
-    :param n_parts: into how many equal parts it is cut
+    :param hopeless: asked after each of ``n_parts`` equal parts but the last one, whose number it gets, from 1
     """
 
     def __init__(self, hopeless: Callable[[int], bool], n_timesteps: int, n_parts: int) -> None:

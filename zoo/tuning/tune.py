@@ -148,10 +148,7 @@ def make_tuning(
 
 
 def _pruner(tuning: Tuning, pruner: str | None) -> str:
-    """The pruner of a study.
-
-    :raises InputError: if its trials cannot be pruned
-    """
+    """The pruner of a study; none where its trials cannot be pruned."""
     single = len(tuning.scores) == 1 and not tuning.budgets and tuning.n_evaluations > 1
     if pruner is None:
         return "median" if single else "none"
