@@ -15,7 +15,6 @@ from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.registry.build import make_single, make_vec
 from sb3_fair.zoo.runs.plan import Plan
 
-Wrap = Callable[[Any], Any]
 WRAPPERS = (
     "gymnasium.wrappers",
     "sb3_fair.wrappers",
@@ -48,17 +47,12 @@ def single(plan: Plan, **settings: Any) -> gym.Env:
     """One environment in the plan's ``env_wrapper``; ``settings``: keyword arguments of the ID, and of
     ``gym.make``.
     """
-    env = make_single(plan.env, **settings)
-    for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
-        env = wrap(env)
-    return env
+    return _wrapped(plan, "env_wrapper", make_single(plan.env, **settings), gym.Wrapper)
 
 
 def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
     """``venv`` in the plan's ``vec_env_wrapper``."""
-    for wrap in _wraps("vec_env_wrapper", plan.vec_env_wrapper, VecEnvWrapper):
-        venv = wrap(venv)
-    return venv
+    return _wrapped(plan, "vec_env_wrapper", venv, VecEnvWrapper)
 
 
 def check_wrappers(plan: Plan) -> None:
@@ -73,9 +67,10 @@ def check_wrappers(plan: Plan) -> None:
                 )
 
 
-def _wraps(key: str, setting: Any, base: type) -> Iterator[Wrap]:
-    for name, arguments in _named(key, setting):
-        yield _wrap(_found(key, name, base), arguments)
+def _wrapped(plan: Plan, key: str, env: Any, base: type) -> Any:
+    for name, arguments in _named(key, getattr(plan, key)):
+        env = _found(key, name, base)(env, **arguments)
+    return env
 
 
 def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -85,10 +80,6 @@ def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             if not isinstance(arguments, Mapping | None):
                 raise InputError(f"{key} must have arguments by name, got {arguments!r} for {name}")
             yield str(name), dict(arguments or {})
-
-
-def _wrap(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> Wrap:
-    return lambda env: wrapper(env, **arguments)
 
 
 def _found(key: str, name: str, base: type) -> Callable[..., Any]:
