@@ -66,23 +66,23 @@ def listed(what: str, text: str) -> tuple[str, ...]:
 
 def notions(text: str) -> tuple[str, ...]:
     """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
-    from sb3_fair.fairness.notions.table import NOTIONS
-
-    names = listed("notions", text)
-    for name in names:
-        choose("notion", name.partition("@")[0], NOTIONS)
-    return names
+    return _listed_notions("notion", text)
 
 
 def objectives(text: str) -> tuple[str, ...]:
     """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
-    from sb3_fair.fairness.notions.table import NOTIONS
-
-    names = listed("objectives", text)
+    names = _listed_notions("objective", text, "R")
     if not names:
         raise InputError(f"objectives must name at least one, as in R:SP:IF, got {text!r}")
+    return names
+
+
+def _listed_notions(what: str, text: str, *more: str) -> tuple[str, ...]:
+    from sb3_fair.fairness.notions.table import NOTIONS
+
+    names = listed(f"{what}s", text)
     for name in names:
-        choose("objective", name.partition("@")[0], ("R", *NOTIONS))
+        choose(what, name.partition("@")[0], (*more, *NOTIONS))
     return names
 
 

@@ -1,7 +1,6 @@
 """The command line `sb3-fair`."""
 
 import os
-import shlex
 import sys
 from dataclasses import replace
 from io import TextIOWrapper
@@ -15,9 +14,11 @@ from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.audit_command import audit
 from sb3_fair.zoo.cli.benchmark_commands import benchmark
+from sb3_fair.zoo.cli.demo import demo
 from sb3_fair.zoo.cli.options import (
     Cluster,
     Device,
+    Env,
     EnvParam,
     LogDir,
     Progress,
@@ -25,11 +26,12 @@ from sb3_fair.zoo.cli.options import (
     Seed,
     Threads,
     Trust,
+    command_line,
     hold_threads,
     settings,
     with_options,
 )
-from sb3_fair.zoo.cli.plan_options import PEOPLE, PLAN, arguments
+from sb3_fair.zoo.cli.plan_options import PEOPLE, PLAN, RUN, STUDY, TRIALS, arguments
 from sb3_fair.zoo.cli.several import Several
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
@@ -90,6 +92,7 @@ def envs(
 
 
 @app.command(cls=Several)
+@with_options("options", RUN)
 @with_options("asked", [*PLAN, *PEOPLE])
 def train(
     context: typer.Context,
@@ -100,23 +103,13 @@ def train(
             "trpo, qrdqn or ppo_lstm.",
         ),
     ] = None,
-    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
+    env: Env = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Train with so many seeds: --seed, the next one, and so on.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes for --seeds; by default one per core.")] = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
-    audit: Annotated[
-        str | None, typer.Option(help="Notions to measure in the final evaluation, as in SP:EO:CSC.")
-    ] = None,
-    track: Annotated[
-        bool, typer.Option("--track", help="Follow in Weights & Biases; without an account, offline.")
-    ] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
-    checkpoint_minutes: Annotated[
-        float, typer.Option(help="Between two checkpoints; 0: at every rollout, inf: never.")
-    ] = 5.0,
     resume: Annotated[
         Path | None, typer.Option(help="Folder of an interrupted run to go on with; the settings are the run's.")
     ] = None,
@@ -127,6 +120,7 @@ def train(
     progress: Progress = True,
     *,
     asked: dict[str, Any],
+    options: dict[str, Any],
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
     if resume is not None:
@@ -143,15 +137,8 @@ def train(
     from sb3_fair.zoo.runs.plan import make_plan
     from sb3_fair.zoo.runs.train import train
 
-    plan = make_plan(algo, audit=None if audit is None else names.notions(audit), **asked)
-    options: dict[str, Any] = {
-        "log_dir": log_dir,
-        "command": _command(),
-        "device": device,
-        "track": track,
-        "tensorboard": tensorboard,
-        "checkpoint_minutes": checkpoint_minutes,
-    }
+    plan = make_plan(algo, **asked)
+    options |= {"log_dir": log_dir, "command": command_line(), "device": device}
     hold_threads(num_threads)
     if seeds is None and cluster is None and scheduler is None:
         if jobs is not None:
@@ -181,72 +168,26 @@ def _results(run: Any) -> None:
 
 
 @app.command(cls=Several)
-@with_options("asked", [*PLAN, *PEOPLE])
+@with_options("study", STUDY)
+@with_options("asked", [*TRIALS, *(row for row in PLAN if row.name != "audit"), *PEOPLE])
 def tune(
     algo: Annotated[str, typer.Option(help="As for train.")],
-    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
-    scores: Annotated[
-        str | None,
-        typer.Option(help="What trials are to be good at, as in R:SP; by default R, of PCN the hypervolume."),
-    ] = None,
-    budget: Annotated[
-        list[str] | None, typer.Option(help="Largest size of a figure, as in SP:0.05. Repeatable.")
-    ] = None,
-    n_trials: Annotated[int, typer.Option(help="Of the study in all, earlier ones included.")] = 50,
-    n_seeds: Annotated[int, typer.Option(help="Runs per trial; figures are their means.")] = 1,
-    study_name: Annotated[str | None, typer.Option(help="A study of this name is continued.")] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="Database URL or journal file; by default a journal file in the study's folder.")
-    ] = None,
-    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    sampler: Annotated[str, typer.Option(help="auto, tpe, nsgaii or random.")] = "auto",
-    pruner: Annotated[
-        str | None, typer.Option(help="median, halving or none; by default median where there is one score, no budget.")
-    ] = None,
-    n_evaluations: Annotated[int, typer.Option(help="Evaluations of a trial that may be pruned.")] = 5,
-    space: Annotated[
-        list[str] | None,
-        typer.Option("--space", "-S", help="setting:values to try, as in gamma:{range: [0.9, 1.0]}. Repeatable."),
-    ] = None,
-    only: Annotated[str | None, typer.Option(help="Try only these settings, as in learning_rate:gamma.")] = None,
-    deterministic: Annotated[
-        bool | None, typer.Option("--deterministic/--sampled", help="Actions in evaluations: most probable, or drawn.")
-    ] = None,
+    env: Env = None,
     device: Device = "auto",
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
     *,
     asked: dict[str, Any],
+    study: dict[str, Any],
 ) -> None:
     """Searches hyperparameters that are good and fair; goes on where it was interrupted."""
     asked = arguments(env, asked)
     from sb3_fair.zoo.tuning.tune import make_tuning, tune
 
-    tuning = make_tuning(
-        algo,
-        scores=None if scores is None else names.listed("scores", scores),
-        budgets=settings("--budget", budget, "SP:0.05"),
-        space=settings("--space", space),
-        only=None if only is None else names.listed("only", only),
-        n_seeds=n_seeds,
-        n_evaluations=n_evaluations,
-        deterministic=deterministic,
-        **asked,
-    )
+    tuning = make_tuning(algo, **asked)
     hold_threads(num_threads)
-    with stoppable(f"stopped; the study goes on with the same command: {_command()}"):
-        tune(
-            tuning,
-            n_trials=n_trials,
-            study_name=study_name,
-            storage=storage,
-            sampler=sampler,
-            pruner=pruner,
-            n_jobs=n_jobs,
-            log_dir=log_dir,
-            device=device,
-            command=_command(),
-        )
+    with stoppable(f"stopped; the study goes on with the same command: {command_line()}"):
+        tune(tuning, log_dir=log_dir, device=device, command=command_line(), **study)
 
 
 @app.command(cls=Several)
@@ -355,22 +296,7 @@ def report(run: RunPath) -> None:
 
 
 app.command(cls=Several)(audit)
-
-
-@app.command()
-def demo(
-    seed: Seed = 0,
-    n_timesteps: Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")] = None,
-    device: Device = "auto",
-    num_threads: Threads = 1,
-    log_dir: LogDir = Path("logs"),
-    progress: Progress = True,
-) -> None:
-    """Learns the trade-offs of hiring in about two minutes and shows them."""
-    from sb3_fair.zoo.cli.demo import demo
-
-    hold_threads(num_threads)
-    demo(seed=seed, n_timesteps=n_timesteps, log_dir=log_dir, command=_command(), device=device, progress=progress)
+app.command()(demo)
 
 
 def main() -> None:
@@ -419,10 +345,6 @@ def _only(context: typer.Context, name: str, *beside: str) -> None:
     if idle:
         options = ", ".join("--" + key.replace("_", "-") for key in idle)
         raise InputError(f"--{name} takes everything from the run: leave out {options}")
-
-
-def _command() -> str:
-    return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
 def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) -> Any:

@@ -1,5 +1,7 @@
 """Options that several commands share, and tables of options."""
 
+import shlex
+import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, signature
@@ -34,6 +36,7 @@ Device = Annotated[str, typer.Option(help="cpu, cuda or auto.", callback=_device
 Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
 Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
 Cluster = Annotated[
     str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
@@ -43,6 +46,7 @@ Steps = Annotated[int | None, typer.Option(help="Training steps; by default as t
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
 ]
+Env = Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")]
 EnvParam = Annotated[
     list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
 ]
@@ -111,6 +115,11 @@ def numbers(option: str, text: str) -> list[float]:
         return [float(number) for number in text.split(":")]
     except ValueError as error:
         raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error
+
+
+def command_line() -> str:
+    """For the record."""
+    return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
 def hold_threads(number: int) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 import optuna
@@ -99,21 +99,17 @@ class JournalLock(JournalFileOpenLock):
         self._lock.release()
 
     def _set_torn_line_aside(self) -> None:
-        if not self.journal.is_file():
+        if not self.journal.is_file() or not self.journal.stat().st_size:
             return
         with self.journal.open("rb+") as file:
-            if not file.seek(0, os.SEEK_END) or _last_byte(file) == b"\n":
+            file.seek(-1, os.SEEK_END)
+            if file.read() == b"\n":
                 return
             file.seek(0)
             whole, end, torn = file.read().rpartition(b"\n")
             with suppress(OSError), Path(f"{self.journal}.torn").open("ab") as aside:  # the disk may still be full
                 aside.write(torn + b"\n")
             file.truncate(len(whole) + len(end))
-
-
-def _last_byte(file: BinaryIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read()
 
 
 def _check_journal(path: Path) -> None:

@@ -12,7 +12,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
-from sb3_fair.zoo.runs.settings import AROUND
+from sb3_fair.zoo.runs.settings import PLAN_KEYS
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure, score
 from sb3_fair.zoo.tuning.space import Space, planned
@@ -84,21 +84,9 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
 
 def settings_of(plan: Plan) -> dict[str, Any]:
     """The plan as an entry of the zoo's YAML files."""
-    ours = {
-        "n_timesteps": plan.n_timesteps,
-        "n_envs": plan.n_envs,
-        "n_eval_episodes": plan.n_eval_episodes,
-        "policy": plan.policy,
-        "env_kwargs": plan.env_kwargs,
-        "weights": plan.weights,
-        **{key: getattr(plan, key) for key in AROUND},
-    }
-    entry: dict[str, Any] = plain(
-        {
-            **{key: value for key, value in ours.items() if value is not None},
-            **{key: value for key, value in plan.hyperparams.items() if key != REFERENCE},
-        }
-    )
+    ours = {key: getattr(plan, key) for key in PLAN_KEYS}
+    known = {key: value for key, value in ours.items() if value is not None}
+    entry: dict[str, Any] = plain(known | {key: plan.hyperparams[key] for key in plan.hyperparams if key != REFERENCE})
     return entry
 
 
