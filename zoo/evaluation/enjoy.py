@@ -25,7 +25,7 @@ LONGEST = 100
 Picture = NDArray[np.uint8]
 
 
-class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class Camera(gym.Wrapper):
     """Takes a picture at the beginning of an episode, after every so many steps, and at the end.
 
     :param pictures: to which every picture is added
@@ -34,7 +34,6 @@ class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
     """
 
     def __init__(self, env: gym.Env, pictures: list[Picture], every: int = 1, most: int | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, pictures=pictures, every=every, most=most)
         super().__init__(env)
         self.pictures = pictures
         self.every = every

@@ -88,13 +88,9 @@ class Measurement:
         if self.objectives is not None or self.audit:
             names = dict.fromkeys((*(self.objectives or ()), *self.audit))
             changes["notions"] = tuple(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
-        if self.window is not None:
-            changes["history"] = SlidingWindow(self.window)
-        if self.history is not None:
-            changes["history"] = self.history
-        if self.distance is not None:
-            changes["distance"] = self.distance
-        return replace(spec, **changes) if changes else spec
+        changes["history"] = self.history if self.window is None else SlidingWindow(self.window)
+        changes["distance"] = self.distance
+        return replace(spec, **{name: value for name, value in changes.items() if value is not None})
 
 
 def _found(what: str, path: str) -> Any:

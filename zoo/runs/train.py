@@ -146,7 +146,11 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     model.set_logger(run_logger(run, options.get("tensorboard", False), rows, done))
     episodes, tracking = EpisodeCallback(), None
     if options.get("track"):
-        episodes = tracking = _tracking(run, plan, options["track"])
+        from sb3_fair.zoo.runs.tracking import TrackingCallback
+
+        about = {"config": {**plan.config, "command": run.command}, "name": f"{plan.algo} {run.path.name}"}
+        where = {"dir": str(run.path), "id": options["track"], "resume": "allow"}
+        episodes = tracking = TrackingCallback(**about, **where, settings={"console": "off"})
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
@@ -190,19 +194,6 @@ def learn(
             raise
     if stop := received():
         raise Interrupted(stop)
-
-
-def _tracking(run: RunFolder, plan: Plan, run_id: str) -> Any:
-    from sb3_fair.zoo.runs.tracking import TrackingCallback
-
-    return TrackingCallback(
-        config={**plan.config, "command": run.command},
-        dir=str(run.path),
-        id=run_id,
-        name=f"{plan.algo} {run.path.name}",
-        resume="allow",
-        settings={"console": "off"},
-    )
 
 
 def training_env(plan: Plan) -> VecEnv:

@@ -120,21 +120,16 @@ def _figures(study: optuna.Study, tuning: Tuning) -> Iterator[tuple[str, Any]]:
         yield "pareto-front", visualization.plot_pareto_front(study, target_names=names)
     for index, (name, way) in enumerate(zip(names, tuning.directions, strict=True)):
         score = _score(index)
-        yield (
-            f"history-{name}",
-            visualization.plot_optimization_history(study, target=score if len(names) > 1 else None, target_name=name),
-        )
+        target = score if len(names) > 1 else None
+        yield f"history-{name}", visualization.plot_optimization_history(study, target=target, target_name=name)
         if len(complete) > 2 and len({score(trial) for trial in complete}) > 1:
-            yield f"importances-{name}", _importances(study, _score(index, -1 if way == "maximize" else 1), name)
+            low_is_good = _score(index, -1 if way == "maximize" else 1)
+            with warnings.catch_warnings():  # of PED-ANOVA, that it takes low values for good ones
+                warnings.simplefilter("ignore", UserWarning)
+                found = visualization.plot_param_importances(study, target=low_is_good, target_name=name)
+            yield f"importances-{name}", found
     if any(trial.intermediate_values for trial in study.trials):
         yield "learning", visualization.plot_intermediate_values(study)
-
-
-def _importances(study: optuna.Study, low_is_good: Callable[[FrozenTrial], float], name: str) -> Any:
-    """Which settings tell good trials from others; PED-ANOVA, which warns that it takes low values for good ones."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return optuna.visualization.plot_param_importances(study, target=low_is_good, target_name=name)
 
 
 def _score(index: int, sign: int = 1) -> Callable[[FrozenTrial], float]:

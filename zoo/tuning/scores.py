@@ -39,13 +39,12 @@ def score(name: str, value: float, words: Words = NO_WORDS) -> float:
     return abs(value) if describe(name, words).better == "zero" else value
 
 
-def check_figures(plan: Plan, wanted: Iterable[str]) -> None:
+def check_figures(plan: Plan, scores: Sequence[str], budgets: Iterable[str]) -> None:
     """Refuses figures that a plan does not measure, or that are asked for twice."""
-    wanted = list(wanted)
-    if len(set(wanted)) < len(wanted):
-        raise InputError(f"scores must name a figure once, got {':'.join(wanted)}")
+    if len(set(scores)) < len(scores):
+        raise InputError(f"scores must name a figure once, got {':'.join(scores)}")
     known = _known(plan)
-    for name in wanted:
+    for name in (*scores, *budgets):
         names.choose("figure", name, known)
 
 

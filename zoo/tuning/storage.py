@@ -161,19 +161,14 @@ class Claims:
             yield
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._sweep()
+        for path in self.folder.glob("*.lock"):  # those that dead processes left
+            with suppress(Timeout, OSError), FileLock(path, timeout=0):
+                path.unlink()
         try:
             with FileLock(self._lock(self.name)):
                 yield
         finally:
             self._lock(self.name).unlink(missing_ok=True)
-
-    def _sweep(self) -> None:
-        """Deletes locks that dead processes left."""
-        assert self.folder is not None
-        for path in self.folder.glob("*.lock"):
-            with suppress(Timeout, OSError), FileLock(path, timeout=0):
-                path.unlink()
 
     def fail_abandoned(self, study: optuna.Study) -> None:
         """Marks trials whose process is dead as failed, and lines up their values to be tried again."""

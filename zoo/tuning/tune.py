@@ -129,8 +129,7 @@ def make_tuning(
         for figure, budget in budgets.items():
             if number(f"budget of {figure}", budget) < 0:
                 raise InputError(f"budget of {figure} must not be negative, got {budget}")
-        check_figures(replace(plan, audit=(*plan.audit, *audit)), scores)
-        check_figures(replace(plan, audit=(*plan.audit, *audit)), budgets)
+        check_figures(replace(plan, audit=(*plan.audit, *audit)), scores, budgets)
         held = [*fixed, *([WEIGHTS] if weights is not None else [])]
         values = space_of(plan, measured, held, space or {}, only)
         if vector:
@@ -149,18 +148,17 @@ def make_tuning(
 
 def _pruner(tuning: Tuning, pruner: str | None) -> str:
     """The pruner of a study; none where its trials cannot be pruned."""
-    single = len(tuning.scores) == 1 and not tuning.budgets and tuning.n_evaluations > 1
+    reason = ""
+    if len(tuning.scores) > 1:
+        reason = f"{len(tuning.scores)} scores"
+    elif tuning.budgets:
+        reason = f"a budget for {', '.join(tuning.budgets)}"
+    elif tuning.n_evaluations == 1:
+        reason = "1 evaluation per trial"
     if pruner is None:
-        return "median" if single else "none"
+        return "none" if reason else "median"
     names.choose("pruner", pruner, PRUNERS)
-    if pruner != "none" and not single:
-        reason = (
-            f"{len(tuning.scores)} scores"
-            if len(tuning.scores) > 1
-            else f"a budget for {', '.join(tuning.budgets)}"
-            if tuning.budgets
-            else "1 evaluation per trial"
-        )
+    if pruner != "none" and reason:
         raise InputError(
             f"pruner must be none with {reason}: it looks at a single score in mid-training, got {pruner!r}"
         )
