@@ -42,7 +42,6 @@ def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -
 def environment(env_id: str, fairness: bool = False) -> str:
     """The ID with the module that registers it, so that processes find it that have not imported the module.
 
-    :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or with its module (``"sb3_fair:sb3_fair/JobHiring-v0"``)
     :param fairness: whether a fairness spec is at hand, so that any ID that Gymnasium knows will do
     """
     from sb3_fair.zoo.registry.registration import ROWS, find

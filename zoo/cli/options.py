@@ -55,7 +55,6 @@ EnvParam = Annotated[
 def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Parameter:
     """A row of a table of options.
 
-    :param kind: of its value, which may also be None if that is the default
     :param flags: on the command line, by default the name
     :param more: further arguments of ``typer.Option``
     """
@@ -66,10 +65,7 @@ def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **
 
 
 def with_options(into: str, table: Iterable[Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives a command the options of a table, of which it gets those that are not None as a dict.
-
-    :param into: the argument that is the dict
-    """
+    """Gives a command the options of a table; those that are not None it gets as the dict ``into``."""
     names = [row.name for row in table]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -93,11 +93,7 @@ PEOPLE = (
 
 
 def arguments(env: str | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of ``make_plan`` or ``make_tuning``, but the algorithm.
-
-    :param given: the options that were given
-    :raises InputError: if they make no sense
-    """
+    """Arguments of ``make_plan`` or ``make_tuning``, but the algorithm, from the options that were given."""
     people = {row.name: given[row.name] for row in PEOPLE if row.name in given}
     if people and "table" not in people:
         raise InputError(f"--{next(iter(people)).replace('_', '-')} must be left out without --table")

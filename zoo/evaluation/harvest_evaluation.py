@@ -30,9 +30,8 @@ FACTORS = {1: "G1", 2: "G2"}
 
 
 def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
-    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments.
-
-    :raises ImportError: if pandas is not installed, which the extra ``[pandas]`` brings
+    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments. Needs the extra
+    ``[pandas]``.
     """
     with extra("pandas", "evaluate_harvest"):
         from pandas import DataFrame

@@ -26,10 +26,7 @@ def show(table: Table) -> None:
 
 
 def blank_table(*columns: str, texts: int = 1, **more: Any) -> Table:
-    """A table without rows: some columns of text, then columns of numbers.
-
-    :param more: further arguments of rich's ``Table``
-    """
+    """A table without rows: some columns of text, then columns of numbers."""
     table = Table(box=None, header_style="bold", pad_edge=False, **more)
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number < texts else "right", no_wrap=True)

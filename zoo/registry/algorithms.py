@@ -16,7 +16,6 @@ class Algorithm:
     :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
     :param policy: policy by default; None: it takes none
     :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
-    :param about: what it is, in a few words
     :param needs: of an environment, rows of :data:`~sb3_fair.zoo.registry.pairs.NEEDS`
     :param like: an algorithm whose tasks it is trained on, where its own settings do not say anything else
     """

@@ -114,11 +114,9 @@ def _entry(row: Row) -> Any:
 
 
 def fairness_of(row: Row, given: Any, config: Mapping[str, Any], own: FairnessSpec | None) -> FairnessSpec:
-    """The fairness spec of an environment.
+    """The fairness spec of an environment: ``given`` in place of that of the row, that of the row, or its ``own``.
 
-    :param given: what replaces that of the row, None: nothing does
     :param config: the environment's settings, for specs that depend on them
-    :param own: what the environment has itself
     """
     found = given if given is not None else row.fairness
     if isinstance(found, str):

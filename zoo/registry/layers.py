@@ -26,9 +26,8 @@ WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
-    """``n_envs`` copies of the plan's environment in the wrappers of the plan.
-
-    :param settings: keyword arguments of the ID besides those of the plan, and in their place
+    """``n_envs`` copies of the plan's environment in the wrappers of the plan; ``settings`` in place of those of
+    the plan.
     """
     settings = {**plan.env_kwargs, **settings}
     if plan.env_wrapper is None:

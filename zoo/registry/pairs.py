@@ -86,9 +86,8 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
 def obstacles(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> Iterator[str]:
-    """Why the algorithm makes no sense in this environment; nothing if it does.
-
-    :param hyperparams: what the algorithm is given itself, which the environment need not have
+    """Why the algorithm makes no sense in this environment; nothing if it does. What is among the ``hyperparams``, the
+    environment need not have.
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
     needs = [name for name in algorithm.needs if (hyperparams or {}).get(name) is None]

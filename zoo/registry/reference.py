@@ -41,10 +41,7 @@ COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
 
 
 class Fixed:
-    """A policy that ignores what it sees.
-
-    :param probabilities: of its actions
-    """
+    """A policy that ignores what it sees: its actions have always the same probabilities."""
 
     def __init__(self, probabilities: Any) -> None:
         self.probabilities = np.asarray(probabilities, dtype=np.float64)

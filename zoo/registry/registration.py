@@ -27,9 +27,8 @@ SHIPPED = "sb3_fair"
 @checked
 @dataclass(frozen=True)
 class Row:
-    """What is known of an ID: the arguments of :func:`register`.
-
-    :param module: whose import registers the ID; None: no module that another process could import
+    """What is known of an ID: the arguments of :func:`register`, and the module whose import registers it, if any
+    does.
     """
 
     id: str

@@ -169,8 +169,7 @@ def _unfinished(path: Path) -> Path:
 
 def latest(path: Path, trust: bool = False) -> Frozen | None:
     """The training in ``path``, or with a warning the one before it where that cannot be read; None if there is none.
-
-    :param trust: whether to read files that this user's key did not sign as they are; else they count as broken
+    Unless they are trusted, files that this user's key did not sign count as broken.
     """
     files = [file for file in (path, before(path)) if file.is_file()]
     broken = ""

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,16 +95,21 @@ class Plan:
             _objectives(plan.env_kwargs.get("objectives"))
             for name in config["audit"]:
                 names.notions(name)
-            for name in ("n_envs", "n_eval_episodes", "seed"):
-                integer(name, getattr(plan, name), name != "seed")
-            for name, value in _by_name("hyperparams", plan.hyperparams).items():
-                of_its_kind(plan.algorithm.cls, name, value)
-            _normalisation(plan.normalize)
+            plan = plan.checked()
         except (LookupError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"{run.path / 'config.yml'} must hold the settings of a run: {error}") from error
         if not (run.trust or run.is_ours):
             check_wrappers(plan)
         return plan
+
+    def checked(self) -> "Plan":
+        """The plan, if its settings are of the kinds that the algorithm wants."""
+        with names.input_errors():
+            for name in ("n_timesteps", "n_envs", "n_eval_episodes", "seed"):
+                integer(name, getattr(self, name), name != "seed")
+        given = _by_name("hyperparams", self.hyperparams)
+        hyperparams = {name: of_its_kind(self.algorithm.cls, name, value) for name, value in given.items()}
+        return replace(self, hyperparams=hyperparams, normalize=_normalisation(self.normalize))
 
 
 def make_plan(
@@ -152,24 +157,16 @@ def make_plan(
     chosen = _objectives(settings.get("objectives"))
     wishes = dict(hyperparams or {})
     for name in wishes:
-        names.choose("hyperparameter", name, {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)})
-    if not any(
-        {**defaults, **wishes}.get(key) for key in ("env_wrapper", "vec_env_wrapper")
-    ):  # which change what it is
-        check_pair(algorithm, env, settings, {**defaults, **wishes})
+        names.choose("hyperparameter", name, [*algorithm.settings, *OURS, *AROUND])
+    given = {**defaults, **wishes}
+    if not (given.get("env_wrapper") or given.get("vec_env_wrapper")):  # which change what it is
+        check_pair(algorithm, env, settings, given)
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
-    with names.input_errors():
-        for name, kind in OURS.items():
-            if isinstance(kind, int) and name in ours:
-                integer(name, ours[name], 1)
-    if "normalize" in ours:
-        ours["normalize"] = _normalisation(ours["normalize"])
     if weights is not None and algorithm.vector:
         raise InputError(f"weights must be left out for {algo}, which learns all trade-offs, got {list(weights)}")
     default_weights = _default_weights(usual.get("objectives"), ours.pop("weights", None))
-    given = {**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes}
     plan = Plan(
         algo=algo,
         env=env,
@@ -177,9 +174,9 @@ def make_plan(
         weights=None if algorithm.vector else _weights(weights, default_weights, chosen),
         audit=tuple(AUDIT if audit is None else audit),
         env_kwargs=settings,
-        hyperparams={key: of_its_kind(algorithm.cls, key, value) for key, value in given.items()},
+        hyperparams={**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes},
         **{"policy": algorithm.policy, **ours},
-    )
+    ).checked()
     if not own_code:
         from sb3_fair.zoo.registry.layers import check_wrappers
 

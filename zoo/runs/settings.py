@@ -18,8 +18,8 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.registry.registration import bare, find
 
-# Settings of a run that stand among those of the algorithm, each with a value of its kind.
-OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+# Settings of a run that stand among those of the algorithm.
+OURS = ("policy", "n_timesteps", "n_envs", "n_eval_episodes")
 # Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
 AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
 PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")

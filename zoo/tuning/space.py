@@ -25,12 +25,7 @@ DIGITS = 3
 
 @dataclass(frozen=True)
 class Values:
-    """The values that a setting may take.
-
-    :param low: lowest number of an interval, with ``high``; integers if both are
-    :param log: whether its logarithm is uniform
-    :param choices: name -> value; empty for an interval
-    """
+    """The values that a setting may take: an interval, of integers if both ends are, or choices by name."""
 
     low: float = 0
     high: float = 0

@@ -30,11 +30,7 @@ PATIENCE = 1.0
 
 @dataclass(frozen=True)
 class Search:
-    """How a study goes about it; this may change when it is continued.
-
-    :param n_trials: of the study in all, by whichever processes
-    :param seed: of the sampler
-    """
+    """How a study goes about it; this may change when it is continued."""
 
     n_trials: int
     sampler: str

@@ -26,12 +26,9 @@ class Tuning:
     """What a study is about; all that decides what its trials are worth.
 
     :param plan: what would be trained without the study; trials train it with other values
-    :param space: the values that are tried
-    :param scores: figures that trials are to be good at
     :param budgets: figure -> largest size; trials above it count as worse than all others
     :param n_seeds: a trial trains with so many seeds, those of the plan and the next ones; its figures are the means
     :param n_evaluations: a trial that may be pruned is evaluated so often, the last time at its end
-    :param deterministic: whether evaluations take the most probable actions, or sample
     """
 
     plan: Plan
@@ -111,9 +108,8 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
 
 
 class Watching(BaseCallback):
-    """Ends a training that is judged hopeless.
-
-    :param hopeless: asked after each of ``n_parts`` equal parts but the last one, whose number it gets, from 1
+    """Ends a training that is ``hopeless(part)`` after one of ``n_parts`` equal parts but the last one, counted
+    from 1.
     """
 
     def __init__(self, hopeless: Callable[[int], bool], n_timesteps: int, n_parts: int) -> None:

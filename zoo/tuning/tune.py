@@ -40,7 +40,6 @@ def tune(
 ) -> Path:
     """Begins or continues a study, and writes its results.
 
-    :param tuning: what it is about: see :func:`make_tuning`
     :param n_trials: trials of the study in all, those that are there included
     :param study_name: None: ``<algo>_<env>``
     :param storage: URL of a database, or path of a journal file; None: a journal file in the study's folder
@@ -49,12 +48,10 @@ def tune(
     :param pruner: ``"median"``, ``"halving"`` or ``"none"``; None: the median, but none where there are several
         scores or budgets
     :param n_jobs: processes
-    :param log_dir: the study's folder is ``<log_dir>/tune/<study_name>``
     :param command: the command line, for the record
-    :return: the study's folder
+    :return: the study's folder, ``<log_dir>/tune/<study_name>``
     :raises InputError: if an argument is not allowed, or the study is about something else
     :raises WorkError: if no trial could be completed
-    :raises RuntimeError: if a process ends before the study does
     """
     with input_errors():
         integer("n-trials", n_trials, 1)
@@ -105,8 +102,6 @@ def make_tuning(
     :param budgets: figure -> its largest size
     :param space: setting -> values to try, in the form of ``search_spaces.yml``, in place of what is there
     :param only: settings to try; None: all of the algorithm's space
-    :param n_seeds: runs per trial
-    :param n_evaluations: of a trial that may be pruned
     :param deterministic: whether evaluations take the most probable actions, or sample; None: they do, but sample
         where one model plays all agents of a game
     :param weights: of the objectives; given ones are not tried
