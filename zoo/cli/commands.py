@@ -24,6 +24,7 @@ from sb3_fair.zoo.cli.options import (
     Progress,
     Scheduler,
     Seed,
+    Several,
     Threads,
     Trust,
     command_line,
@@ -32,7 +33,6 @@ from sb3_fair.zoo.cli.options import (
     with_options,
 )
 from sb3_fair.zoo.cli.plan_options import PEOPLE, PLAN, RUN, STUDY, TRIALS, arguments
-from sb3_fair.zoo.cli.several import Several
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
 

@@ -16,6 +16,8 @@ from sb3_fair.report.measures import Measure, measures
 
 HEADLINES = ("d_s", "d_l", "filtered")
 """Figures at the end of an episode that stand beside the objectives."""
+MOST = 12
+"""Policies whose groups are shown."""
 ARROWS = {"higher": " ↑", "lower": " ↓", "zero": " →0", None: ""}
 
 
@@ -76,7 +78,7 @@ def seed_table(runs: Mapping[int, Front]) -> Table:
     return table
 
 
-def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | None:
+def group_table(policies: Sequence[EvaluatedPolicy]) -> Table | None:
     """Who got the favourable decision, of each group, in percent with 95 % confidence intervals over episodes; and of
     how many the outcome is known after either decision. None: no groups are compared.
 
@@ -84,7 +86,7 @@ def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | 
     """
     shares = ("favourable", "of deserving", "of undeserving", "outcome known", "if unfavourable")
     table = blank_table("policy", "group", "decisions", *shares, texts=2)
-    for policy in _spread(policies, most):
+    for policy in _spread(policies, MOST):
         first = policy.name
         for groups in policy.groups.values():
             for group, counts in groups.items():

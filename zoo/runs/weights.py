@@ -11,17 +11,17 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.zoo.names import WorkError
 
+SECONDS = 1.0
+"""Between two looks."""
+
 
 class FiniteWeights(BaseCallback):
     """Ends a training whose weights are no longer finite, at the beginning of a rollout or at the end."""
 
-    def __init__(self, seconds: float = 1.0) -> None:
-        super().__init__()
-        self.seconds = seconds
-        self._looked = -np.inf
+    _looked = -np.inf
 
     def _on_rollout_start(self) -> None:
-        if time.monotonic() - self._looked >= self.seconds:
+        if time.monotonic() - self._looked >= SECONDS:
             check_weights(self.model)
             self._looked = time.monotonic()
 
