@@ -47,14 +47,14 @@ def harvest_figures(
     deterministic: bool = False,
     *,
     n_worlds: int = 100,
-    standing: bool | None = None,
     **config: Any,
 ) -> Columns:
     """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; arrays (episodes,) by name.
 
     Each episode has its own layout, which follows from its seed alone. What the model samples follows from the first
     seed; the model itself stays as it was. With ``counterfactual`` an episode is a pair of twin worlds, and its
-    figures are of the agents of both, each by the attribute that it has in its world.
+    figures are of the agents of both, each by the attribute that it has in its world. Models whose observations have
+    one entry more see how far their group is ahead (:class:`~sb3_fair.wrappers.VecStanding`).
 
     ==========================================  =======================================================================
     name                                        what
@@ -82,8 +82,6 @@ def harvest_figures(
     :param counterfactual: None, ``"none_vs_all"`` or ``"swap"``
     :param deterministic: passed to ``predict``
     :param n_worlds: how many worlds, or pairs, are played at once; with sampled actions, figures depend on it
-    :param standing: whether agents see how far their group is ahead, as
-        :class:`~sb3_fair.wrappers.VecStanding` tells them; None: if the model's observations have one entry more
     :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
     :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
     """
@@ -100,7 +98,7 @@ def harvest_figures(
         for first in range(0, n_episodes, n_worlds):
             some = np.array(numbers[first : first + n_worlds])
             venv: Any = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
-            if _sees_standing(agent, venv) if standing is None else standing:
+            if _sees_standing(agent, venv):
                 venv = VecStanding(venv)
             each, seeds_of_worlds = np.ones(venv.num_envs, dtype=np.int64), np.repeat(some, copies).tolist()
             steps = episodes(agent, connected(agent, venv), each, seeds_of_worlds, deterministic, n_steps=horizon)
