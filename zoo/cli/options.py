@@ -43,7 +43,6 @@ Cluster = Annotated[
     str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
 ]
 Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
 ]

@@ -199,7 +199,7 @@ class Agent:
         """Observations (n, ...), and whether it was one person."""
         if isinstance(self.space, spaces.Dict):
             parts = {key: np.asarray(person[key], space.dtype) for key, space in self.space.items()}
-            single = all(parts[key].ndim == len(space.shape) for key, space in self.space.items())
+            single = all(parts[key].ndim == len(space.shape or ()) for key, space in self.space.items())
             return {key: part[None] if single else part for key, part in parts.items()}, single
         if isinstance(person, Sequence) and person and isinstance(person[0], Mapping):
             person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}

@@ -105,7 +105,7 @@ def evaluate_file(
             if model.emit is not None:
                 settings.setdefault("emit", model.emit)
             return policies_of(plan, model), evaluate_rules(plan)
-        rewards = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
+        rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
         venv = evaluation_env(plan, size) if foreign is None else foreign
         if attribute(venv, "objective_names") is None:
             venv = VecVectorReward(venv, rewards[0], emit=rewards[1])

@@ -148,9 +148,14 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     if options.get("track"):
         from sb3_fair.zoo.runs.tracking import TrackingCallback
 
-        about = {"config": {**plan.config, "command": run.command}, "name": f"{plan.algo} {run.path.name}"}
-        where = {"dir": str(run.path), "id": options["track"], "resume": "allow"}
-        episodes = tracking = TrackingCallback(**about, **where, settings={"console": "off"})
+        episodes = tracking = TrackingCallback(
+            config={**plan.config, "command": run.command},
+            dir=str(run.path),
+            id=options["track"],
+            name=f"{plan.algo} {run.path.name}",
+            resume="allow",
+            settings={"console": "off"},
+        )
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
