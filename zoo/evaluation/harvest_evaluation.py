@@ -10,8 +10,8 @@ from sb3_fair.common.connection import connected
 from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.return_figures import return_figures
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
@@ -38,6 +38,7 @@ def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
     return DataFrame(harvest_figures(*arguments, **settings))
 
 
+@checked
 def harvest_figures(
     model: Any,
     n_episodes: int,
@@ -85,8 +86,6 @@ def harvest_figures(
     :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
     :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
     """
-    for name, value in (("n_episodes", n_episodes), ("horizon", horizon), ("n_worlds", n_worlds)):
-        integer(name, value, 1)
     numbers = list(range(seeds, seeds + n_episodes)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(numbers) != n_episodes:
         raise ValueError(f"seeds must be one number or one per episode ({n_episodes}), got {len(numbers)}")
