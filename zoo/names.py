@@ -18,10 +18,7 @@ class WorkError(RuntimeError):
 
 
 def choose(what: str, name: str, allowed: Iterable[str]) -> str:
-    """``name`` if it is one of ``allowed``.
-
-    :raises InputError: if it is not; names the nearest one, or without one what there is
-    """
+    """``name`` if it is one of ``allowed``, else an InputError with the nearest one, or without one what there is."""
     allowed = list(allowed)
     if name in allowed:
         return name
@@ -37,10 +34,7 @@ def choose(what: str, name: str, allowed: Iterable[str]) -> str:
 
 
 def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -> list[str]:
-    """``names`` if all are among ``allowed``; if there are none, all that are allowed.
-
-    :raises InputError: if one is not
-    """
+    """``names`` if all are among ``allowed``; if there are none, all that are allowed."""
     allowed = list(allowed)
     return [choose(what, name, allowed) for name in names or allowed]
 
@@ -48,9 +42,7 @@ def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -
 def environment(env_id: str, fairness: bool = False) -> str:
     """The ID with the module that registers it, so that processes find it that have not imported the module.
 
-    :param env_id: bare (``"sb3_fair/JobHiring-v0"``) or with its module (``"sb3_fair:sb3_fair/JobHiring-v0"``)
     :param fairness: whether a fairness spec is at hand, so that any ID that Gymnasium knows will do
-    :raises InputError: if there is no such ID, or nothing says who is an individual there
     """
     from sb3_fair.zoo.registry.registration import ROWS, find
 
@@ -64,10 +56,7 @@ def environment(env_id: str, fairness: bool = False) -> str:
 
 
 def listed(what: str, text: str) -> tuple[str, ...]:
-    """Names separated by colons.
-
-    :raises InputError: if they are separated by commas or spaces
-    """
+    """Names separated by colons; commas and spaces are refused."""
     if "," in text or " " in text.strip():
         wanted = ":".join(text.replace(",", " ").split())
         raise InputError(f"{what} must be separated by colons, as in {wanted}, got {text!r}")
@@ -76,23 +65,23 @@ def listed(what: str, text: str) -> tuple[str, ...]:
 
 def notions(text: str) -> tuple[str, ...]:
     """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
-    from sb3_fair.fairness.notions.table import NOTIONS
-
-    names = listed("notions", text)
-    for name in names:
-        choose("notion", name.partition("@")[0], NOTIONS)
-    return names
+    return _listed_notions("notion", text)
 
 
 def objectives(text: str) -> tuple[str, ...]:
     """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
-    from sb3_fair.fairness.notions.table import NOTIONS
-
-    names = listed("objectives", text)
+    names = _listed_notions("objective", text, "R")
     if not names:
         raise InputError(f"objectives must name at least one, as in R:SP:IF, got {text!r}")
+    return names
+
+
+def _listed_notions(what: str, text: str, *more: str) -> tuple[str, ...]:
+    from sb3_fair.fairness.notions.table import NOTIONS
+
+    names = listed(f"{what}s", text)
     for name in names:
-        choose("objective", name.partition("@")[0], ("R", *NOTIONS))
+        choose(what, name.partition("@")[0], (*more, *NOTIONS))
     return names
 
 

@@ -38,10 +38,7 @@ class DevicelessFairQCM(TabularFairQCM):
 
 
 def register() -> None:
-    """Adds our algorithms and IDs to rl_zoo3, and our settings for the IDs to its train.
-
-    :raises ImportError: if rl_zoo3 is not installed
-    """
+    """Adds our algorithms and IDs to rl_zoo3, and our settings for the IDs to its train."""
     with extra("rl-zoo3", "the plugin"):
         import rl_zoo3
         import rl_zoo3.train
@@ -53,10 +50,8 @@ def register() -> None:
 
 
 def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """What ``zoo/hyperparams`` has for an algorithm and an ID, as an entry of rl_zoo3's YAML files.
-
-    :param env_kwargs: arguments of the environment in place of those of the file
-    :raises InputError: if a name is unknown or the algorithm makes no sense there
+    """What ``zoo/hyperparams`` has for an algorithm and an ID, as an entry of rl_zoo3's YAML files; ``env_kwargs`` take
+    the place of those of the file.
     """
     wished = dict(env_kwargs or {})
     plan = make_plan(algo, env, env_kwargs={key: value for key, value in wished.items() if key != "scalarise"})

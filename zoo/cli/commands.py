@@ -1,7 +1,6 @@
 """The command line `sb3-fair`."""
 
 import os
-import shlex
 import sys
 from dataclasses import replace
 from io import TextIOWrapper
@@ -15,30 +14,25 @@ from sb3_fair.common.extras import MissingExtra
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.audit_command import audit
 from sb3_fair.zoo.cli.benchmark_commands import benchmark
+from sb3_fair.zoo.cli.demo import demo
 from sb3_fair.zoo.cli.options import (
     Cluster,
-    ConfFile,
-    Copies,
     Device,
-    Emit,
+    Env,
     EnvParam,
-    Fairness,
     LogDir,
-    Objectives,
-    OwnCode,
     Progress,
     Scheduler,
     Seed,
-    Steps,
+    Several,
     Threads,
     Trust,
-    Window,
+    command_line,
     hold_threads,
-    numbers,
     settings,
+    with_options,
 )
-from sb3_fair.zoo.cli.several import Several
-from sb3_fair.zoo.cli.table_options import with_table
+from sb3_fair.zoo.cli.plan_options import PEOPLE, PLAN, RUN, STUDY, TRIALS, arguments
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
 
@@ -98,7 +92,8 @@ def envs(
 
 
 @app.command(cls=Several)
-@with_table
+@with_options("options", RUN)
+@with_options("asked", [*PLAN, *PEOPLE])
 def train(
     context: typer.Context,
     algo: Annotated[
@@ -108,40 +103,13 @@ def train(
             "trpo, qrdqn or ppo_lstm.",
         ),
     ] = None,
-    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
-    fairness: Fairness = None,
-    seed: Seed = 0,
+    env: Env = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Train with so many seeds: --seed, the next one, and so on.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Processes for --seeds; by default one per core.")] = None,
     cluster: Cluster = None,
     scheduler: Scheduler = None,
-    objectives: Objectives = None,
-    weights: Annotated[
-        str | None, typer.Option(help="For algorithms that learn from one number, as in 1:0.5:0.")
-    ] = None,
-    audit: Annotated[
-        str | None, typer.Option(help="Notions to measure in the final evaluation, as in SP:EO:CSC.")
-    ] = None,
-    window: Window = None,
-    emit: Emit = None,
-    preset: Annotated[str | None, typer.Option(help="Other settings than the tuned ones, as in: paper.")] = None,
-    conf_file: ConfFile = None,
-    own_code: OwnCode = False,
-    n_timesteps: Steps = None,
-    n_envs: Copies = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-P", help="key:value for the algorithm; value in YAML. Repeatable.")
-    ] = None,
-    env_param: EnvParam = None,
-    track: Annotated[
-        bool, typer.Option("--track", help="Follow in Weights & Biases; without an account, offline.")
-    ] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write event files for TensorBoard.")] = False,
-    checkpoint_minutes: Annotated[
-        float, typer.Option(help="Between two checkpoints; 0: at every rollout, inf: never.")
-    ] = 5.0,
     resume: Annotated[
         Path | None, typer.Option(help="Folder of an interrupted run to go on with; the settings are the run's.")
     ] = None,
@@ -151,7 +119,8 @@ def train(
     log_dir: LogDir = Path("logs"),
     progress: Progress = True,
     *,
-    people: dict[str, Any],
+    asked: dict[str, Any],
+    options: dict[str, Any],
 ) -> None:
     """Trains an algorithm, evaluates what it learned and writes a report."""
     if resume is not None:
@@ -162,36 +131,14 @@ def train(
         return
     if trust:
         raise InputError("--trust must be left out without --resume: nothing else is loaded")
-    if algo is None or env is None:
-        raise InputError(f"{'--algo' if algo is None else '--env or --table'} must be given, unless --resume is")
+    if algo is None:
+        raise InputError("--algo must be given, unless --resume is")
+    asked = arguments(env, asked)
     from sb3_fair.zoo.runs.plan import make_plan
     from sb3_fair.zoo.runs.train import train
 
-    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
-    plan = make_plan(
-        algo,
-        env,
-        fairness=fairness,
-        seed=seed,
-        objectives=None if objectives is None else names.objectives(objectives),
-        audit=None if audit is None else names.notions(audit),
-        weights=None if weights is None else numbers("weights", weights),
-        n_timesteps=n_timesteps,
-        n_envs=n_envs,
-        env_kwargs={**people, **settings("--env-param", env_param), **chosen},
-        hyperparams=settings("--param", param),
-        preset=preset,
-        conf_file=conf_file,
-        own_code=own_code,
-    )
-    options: dict[str, Any] = {
-        "log_dir": log_dir,
-        "command": _command(),
-        "device": device,
-        "track": track,
-        "tensorboard": tensorboard,
-        "checkpoint_minutes": checkpoint_minutes,
-    }
+    plan = make_plan(algo, **asked)
+    options |= {"log_dir": log_dir, "command": command_line(), "device": device}
     hold_threads(num_threads)
     if seeds is None and cluster is None and scheduler is None:
         if jobs is not None:
@@ -205,7 +152,7 @@ def train(
     if num_threads != 1:
         raise InputError(f"num-threads must be 1 where several runs share the cores, got {num_threads}")
     with on_cluster(cluster, scheduler):
-        plans = [replace(plan, seed=number) for number in range(seed, seed + (seeds or 1))]
+        plans = [replace(plan, seed=plan.seed + number) for number in range(seeds or 1)]
         runs = train_all(plans, n_jobs=-1 if jobs is None else jobs, **options)
     if len(runs) > 1:
         show(seed_table({plan.seed: run.front for plan, run in zip(plans, runs, strict=True)}))
@@ -221,100 +168,26 @@ def _results(run: Any) -> None:
 
 
 @app.command(cls=Several)
-@with_table
+@with_options("study", STUDY)
+@with_options("asked", [*TRIALS, *(row for row in PLAN if row.name != "audit"), *PEOPLE])
 def tune(
     algo: Annotated[str, typer.Option(help="As for train.")],
-    env: Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")] = None,
-    fairness: Fairness = None,
-    scores: Annotated[
-        str | None,
-        typer.Option(help="What trials are to be good at, as in R:SP; by default R, of PCN the hypervolume."),
-    ] = None,
-    budget: Annotated[
-        list[str] | None, typer.Option(help="Largest size of a figure, as in SP:0.05. Repeatable.")
-    ] = None,
-    n_trials: Annotated[int, typer.Option(help="Of the study in all, earlier ones included.")] = 50,
-    n_seeds: Annotated[int, typer.Option(help="Runs per trial; figures are their means.")] = 1,
-    study_name: Annotated[str | None, typer.Option(help="A study of this name is continued.")] = None,
-    storage: Annotated[
-        str | None, typer.Option(help="Database URL or journal file; by default a journal file in the study's folder.")
-    ] = None,
-    n_jobs: Annotated[int, typer.Option(help="Processes.")] = 1,
-    sampler: Annotated[str, typer.Option(help="auto, tpe, nsgaii or random.")] = "auto",
-    pruner: Annotated[
-        str | None, typer.Option(help="median, halving or none; by default median where there is one score, no budget.")
-    ] = None,
-    n_evaluations: Annotated[int, typer.Option(help="Evaluations of a trial that may be pruned.")] = 5,
-    space: Annotated[
-        list[str] | None,
-        typer.Option("--space", "-S", help="setting:values to try, as in gamma:{range: [0.9, 1.0]}. Repeatable."),
-    ] = None,
-    only: Annotated[str | None, typer.Option(help="Try only these settings, as in learning_rate:gamma.")] = None,
-    param: Annotated[
-        list[str] | None, typer.Option("--param", "-P", help="key:value that is fixed, not tried. Repeatable.")
-    ] = None,
-    env_param: EnvParam = None,
-    objectives: Objectives = None,
-    weights: Annotated[str | None, typer.Option(help="Fixed weights of the objectives, as in 1:0.5:0.")] = None,
-    window: Window = None,
-    emit: Emit = None,
-    preset: Annotated[str | None, typer.Option(help="Start from other settings than the tuned ones.")] = None,
-    conf_file: ConfFile = None,
-    own_code: OwnCode = False,
-    n_timesteps: Steps = None,
-    n_envs: Copies = None,
-    deterministic: Annotated[
-        bool | None, typer.Option("--deterministic/--sampled", help="Actions in evaluations: most probable, or drawn.")
-    ] = None,
-    seed: Seed = 0,
+    env: Env = None,
     device: Device = "auto",
     num_threads: Threads = 1,
     log_dir: LogDir = Path("logs"),
     *,
-    people: dict[str, Any],
+    asked: dict[str, Any],
+    study: dict[str, Any],
 ) -> None:
     """Searches hyperparameters that are good and fair; goes on where it was interrupted."""
-    if env is None:
-        raise InputError("--env must be given, or --table")
+    asked = arguments(env, asked)
     from sb3_fair.zoo.tuning.tune import make_tuning, tune
 
-    chosen = {key: value for key, value in (("window", window), ("emit", emit)) if value is not None}
-    tuning = make_tuning(
-        algo,
-        env,
-        fairness=fairness,
-        scores=None if scores is None else names.listed("scores", scores),
-        budgets=settings("--budget", budget, "SP:0.05"),
-        space=settings("--space", space),
-        only=None if only is None else names.listed("only", only),
-        n_seeds=n_seeds,
-        n_evaluations=n_evaluations,
-        deterministic=deterministic,
-        objectives=None if objectives is None else names.objectives(objectives),
-        weights=None if weights is None else numbers("weights", weights),
-        hyperparams=settings("--param", param),
-        env_kwargs={**people, **settings("--env-param", env_param), **chosen},
-        preset=preset,
-        conf_file=conf_file,
-        own_code=own_code,
-        n_timesteps=n_timesteps,
-        n_envs=n_envs,
-        seed=seed,
-    )
+    tuning = make_tuning(algo, **asked)
     hold_threads(num_threads)
-    with stoppable(f"stopped; the study goes on with the same command: {_command()}"):
-        tune(
-            tuning,
-            n_trials=n_trials,
-            study_name=study_name,
-            storage=storage,
-            sampler=sampler,
-            pruner=pruner,
-            n_jobs=n_jobs,
-            log_dir=log_dir,
-            device=device,
-            command=_command(),
-        )
+    with stoppable(f"stopped; the study goes on with the same command: {command_line()}"):
+        tune(tuning, log_dir=log_dir, device=device, command=command_line(), **study)
 
 
 @app.command(cls=Several)
@@ -331,9 +204,7 @@ def evaluate(
     algo: Annotated[str | None, typer.Option(help="The algorithm that saved --model, as for train.")] = None,
     env: Annotated[str | None, typer.Option(help="Environment ID for --model: see `sb3-fair envs`.")] = None,
     audit: Annotated[str | None, typer.Option(help="Notions to measure with --model; by default all.")] = None,
-    env_param: Annotated[
-        list[str] | None, typer.Option("--env-param", "-E", help="key:value for --env. Repeatable.")
-    ] = None,
+    env_param: EnvParam = None,
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
     trust: Trust = False,
     seed: Seed = 20_000,
@@ -425,22 +296,7 @@ def report(run: RunPath) -> None:
 
 
 app.command(cls=Several)(audit)
-
-
-@app.command()
-def demo(
-    seed: Seed = 0,
-    n_timesteps: Steps = None,
-    device: Device = "auto",
-    num_threads: Threads = 1,
-    log_dir: LogDir = Path("logs"),
-    progress: Progress = True,
-) -> None:
-    """Learns the trade-offs of hiring in about two minutes and shows them."""
-    from sb3_fair.zoo.cli.demo import demo
-
-    hold_threads(num_threads)
-    demo(seed=seed, n_timesteps=n_timesteps, log_dir=log_dir, command=_command(), device=device, progress=progress)
+app.command()(demo)
 
 
 def main() -> None:
@@ -489,10 +345,6 @@ def _only(context: typer.Context, name: str, *beside: str) -> None:
     if idle:
         options = ", ".join("--" + key.replace("_", "-") for key in idle)
         raise InputError(f"--{name} takes everything from the run: leave out {options}")
-
-
-def _command() -> str:
-    return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
 def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) -> Any:

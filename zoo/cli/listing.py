@@ -16,11 +16,7 @@ WIDTH = 80
 
 
 def environments(module: str | None = None) -> str:
-    """Every ID on a line of its own, and above those that share them: source, spaces, groups and default notions.
-
-    :param module: whose IDs are listed; None: the shipped ones
-    :raises InputError: if it cannot be imported, or registers none
-    """
+    """Every ID on a line of its own, and above those that share them: source, spaces, groups and default notions."""
     if module is not None:
         load_module("env-module", module, module)
     listed = [row.name for row in ROWS.values() if row.module == module] if module else [*WORLDS]

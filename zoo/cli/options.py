@@ -1,10 +1,16 @@
-"""Options that several commands share."""
+"""Options that several commands share, and tables of options."""
 
+import shlex
+import sys
+from collections.abc import Callable, Iterable
+from functools import wraps
+from inspect import Parameter, signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 import yaml
+from typer.core import TyperArgument, TyperCommand
 
 from sb3_fair.zoo.names import InputError
 
@@ -31,31 +37,77 @@ Device = Annotated[str, typer.Option(help="cpu, cuda or auto.", callback=_device
 Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]
 Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a progress bar.")]
+Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
 Jobs = Annotated[int, typer.Option(help="Processes; -1: one per core.")]
 Cluster = Annotated[
     str | None, typer.Option(help="dask: runs take place on the workers of a Dask cluster, not on this machine.")
 ]
 Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
-Objectives = Annotated[str | None, typer.Option(help="R and notions, as in R:SP:IF.")]
-Window = Annotated[int | None, typer.Option(help="Number of latest decisions that notions look at.")]
-Emit = Annotated[str | None, typer.Option(help="level, difference or terminal.")]
-EnvParam = Annotated[
-    list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
-]
-Copies = Annotated[int | None, typer.Option(help="Copies of the environment.")]
-Steps = Annotated[int | None, typer.Option(help="Training steps; by default as tuned.")]
-ConfFile = Annotated[
-    Path | None, typer.Option(help="YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them.")
-]
-
 Trust = Annotated[
     bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
 ]
-OwnCode = Annotated[bool, typer.Option("--own-code", help="Let settings name wrappers in any module, whose code runs.")]
-
-Fairness = Annotated[
-    str | None, typer.Option(help="module:name of a fairness spec, for an ID that has none or instead of its own.")
+Env = Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")]
+EnvParam = Annotated[
+    list[str] | None, typer.Option("--env-param", "-E", help="key:value for the environment. Repeatable.")
 ]
+
+
+def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Parameter:
+    """A row of a table of options.
+
+    :param flags: on the command line, by default the name
+    :param more: further arguments of ``typer.Option``
+    """
+    default = False if kind is bool else default
+    hint = kind | None if default is None else kind
+    about = typer.Option(*flags, help=help, **more)
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, about])
+
+
+def with_options(into: str, table: Iterable[Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives a command the options of a table; those that are not None it gets as the dict ``into``."""
+    names = [row.name for row in table]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(**given: Any) -> Any:
+            told = {name: given.pop(name) for name in names}
+            return command(**given, **{into: {key: value for key, value in told.items() if value not in (None, [])}})
+
+        own = signature(command)
+        parameters = [parameter for name, parameter in own.parameters.items() if name != into]
+        run.__signature__ = own.replace(parameters=[*parameters, *table])  # type: ignore[attr-defined]
+        return run
+
+    return decorate
+
+
+class Several(TyperCommand):
+    """A command whose repeatable options take several values at once: ``--group a b`` is ``--group a --group b``.
+
+    If the command has arguments, they come first: after such an option they would be values of it.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        before = sum(isinstance(parameter, TyperArgument) for parameter in self.params)
+        if not any(arg.startswith("-") for arg in args[:before]):
+            args = self._repeated(args)
+        return super().parse_args(ctx, args)
+
+    def _repeated(self, args: list[str]) -> list[str]:
+        repeatable = {
+            name for parameter in self.params if getattr(parameter, "multiple", False) for name in parameter.opts
+        }
+        found: list[str] = []
+        option, values = "", 0
+        for arg in args:
+            if arg.startswith("-"):
+                option, values = arg, 0
+            else:
+                found += [option] if option in repeatable and values else []
+                values += 1
+            found.append(arg)
+        return found
 
 
 def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99") -> dict[str, Any]:
@@ -87,6 +139,11 @@ def numbers(option: str, text: str) -> list[float]:
         return [float(number) for number in text.split(":")]
     except ValueError as error:
         raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error
+
+
+def command_line() -> str:
+    """For the record."""
+    return shlex.join(["sb3-fair", *sys.argv[1:]])
 
 
 def hold_threads(number: int) -> None:

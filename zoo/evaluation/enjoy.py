@@ -13,8 +13,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.layer import max_steps_of
-from sb3_fair.zoo.evaluation.evaluate import audited, evaluate_again, held_out, load_run
+from sb3_fair.zoo.evaluation.evaluate import audited, evaluate_again, held_out, load_run, numbered
 from sb3_fair.zoo.evaluation.film import film_format, save_film
+from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import single, vectorised
 from sb3_fair.zoo.runs.plan import Plan
@@ -24,18 +25,15 @@ LONGEST = 100
 Picture = NDArray[np.uint8]
 
 
-class Camera(gym.Wrapper, gym.utils.RecordConstructorArgs):
+class Camera(gym.Wrapper):
     """Takes a picture at the beginning of an episode, after every so many steps, and at the end.
 
-    :param env: with ``render_mode="rgb_array"``
     :param pictures: to which every picture is added
-    :param every: steps from one picture to the next
     :param most: when there are more pictures, every other one goes, and from then on :attr:`every` is twice as long;
         None: all stay
     """
 
     def __init__(self, env: gym.Env, pictures: list[Picture], every: int = 1, most: int | None = None) -> None:
-        gym.utils.RecordConstructorArgs.__init__(self, pictures=pictures, every=every, most=most)
         super().__init__(env)
         self.pictures = pictures
         self.every = every
@@ -79,20 +77,16 @@ def enjoy(
     :param run: a finished run
     :param film: file to write, ``.gif`` or ``.mp4``
     :param policy: number of the policy in the run's front
-    :param n_episodes: one after the other
     :param seed: of the environment and of sampled actions
     :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
         episodes possible, and at least 1; where episodes have no limit, first 1, and twice as many whenever there are
         more than 100 pictures, of which every other one goes
     :param fps: pictures per second
     :return: the policy with these episodes
-    :raises InputError: if the run is not finished, or there is no such policy, or no such film can be written
     """
-    front = run.front
-    if not len(front):
+    if not len(run.front):
         raise InputError(f"run must be finished, with policies in front.json, got {str(run.path)!r}")
-    if not 0 <= policy < len(front):
-        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
+    learned = numbered(run.front, policy)
     if every is not None and every < 1:
         raise InputError(f"every must be a positive integer, got {every}")
     if not 0 < fps <= 50:
@@ -114,7 +108,7 @@ def enjoy(
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))
     venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))
-    played = evaluate_again(plan, model, front[policy], venv, n_episodes, seed)
+    played = evaluate_again(plan, model, learned, venv, n_episodes, seed)
     save_film(pictures, film, fps)
     venv.close()
     return played
@@ -122,10 +116,9 @@ def enjoy(
 
 def episode_table(policy: EvaluatedPolicy) -> Table:
     """What each episode brought: steps, returns of the objectives, fairness figures after the last step."""
-    table = Table(box=None, header_style="bold", pad_edge=False, title=policy.name, title_justify="left")
     finals = {f"final {name}" if name in policy.objectives else name: values for name, values in policy.final.items()}
-    for name in ("episode", "steps", *policy.objectives, *finals):
-        table.add_column(name, justify="right", no_wrap=True)
+    columns = ("episode", "steps", *policy.objectives, *finals)
+    table = blank_table(*columns, texts=0, title=policy.name, title_justify="left")
     for episode, (length, returns) in enumerate(zip(policy.lengths, policy.returns, strict=True)):
         cells = [f"{value:.3f}" for value in (*returns, *(values[episode] for values in finals.values()))]
         table.add_row(str(episode), f"{length:.0f}", *cells)

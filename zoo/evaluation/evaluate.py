@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.connection import connected
 from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
-from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
@@ -37,9 +37,8 @@ SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": l
 
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
-    """Environments with fairness histories of their own, which measure all audited notions and their chance levels.
-
-    :raises InputError: if their episodes never end
+    """Environments with fairness histories of their own, which measure all audited notions and their chance levels;
+    those whose episodes never end are refused.
     """
     venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
     if attribute(venv, "endless", False):
@@ -97,10 +96,7 @@ def evaluate_rules(
     seed: int | None = None,
     around: Callable[[VecEnv], VecEnv] | None = None,
 ) -> list[EvaluatedPolicy]:
-    """The environment's rules of thumb on the evaluation episodes, all rules in one pass.
-
-    :param around: a wrapper that measures more
-    """
+    """The environment's rules of thumb on the evaluation episodes, all rules in one pass; ``around`` measures more."""
     plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
     rules = tuple(attribute(evaluation_env(plan, 1), "rules"))
     if not rules:
@@ -126,28 +122,25 @@ def evaluate_rules(
 def evaluate_run(
     run: RunFolder, policy: int | None = None, *, n_eval_episodes: int = 20, seed: int = 2 * SEED, device: str = "auto"
 ) -> list[EvaluatedPolicy]:
-    """The policies of a run, or one of them, on episodes of their own.
-
-    :param policy: number of the policy in the run's front; None: all
-    :raises InputError: if there is no such policy
-    """
+    """The policies of a run, or the one of a number in its front, on episodes of their own."""
     plan = held_out(Plan.of_run(run))
     model = load_run(plan, run, device)
     venv = evaluation_env(plan)
-    front = run.front
-    if policy is not None and not 0 <= policy < len(front):
-        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
-    chosen: Sequence[EvaluatedPolicy] = front if policy is None else [front[policy]]
+    chosen = list(run.front) if policy is None else [numbered(run.front, policy)]
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+
+
+def numbered(front: Front, policy: int) -> EvaluatedPolicy:
+    """The policy of a number, if there is one."""
+    if not 0 <= policy < len(front):
+        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
+    return front[policy]
 
 
 def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     """The trained model of a run, to predict, from ``policy.npz``; runs of earlier versions only have a pickle.
 
-    :param plan: of the run
-    :raises InputError: if the plan cannot be built
     :raises DamagedError: if a file is not what the run wrote
-    :raises WorkError: if weights are not finite
     :raises PermissionError: if there is only a pickle, and neither the user's runs wrote it nor ``run.trust`` is set
     """
     model = load_policy(plan, run, device)
@@ -163,10 +156,8 @@ def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None
     :param path: of the model, a ``.zip``, which can run code when it is loaded
     :param venv: what the scale is for; None: the plan's environment, which must be of this package
     :param trust: whether it may run code although none of this user's runs wrote it
-    :raises InputError: if the model was trained with a scale, and there is none
     :raises DamagedError: if a file is not what a run wrote
     :raises PermissionError: if it is not to be trusted
-    :raises WorkError: if weights are not finite
     """
     run = RunFolder(path.parent, trust=trust)
     content, scale = run.read_program(path.name), run.read_program(NORMALISER)
@@ -205,10 +196,7 @@ def evaluate_again(
 def evaluate_model(
     plan: Plan, model: Any, venv: VecEnv, n_eval_episodes: int, seed: int, deterministic: bool = True
 ) -> EvaluatedPolicy:
-    """A model that has learned one policy, on the copies of ``venv``.
-
-    :param deterministic: whether it takes its most probable actions, or samples
-    """
+    """A model that has learned one policy, on the copies of ``venv``."""
     check_weights(model)
     return evaluate_vector(
         model, connected(model, venv), n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed

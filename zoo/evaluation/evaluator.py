@@ -84,10 +84,7 @@ def _agent(policy: Any, venv: VecEnv, seed: int) -> Any:
 
 
 class FunctionPolicy:
-    """A function from one observation to an action, with SB3's ``predict``.
-
-    :param n_envs: number of parallel environments
-    """
+    """A function from one observation to an action, with SB3's ``predict``."""
 
     def __init__(self, function: Callable[[Any], Any], n_envs: int) -> None:
         self.function, self.n_envs = function, n_envs

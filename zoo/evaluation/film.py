@@ -12,31 +12,14 @@ from sb3_fair.fairness.validation import number
 
 
 def save_film(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
-    """Writes what the name of the file asks for, ``.gif`` or ``.mp4``; the path of the file.
+    """Writes what the name of the file asks for, ``.gif`` or ``.mp4`` (H.264, by imageio-ffmpeg); the path of the file.
 
     :param frames: as for :func:`save_gif`; of an MP4 an odd last row or column is doubled
     :raises ValueError: if the name ends otherwise, or as :func:`save_gif`
     :raises ImportError: for an MP4 without imageio-ffmpeg
     """
-    return save_mp4(frames, path, fps) if film_format(path) == ".mp4" else save_gif(frames, path, fps)
-
-
-def film_format(path: str | Path) -> str:
-    """``".gif"`` or ``".mp4"``.
-
-    :raises ValueError: if the name of the file ends otherwise
-    :raises ImportError: for an MP4 without imageio-ffmpeg
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix not in (".gif", ".mp4"):
-        raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")
-    if suffix == ".mp4":
-        _mp4_writer()
-    return suffix
-
-
-def save_mp4(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
-    """Writes an MP4 (H.264) with imageio-ffmpeg; see :func:`save_film`."""
+    if film_format(path) == ".gif":
+        return save_gif(frames, path, fps)
     pictures = _checked(frames, fps)
     height, width = (size + size % 2 for size in pictures[0].shape[:2])  # the format has no odd sizes
     writer = _mp4_writer()(str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error")
@@ -47,6 +30,16 @@ def save_mp4(frames: Iterable[Any], path: str | Path, fps: float = 4.0) -> Path:
         writer.send(np.ascontiguousarray(np.pad(picture, room, mode="edge")))
     writer.close()
     return Path(path)
+
+
+def film_format(path: str | Path) -> str:
+    """``".gif"`` or ``".mp4"``; an ImportError for the latter without imageio-ffmpeg."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".gif", ".mp4"):
+        raise ValueError(f"film must end in .gif or .mp4, got {str(path)!r}")
+    if suffix == ".mp4":
+        _mp4_writer()
+    return suffix
 
 
 def _mp4_writer() -> Any:

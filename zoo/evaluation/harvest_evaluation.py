@@ -1,6 +1,6 @@
 """Evaluates models that play all agents of the Allelopathic Harvest."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.connection import connected
 from sb3_fair.common.extras import extra
-from sb3_fair.common.rollout import episodes, seeded
+from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.returns import return_figures
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
@@ -30,15 +30,15 @@ FACTORS = {1: "G1", 2: "G2"}
 
 
 def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
-    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments.
-
-    :raises ImportError: if pandas is not installed, which the extra ``[pandas]`` brings
+    """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments. Needs the extra
+    ``[pandas]``.
     """
     with extra("pandas", "evaluate_harvest"):
         from pandas import DataFrame
     return DataFrame(harvest_figures(*arguments, **settings))
 
 
+@checked
 def harvest_figures(
     model: Any,
     n_episodes: int,
@@ -48,14 +48,14 @@ def harvest_figures(
     deterministic: bool = False,
     *,
     n_worlds: int = 100,
-    standing: bool | None = None,
     **config: Any,
 ) -> Columns:
     """Lets a model play every agent of fresh episodes of the Allelopathic Harvest; arrays (episodes,) by name.
 
     Each episode has its own layout, which follows from its seed alone. What the model samples follows from the first
     seed; the model itself stays as it was. With ``counterfactual`` an episode is a pair of twin worlds, and its
-    figures are of the agents of both, each by the attribute that it has in its world.
+    figures are of the agents of both, each by the attribute that it has in its world. Models whose observations have
+    one entry more see how far their group is ahead (:class:`~sb3_fair.wrappers.VecStanding`).
 
     ==========================================  =======================================================================
     name                                        what
@@ -83,13 +83,9 @@ def harvest_figures(
     :param counterfactual: None, ``"none_vs_all"`` or ``"swap"``
     :param deterministic: passed to ``predict``
     :param n_worlds: how many worlds, or pairs, are played at once; with sampled actions, figures depend on it
-    :param standing: whether agents see how far their group is ahead, as
-        :class:`~sb3_fair.wrappers.VecStanding` tells them; None: if the model's observations have one entry more
     :param config: of the game, as the model was trained with it: ``obs_scale=True``, ...
     :raises ValueError: if a number is not positive, there is not one seed per episode, or ``config`` is refused
     """
-    for name, value in (("n_episodes", n_episodes), ("horizon", horizon), ("n_worlds", n_worlds)):
-        integer(name, value, 1)
     numbers = list(range(seeds, seeds + n_episodes)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     if len(numbers) != n_episodes:
         raise ValueError(f"seeds must be one number or one per episode ({n_episodes}), got {len(numbers)}")
@@ -99,13 +95,13 @@ def harvest_figures(
     parts = []
     with seeded(numbers[0], agent):
         for first in range(0, n_episodes, n_worlds):
-            some = numbers[first : first + n_worlds]
+            some = np.array(numbers[first : first + n_worlds])
             venv: Any = HarvestVecEnv(copies * len(some), settings, counterfactual=counterfactual, detail=True)
-            if _sees_standing(agent, venv) if standing is None else standing:
+            if _sees_standing(agent, venv):
                 venv = VecStanding(venv)
-            played = Episodes(venv, len(some))
-            played.play(agent, horizon, deterministic, np.repeat(some, copies).tolist())
-            parts.append({"seed": np.array(some), **played.columns(twins=counterfactual is not None)})
+            each, seeds_of_worlds = np.ones(venv.num_envs, dtype=np.int64), np.repeat(some, copies).tolist()
+            steps = episodes(agent, connected(agent, venv), each, seeds_of_worlds, deterministic, n_steps=horizon)
+            parts.append({"seed": some, **_columns(agent, venv, steps, len(some), twins=counterfactual is not None)})
             venv.close()
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -116,93 +112,48 @@ class RandomAgent:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
 
-    def predict(
-        self, observation: Array, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[Array, None]:
+    def predict(self, observation: Array, **given: Any) -> tuple[Array, None]:
         """Actions (slots,)."""
         return self.rng.integers(len(ACTIONS), size=len(observation)), None
 
 
-class Episodes:
-    """What happens in episodes that are played at once, (episodes, agents); of a pair, the agents of both worlds.
-
-    :param venv: at its beginning, each world plays one episode
-    :param n: number of episodes
-    """
-
-    def __init__(self, venv: HarvestVecEnv | VecStanding, n: int) -> None:
-        self.venv = venv
-        self.shape = (n, venv.num_envs // n)
-        self.chosen = np.zeros((n, 2, len(ACTIONS)), dtype=np.int64)
-        self.executed = np.zeros_like(self.chosen)
-        self.obstructed = np.zeros(self.shape)
-        self.returns = np.zeros(self.shape)
-        self.values = np.full(self.shape, np.nan)
-        self.steps = 0
-
-    def play(self, agent: Any, horizon: int, deterministic: bool, seeds: Sequence[int]) -> None:
-        """One episode in each world."""
-        venv = connected(agent, self.venv)
-        each = np.ones(venv.num_envs, dtype=np.int64)
-        for step in episodes(agent, venv, each, seeds, deterministic, n_steps=horizon):
-            if self.steps == 0:
-                self.groups, self.factors = self._rows(self.venv.slot_group), self._rows(self.venv.slot_lf)
-                self.values = self._rows(_values(agent, step.observations))
-            self._note(step.actions, step.rewards, stack(step.infos, "detail"))
-
-    def _note(self, actions: Array, rewards: Array, detail: Mapping[str, Array]) -> None:
-        self.steps += 1
-        self.returns += self._rows(rewards)
-        self.obstructed += self._rows(detail["obstructed"])
-        self.chosen += action_counts(self._rows(actions), self.groups, len(ACTIONS))
-        self.executed += action_counts(self._rows(detail["executed_action"]), self.groups, len(ACTIONS))
-
-    def _rows(self, slots: Array) -> Array:
-        return np.reshape(slots, self.shape)
-
-    def columns(self, twins: bool) -> Columns:
-        """All that an evaluation tells, (episodes,) each."""
-        return {
-            **self._sums(),
-            **return_figures(self.returns, self.groups, self.factors, twins=twins),
-            **({"F": _half(self.returns, 0), "K": _half(self.returns, 1)} if twins else {}),
-            "value": value_disparity(self.values, self.groups),
-            **self._actions(),
+def _columns(agent: Any, venv: HarvestVecEnv | VecStanding, steps: Iterable[Step], n: int, twins: bool) -> Columns:
+    """Figures of n episodes that are played at once; of a pair, of the agents of both worlds."""
+    shape = (n, venv.num_envs // n)
+    returns, obstructed, number = np.zeros(shape), np.zeros(shape), 0
+    counts = {kind: np.zeros((n, 2, len(ACTIONS)), dtype=np.int64) for kind in ("chosen", "executed")}
+    for number, step in enumerate(steps, start=1):
+        if number == 1:
+            groups, factors = (np.reshape(labels, shape).copy() for labels in (venv.slot_group, venv.slot_lf))
+            values = _values(agent, step.observations).reshape(shape)
+        detail = stack(step.infos, "detail")
+        returns += step.rewards.reshape(shape)
+        obstructed += detail["obstructed"].reshape(shape)
+        for kind, actions in (("chosen", step.actions), ("executed", detail["executed_action"])):
+            counts[kind] += action_counts(np.reshape(actions, shape), groups, len(ACTIONS))
+    found: Columns = {}
+    members = {group: groups == label for label, group in enumerate(GROUPS)}
+    for group, everyone in members.items():
+        among = {f"{group}_{factor}": everyone & (factors == value) for value, factor in FACTORS.items()}
+        for name, some in {group: everyone, **among}.items():
+            found |= {name: np.where(some, returns, 0).sum(axis=1), f"n_{name}": some.sum(axis=1)}
+        found[f"mean_{group}"] = _share(found[group], found[f"n_{group}"])
+    found |= return_figures(returns, groups, factors, twins=twins)
+    if twins:
+        found["F"], found["K"] = (half.sum(axis=1) for half in np.split(returns, 2, axis=1))
+    found["value"] = value_disparity(values, groups)
+    for kind, counted in counts.items():
+        shares = np.moveaxis(action_frequencies(counted), 0, -1)
+        found |= {
+            f"{kind}_{group}_{action}": shares[g, a]
+            for g, group in enumerate(GROUPS)
+            for a, action in enumerate(ACTIONS)
         }
-
-    def _sums(self) -> Columns:
-        found: Columns = {}
-        for label, group in enumerate(GROUPS):
-            for name, members in (
-                ("", self.groups == label),
-                *(
-                    (f"_{factor}", (self.groups == label) & (self.factors == value))
-                    for value, factor in FACTORS.items()
-                ),
-            ):
-                found[f"{group}{name}"] = np.where(members, self.returns, 0).sum(axis=1)
-                found[f"n_{group}{name}"] = members.sum(axis=1)
-            found[f"mean_{group}"] = _share(found[group], found[f"n_{group}"])
-        return found
-
-    def _actions(self) -> Columns:
-        found: Columns = {}
-        for kind, counts in (("chosen", self.chosen), ("executed", self.executed)):
-            shares = action_frequencies(counts)
-            for label, group in enumerate(GROUPS):
-                found |= {f"{kind}_{group}_{action}": shares[:, label, a] for a, action in enumerate(ACTIONS)}
-        for label, group in enumerate(GROUPS):
-            members = self.groups == label
-            turns = members.sum(axis=1) * self.steps
-            found[f"void_{group}"] = 1 - _share(self.executed[:, label].sum(axis=1), turns)
-            found[f"obstructed_{group}"] = _share(np.where(members, self.obstructed, 0).sum(axis=1), turns)
-        return found
-
-
-def _half(returns: Array, which: int) -> Array:
-    """Sum of the returns in the factual (0) or the counterfactual world (1)."""
-    total: Array = np.split(returns, 2, axis=1)[which].sum(axis=1)
-    return total
+    for label, (group, some) in enumerate(members.items()):
+        turns = some.sum(axis=1) * number
+        found[f"void_{group}"] = 1 - _share(counts["executed"][:, label].sum(axis=1), turns)
+        found[f"obstructed_{group}"] = _share(np.where(some, obstructed, 0).sum(axis=1), turns)
+    return found
 
 
 def _share(part: Array, whole: Array) -> Array:

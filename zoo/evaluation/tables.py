@@ -16,6 +16,8 @@ from sb3_fair.report.measures import Measure, measures
 
 HEADLINES = ("d_s", "d_l", "filtered")
 """Figures at the end of an episode that stand beside the objectives."""
+MOST = 12
+"""Policies whose groups are shown."""
 ARROWS = {"higher": " ↑", "lower": " ↓", "zero": " →0", None: ""}
 
 
@@ -23,6 +25,14 @@ def show(table: Table) -> None:
     """Prints the table with every cell whole, however narrow the terminal or pipe is."""
     console = Console(width=10_000)
     Console(width=max(Console().width, 200, console.measure(table).maximum)).print(table)
+
+
+def blank_table(*columns: str, texts: int = 1, **more: Any) -> Table:
+    """A table without rows: some columns of text, then columns of numbers."""
+    table = Table(box=None, header_style="bold", pad_edge=False, **more)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number < texts else "right", no_wrap=True)
+    return table
 
 
 def policy_table(
@@ -34,21 +44,15 @@ def policy_table(
     """Mean and 95 % confidence interval per objective, disparity, and share of decisions that a filter changed; the
     final size of the group notions beside what chance gives.
 
-    :param most: show at most so many policies, evenly spread over their order
+    :param most: show at most so many policies
     :param words: what the environment says of its own measures
     """
     found = measures(Front(tuple(policies)), words)
     shown = [measure for measure in found if measure.name in HEADLINES or (measure.optimised and not measure.final)]
     chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
-    if most is not None and len(policies) > most:
-        policies = [policies[index] for index in np.linspace(0, len(policies) - 1, most).round().astype(int)]
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("policy", no_wrap=True)
-    for measure in shown:
-        table.add_column(_heading(measure), justify="right", no_wrap=True)
-    for name in chances:
-        table.add_column(f"|{name}| (chance)", justify="right", no_wrap=True)
-    table.add_column("steps", justify="right")
+    if most is not None:
+        policies = _spread(policies, most)
+    table = blank_table("policy", *map(_heading, shown), *(f"|{name}| (chance)" for name in chances), "steps")
     table.add_column("actions", no_wrap=True)
     for policy in policies:
         table.add_row(*_row(policy, shown, chances), "most probable" if policy.deterministic else "sampled")
@@ -64,9 +68,8 @@ def seed_table(runs: Mapping[int, Front]) -> Table:
     fronts = list(runs.values())
     best = np.array([front.means.max(axis=0) for front in fronts])
     several = any(len(front) > 1 for front in fronts)
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("seed", "policies", *(f"best {name}" if several else name for name in fronts[0].objectives)):
-        table.add_column(column, justify="right", no_wrap=True)
+    reached = [f"best {name}" if several else name for name in fronts[0].objectives]
+    table = blank_table("seed", "policies", *reached, texts=0)
     for (seed, front), values in zip(runs.items(), best, strict=True):
         table.add_row(str(seed), str(len(front)), *(f"{value:.3f}" for value in values), style="dim")
     mean, low, _ = mean_and_interval(best)
@@ -75,18 +78,15 @@ def seed_table(runs: Mapping[int, Front]) -> Table:
     return table
 
 
-def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | None:
+def group_table(policies: Sequence[EvaluatedPolicy]) -> Table | None:
     """Who got the favourable decision, of each group, in percent with 95 % confidence intervals over episodes; and of
     how many the outcome is known after either decision. None: no groups are compared.
 
     :param most: show at most so many policies, evenly spread over their order
     """
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for column in ("policy", "group"):
-        table.add_column(column, no_wrap=True)
-    for column in ("decisions", "favourable", "of deserving", "of undeserving", "outcome known", "if unfavourable"):
-        table.add_column(column, justify="right", no_wrap=True)
-    for policy in (policies[index] for index in np.unique(np.linspace(0, len(policies) - 1, most).round().astype(int))):
+    shares = ("favourable", "of deserving", "of undeserving", "outcome known", "if unfavourable")
+    table = blank_table("policy", "group", "decisions", *shares, texts=2)
+    for policy in _spread(policies, MOST):
         first = policy.name
         for groups in policy.groups.values():
             for group, counts in groups.items():
@@ -95,6 +95,11 @@ def group_table(policies: Sequence[EvaluatedPolicy], most: int = 12) -> Table | 
                 table.add_row(first, group, f"{decisions:.0f}", *(_percent(*rate) for rate in rates.values()))
                 first = ""
     return table if table.row_count else None
+
+
+def _spread(policies: Sequence[EvaluatedPolicy], most: int) -> list[EvaluatedPolicy]:
+    """At most so many of them, evenly spread over their order."""
+    return [policies[index] for index in np.unique(np.linspace(0, len(policies) - 1, most).round().astype(int))]
 
 
 def _percent(hits: NDArray[Any], people: NDArray[Any]) -> str:
@@ -113,8 +118,7 @@ def figure_table(
 
     Objectives are returns; the others were measured after an episode's last step, ``mean_`` over all its steps.
     """
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("figure", no_wrap=True)
+    table = blank_table("figure")
     for column in (*policies, *rules):
         table.add_column(column.name, justify="right", no_wrap=True, style="dim" if column in rules else "")
     table.add_column("chance", justify="right", no_wrap=True)

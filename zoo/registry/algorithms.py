@@ -16,14 +16,12 @@ class Algorithm:
     :param vector: whether it learns from the vector of objectives; others learn from a weighted sum
     :param policy: policy by default; None: it takes none
     :param tells_chances: whether its actions carry their probabilities; others' get them from VecChoices
-    :param about: what it is, in a few words
     :param needs: of an environment, rows of :data:`~sb3_fair.zoo.registry.pairs.NEEDS`
     :param like: an algorithm whose tasks it is trained on, where its own settings do not say anything else
     """
 
     name: str
     path: str
-    about: str
     vector: bool = False
     policy: str | None = "MlpPolicy"
     tells_chances: bool = False
@@ -48,36 +46,14 @@ ALGORITHMS = {
     algorithm.name: algorithm
     for algorithm in (
         Algorithm(
-            "pcn",
-            "sb3_fair.pcn:PCN",
-            "Pareto Conditioned Networks: the whole trade-off at once",
-            vector=True,
-            tells_chances=True,
-            needs=("decisions", "groups", "episodes"),
+            "pcn", "sb3_fair.pcn:PCN", vector=True, tells_chances=True, needs=("decisions", "groups", "episodes")
         ),
-        Algorithm(
-            "f_ppo",
-            "sb3_fair.f_ppo:FPPO",
-            "F-PPO: fair decisions now, groups that converge in the long run",
-            needs=("disparity",),
-        ),
-        Algorithm(
-            "ppo_lagrangian",
-            "sb3_fair.f_ppo:PPOLagrangian",
-            "PPO-Lagrangian: PPO under a limit on short-term disparity",
-            needs=("disparity",),
-            like="ppo",
-        ),
-        Algorithm(
-            "fair_ppo",
-            "sb3_fair.fair_ppo:FairPPO",
-            "fair-PPO: groups of agents with equal returns",
-            needs=("individual",),
-        ),
+        Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", needs=("disparity",)),
+        Algorithm("ppo_lagrangian", "sb3_fair.f_ppo:PPOLagrangian", needs=("disparity",), like="ppo"),
+        Algorithm("fair_ppo", "sb3_fair.fair_ppo:FairPPO", needs=("individual",)),
         Algorithm(
             "fair_qcm",
             "sb3_fair.fair_qcm:FairQCM",
-            "Deep Q-learning with counterfactual memories: fairness of the whole past",
             policy="MultiInputPolicy",
             tells_chances=True,
             needs=("discrete", "scheme"),
@@ -85,24 +61,17 @@ ALGORITHMS = {
         Algorithm(
             "tabular_fair_qcm",
             "sb3_fair.fair_qcm:TabularFairQCM",
-            "FairQCM with a table, for small worlds",
             policy=None,
             tells_chances=True,
             needs=("discrete", "scheme"),
         ),
-        Algorithm(
-            "recurrent_dqn",
-            "sb3_fair.fair_qcm:RecurrentDQN",
-            "Deep Q-learning with a GRU for a memory",
-            tells_chances=True,
-            needs=("discrete",),
-        ),
-        Algorithm("ppo", "stable_baselines3:PPO", "Proximal Policy Optimisation"),
-        Algorithm("a2c", "stable_baselines3:A2C", "Advantage Actor-Critic", like="ppo"),
-        Algorithm("dqn", "stable_baselines3:DQN", "Deep Q-Network", needs=("discrete",), like="ppo"),
-        Algorithm("trpo", "sb3_contrib:TRPO", "Trust Region Policy Optimisation", like="ppo"),
-        Algorithm("qrdqn", "sb3_contrib:QRDQN", "Quantile-Regression DQN", needs=("discrete",), like="ppo"),
-        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", "PPO with memory", policy="MlpLstmPolicy", like="ppo"),
+        Algorithm("recurrent_dqn", "sb3_fair.fair_qcm:RecurrentDQN", tells_chances=True, needs=("discrete",)),
+        Algorithm("ppo", "stable_baselines3:PPO"),
+        Algorithm("a2c", "stable_baselines3:A2C", like="ppo"),
+        Algorithm("dqn", "stable_baselines3:DQN", needs=("discrete",), like="ppo"),
+        Algorithm("trpo", "sb3_contrib:TRPO", like="ppo"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", needs=("discrete",), like="ppo"),
+        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", policy="MlpLstmPolicy", like="ppo"),
     )
 }
 

@@ -88,20 +88,13 @@ class Measurement:
         if self.objectives is not None or self.audit:
             names = dict.fromkeys((*(self.objectives or ()), *self.audit))
             changes["notions"] = tuple(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
-        if self.window is not None:
-            changes["history"] = SlidingWindow(self.window)
-        if self.history is not None:
-            changes["history"] = self.history
-        if self.distance is not None:
-            changes["distance"] = self.distance
-        return replace(spec, **changes) if changes else spec
+        changes["history"] = self.history if self.window is None else SlidingWindow(self.window)
+        changes["distance"] = self.distance
+        return replace(spec, **{name: value for name, value in changes.items() if value is not None})
 
 
 def _found(what: str, path: str) -> Any:
-    """What ``"module:name"`` names.
-
-    :param what: the argument that has it
-    """
+    """What ``"module:name"`` names, given as the argument ``what``."""
     module, _, name = path.rpartition(":")
     found = load_module(what, module, path)
     if not hasattr(found, name):
@@ -121,12 +114,9 @@ def _entry(row: Row) -> Any:
 
 
 def fairness_of(row: Row, given: Any, config: Mapping[str, Any], own: FairnessSpec | None) -> FairnessSpec:
-    """The fairness spec of an environment.
+    """The fairness spec of an environment: ``given`` in place of that of the row, that of the row, or its ``own``.
 
-    :param given: what replaces that of the row, None: nothing does
     :param config: the environment's settings, for specs that depend on them
-    :param own: what the environment has itself
-    :raises InputError: if there is none, or something else in its place
     """
     found = given if given is not None else row.fairness
     if isinstance(found, str):
@@ -182,10 +172,7 @@ def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> g
 
 
 class Copies(VecLayer):
-    """Copies of a Gymnasium environment, with what a World would tell of itself.
-
-    :param row: what is registered of it
-    """
+    """Copies of a Gymnasium environment, with what a World would tell of itself."""
 
     published: ClassVar[tuple[str, ...]] = ("rules", "source", "words", "max_steps")
 

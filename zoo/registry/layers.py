@@ -15,7 +15,6 @@ from sb3_fair.zoo.names import InputError, choose
 from sb3_fair.zoo.registry.build import make_single, make_vec
 from sb3_fair.zoo.runs.plan import Plan
 
-Wrap = Callable[[Any], Any]
 WRAPPERS = (
     "gymnasium.wrappers",
     "sb3_fair.wrappers",
@@ -27,10 +26,8 @@ WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
-    """``n_envs`` copies of the plan's environment in the wrappers of the plan.
-
-    :param settings: keyword arguments of the ID besides those of the plan, and in their place
-    :raises InputError: if a wrapper does not exist or is none
+    """``n_envs`` copies of the plan's environment in the wrappers of the plan; ``settings`` in place of those of
+    the plan.
     """
     settings = {**plan.env_kwargs, **settings}
     if plan.env_wrapper is None:
@@ -46,28 +43,19 @@ def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = 
 
 
 def single(plan: Plan, **settings: Any) -> gym.Env:
-    """One environment in the plan's ``env_wrapper``.
-
-    :param settings: keyword arguments of the ID, and of ``gym.make``
+    """One environment in the plan's ``env_wrapper``; ``settings``: keyword arguments of the ID, and of
+    ``gym.make``.
     """
-    env = make_single(plan.env, **settings)
-    for wrap in _wraps("env_wrapper", plan.env_wrapper, gym.Wrapper):
-        env = wrap(env)
-    return env
+    return _wrapped(plan, "env_wrapper", make_single(plan.env, **settings), gym.Wrapper)
 
 
 def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
     """``venv`` in the plan's ``vec_env_wrapper``."""
-    for wrap in _wraps("vec_env_wrapper", plan.vec_env_wrapper, VecEnvWrapper):
-        venv = wrap(venv)
-    return venv
+    return _wrapped(plan, "vec_env_wrapper", venv, VecEnvWrapper)
 
 
 def check_wrappers(plan: Plan) -> None:
-    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`.
-
-    :raises InputError: if the plan names one
-    """
+    """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`."""
     for key in ("env_wrapper", "vec_env_wrapper"):
         for name, _ in _named(key, getattr(plan, key)):
             module, _, wrapper = name.rpartition(".")
@@ -78,9 +66,10 @@ def check_wrappers(plan: Plan) -> None:
                 )
 
 
-def _wraps(key: str, setting: Any, base: type) -> Iterator[Wrap]:
-    for name, arguments in _named(key, setting):
-        yield _wrap(_found(key, name, base), arguments)
+def _wrapped(plan: Plan, key: str, env: Any, base: type) -> Any:
+    for name, arguments in _named(key, getattr(plan, key)):
+        env = _found(key, name, base)(env, **arguments)
+    return env
 
 
 def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -90,10 +79,6 @@ def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             if not isinstance(arguments, Mapping | None):
                 raise InputError(f"{key} must have arguments by name, got {arguments!r} for {name}")
             yield str(name), dict(arguments or {})
-
-
-def _wrap(wrapper: Callable[..., Any], arguments: dict[str, Any]) -> Wrap:
-    return lambda env: wrapper(env, **arguments)
 
 
 def _found(key: str, name: str, base: type) -> Callable[..., Any]:
@@ -108,10 +93,7 @@ def _found(key: str, name: str, base: type) -> Callable[..., Any]:
 
 
 def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
-    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training.
-
-    :raises InputError: if the algorithm has scales of its own, or VecNormalize no such argument
-    """
+    """``venv`` with observations and rewards on one scale, if the plan says so; the scale is learned in training."""
     if plan.normalize is None:
         return venv
     if plan.algorithm.vector:

@@ -1,7 +1,6 @@
 """Whether an algorithm fits an environment, and a fairness spec its environment; if not, why."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,22 +25,6 @@ ENOUGH, MOST = 100, 10_000
 """Steps of random play after which a fairness spec is believed to fit, and after which it is believed not to."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """What some algorithms ask of an environment.
-
-    :param text: completes "<algorithm> needs ..."
-    :param lack: from one copy of the environment to what it has instead, None if the need is met
-    """
-
-    text: str
-    lack: Callable[[VecEnv], str | None]
-
-
-def _not_discrete(venv: VecEnv) -> str | None:
-    return None if isinstance(venv.action_space, spaces.Discrete) else f"actions are {venv.action_space}"
-
-
 def _no_decisions(venv: VecEnv) -> str | None:
     space = venv.action_space
     try:
@@ -51,10 +34,6 @@ def _no_decisions(venv: VecEnv) -> str | None:
     spec = attribute(venv, "fairness_spec")
     compared = spec is None or callable(spec.favourable) or not isinstance(space, spaces.Box)
     return None if compared else f"actions are {space}, none of them called favourable"
-
-
-def _no_scheme(venv: VecEnv) -> str | None:
-    return None if attribute(venv, "scheme") is not None else "the reward follows none"
 
 
 def _several_individuals(venv: VecEnv) -> str | None:
@@ -86,44 +65,46 @@ def _nobody_to_compare(venv: VecEnv) -> str | None:
     return "an episode is about one individual" if attribute(venv, "one_individual") else None
 
 
-NEEDS = {
-    "discrete": Need("Discrete actions", _not_discrete),
-    "decisions": Need("actions that are discrete or of a bounded Box, some of them favourable", _no_decisions),
-    "scheme": Need("a fairness scheme, whose past can be told otherwise", _no_scheme),
-    "individual": Need("one individual per step, with a group", _several_individuals),
-    "disparity": Need("measures of disparity, or the group of whom it decides on next", _no_disparity),
-    "episodes": Need(f"whole episodes of at most {LONGEST:,} steps", _long_episodes),
-    "groups": Need("episodes in which groups can be compared", _nobody_to_compare),
+NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
+    "discrete": (
+        "Discrete actions",
+        lambda venv: None if isinstance(venv.action_space, spaces.Discrete) else f"actions are {venv.action_space}",
+    ),
+    "decisions": ("actions that are discrete or of a bounded Box, some of them favourable", _no_decisions),
+    "scheme": (
+        "a fairness scheme, whose past can be told otherwise",
+        lambda venv: "the reward follows none" if attribute(venv, "scheme") is None else None,
+    ),
+    "individual": ("one individual per step, with a group", _several_individuals),
+    "disparity": ("measures of disparity, or the group of whom it decides on next", _no_disparity),
+    "episodes": (f"whole episodes of at most {LONGEST:,} steps", _long_episodes),
+    "groups": ("episodes in which groups can be compared", _nobody_to_compare),
 }
+"""What some algorithms ask of an environment, and a function from one copy of it to what it has instead, or None."""
 
 
 def obstacles(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> Iterator[str]:
-    """Why the algorithm makes no sense in this environment; nothing if it does.
-
-    :param env_kwargs: keyword arguments of the ID; the objectives do not matter
-    :param hyperparams: what the algorithm is given itself, which the environment need not have
+    """Why the algorithm makes no sense in this environment; nothing if it does. What is among the ``hyperparams``, the
+    environment need not have.
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
     needs = [name for name in algorithm.needs if (hyperparams or {}).get(name) is None]
     if not needs:
         return
     venv = make_vec(env_id, monitor=False, **given)
-    for name in needs:
-        lack = NEEDS[name].lack(venv)
+    for text, lack_of in (NEEDS[name] for name in needs):
+        lack = lack_of(venv)
         if lack is not None:
-            yield f"{algorithm.name} needs {NEEDS[name].text}, but in {bare(env_id)} {lack}"
+            yield f"{algorithm.name} needs {text}, but in {bare(env_id)} {lack}"
     venv.close()
 
 
 def check_pair(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> None:
-    """Does the algorithm make sense in this environment, and the fairness spec of an environment that is not shipped?
-
-    :raises InputError: if it does not; tells the first reason
-    """
+    """Refuses an algorithm that makes no sense in this environment, and a spec that does not fit its environment."""
     with input_errors():
         if not find(env_id).is_shipped:
             check_env(env_id, env_kwargs)
@@ -142,11 +123,7 @@ def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any
 
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
-    """Plays an environment at random until every episode, group and notion is known to be what its spec says.
-
-    :raises InputError: if after :data:`MOST` steps no episode is over, nobody was of one of the groups, or a notion was
-        never defined
-    """
+    """Plays an environment at random until every episode, group and notion is known to be what its spec says."""
     venv = make_vec(env_id, monitor=False, **env_kwargs)
     spec, notions = attribute(venv, "fairness_spec"), set(attribute(venv, "fairness_names"))
     seen: set[Any] = set()

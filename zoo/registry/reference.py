@@ -24,6 +24,7 @@ from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import max_steps_of
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.evaluation.evaluate import measurable
+from sb3_fair.zoo.evaluation.evaluator import FunctionPolicy
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import LONGEST
@@ -40,14 +41,11 @@ COMPATIBLE = {*DEFAULTS, "objectives", "audit", "detail", "scalarise"}
 
 
 class Fixed:
-    """A policy that ignores what it sees.
+    """A policy that ignores what it sees: its actions have always the same probabilities."""
 
-    :param probabilities: of its actions
-    """
-
-    def __init__(self, probabilities: Any, seed: int = SEED) -> None:
+    def __init__(self, probabilities: Any) -> None:
         self.probabilities = np.asarray(probabilities, dtype=np.float64)
-        self.rng = np.random.default_rng(seed)
+        self.rng = np.random.default_rng(SEED)
 
     def predict(self, observation: Any, **kwargs: Any) -> tuple[Choices, None]:
         """Actions for a batch of observations."""
@@ -56,27 +54,12 @@ class Fixed:
         return Choices(actions, np.tile(self.probabilities, (n, 1))), None
 
 
-class Unseeing:
-    """A policy of any action space that ignores what it sees.
-
-    :param action: what it always does; None: it samples the space
-    """
-
-    def __init__(self, space: Space[Any], action: Any = None, seed: int = SEED) -> None:
-        self.space, self.action = deepcopy(space), action
-        self.space.seed(seed)
-
-    def predict(self, observation: Any, **kwargs: Any) -> tuple[Any, None]:
-        """Actions for a batch of observations."""
-        n = len(observation)
-        return np.array([self.space.sample() if self.action is None else self.action for _ in range(n)]), None
-
-
 def _policies(space: Space[Any]) -> list[Any]:
     """Uniformly random, and two that always do the same: actions 0 and 1, or the smallest and the largest action."""
     if isinstance(space, Discrete) and space.start == 0:
         n = int(space.n)
         return [Fixed(chances) for chances in (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])]
+    ends: tuple[Any, Any]
     if isinstance(space, Box):
         ends = space.low, space.high
     elif isinstance(space, MultiBinary):
@@ -85,7 +68,10 @@ def _policies(space: Space[Any]) -> list[Any]:
         counted: Any = space
         size = counted.nvec if isinstance(space, MultiDiscrete) else counted.n
         ends = counted.start, counted.start + size - 1
-    return [Unseeing(space), *(Unseeing(space, end) for end in ends)]
+    sampled = deepcopy(space)
+    sampled.seed(SEED)
+    choices = (lambda _: sampled.sample(), lambda _: ends[0], lambda _: ends[1])
+    return [FunctionPolicy(choose, EPISODES) for choose in choices]
 
 
 def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **settings: Any) -> dict[str, float]:
@@ -120,8 +106,6 @@ def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, f
 def reference_of(plan: Plan) -> Mapping[str, float]:
     """Against which point the hypervolume of a plan is measured, by objective: its own one, the shipped one, or one
     computed now.
-
-    :raises InputError: if its own one lacks an objective
     """
     given = plan.hyperparams.get(REFERENCE) or shipped_reference(plan.env, plan.env_kwargs)
     if given is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.descriptions import check_words
 from sb3_fair.zoo.names import InputError, choose
 
@@ -23,17 +24,17 @@ SHIPPED = "sb3_fair"
 """The module of the IDs that come with the package."""
 
 
+@checked
 @dataclass(frozen=True)
 class Row:
-    """What is known of an ID: the arguments of :func:`register`.
-
-    :param module: whose import registers the ID; None: no module that another process could import
+    """What is known of an ID: the arguments of :func:`register`, and the module whose import registers it, if any
+    does.
     """
 
     id: str
     entry_point: Any
     fairness: Any = None
-    max_episode_steps: int | None = None
+    max_episode_steps: Count | None = None
     rules: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     reference_point: Mapping[str, float] | None = None
     title: str | None = None
@@ -98,8 +99,8 @@ def register(
     :param hyperparams: settings by algorithm: a dict as an entry of the files in ``zoo/hyperparams``, or the path of a
         YAML file with such entries, as ``sb3-fair tune`` writes it
     :param defaults: keyword arguments of the ID
-    :raises TypeError: if an argument is of the wrong kind
-    :raises ValueError: if the ID is no name or is registered already, or an argument has a value that is not allowed
+    :raises TypeError: if the ID, the entry point or the spec is something else
+    :raises ValueError: if the ID is no name or is registered already, or another argument is not allowed
     """
     caller = sys._getframe(1).f_globals
     before = ROWS.get(id) if isinstance(id, str) else None
@@ -110,14 +111,12 @@ def register(
             id=_new_id(id),
             entry_point=_entry_point(entry_point),
             fairness=_fairness(fairness),
-            max_episode_steps=_steps(max_episode_steps),
-            rules=_by_name("rules", rules, callable, "functions"),
-            reference_point=None
-            if reference_point is None
-            else _by_name("reference_point", reference_point, lambda value: isinstance(value, int | float), "numbers"),
-            title=_text("title", title),
+            max_episode_steps=max_episode_steps,
+            rules=rules or {},
+            reference_point=reference_point,
+            title=title,
             words=check_words(words or {}),
-            hyperparams=_by_name("hyperparams", hyperparams, lambda _: True, "settings"),
+            hyperparams=hyperparams or {},
             defaults=defaults,
             module=None if caller["__name__"] in ("__main__", "__mp_main__") else caller["__name__"],
         )
@@ -141,12 +140,10 @@ def bare(env_id: str) -> str:
 
 
 def find(env_id: str) -> Row:
-    """The row of an ID; its module is imported first if need be.
-
-    An ID that only Gymnasium knows gets a row of its own, without a fairness spec.
+    """The row of an ID; its module is imported first if need be. An ID that only Gymnasium knows gets a row of its own,
+    without a fairness spec.
 
     :param env_id: bare (``"Loans-v0"``) or with its module (``"my_envs:Loans-v0"``)
-    :raises InputError: if there is no such ID, or its module cannot be imported
     """
     if not isinstance(env_id, str):
         raise InputError(f"env must be an ID, got {env_id!r}")
@@ -169,11 +166,7 @@ def find(env_id: str) -> Row:
 
 
 def load_module(what: str, module: str, given: str) -> Any:
-    """A module, imported.
-
-    :param what: the argument that names it as ``given``
-    :raises InputError: if that fails, for whatever reason
-    """
+    """A module, imported; ``what``: the argument that names it as ``given``."""
     try:
         return import_module(module)
     except Exception as error:
@@ -218,26 +211,6 @@ def _fairness(given: Any) -> Any:
     if not isinstance(given, FairnessSpec):
         raise TypeError(f"fairness must be a FairnessSpec, 'module:name' or a function that makes one, got {given!r}")
     return given
-
-
-def _steps(given: Any) -> int | None:
-    if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
-        raise ValueError(f"max_episode_steps must be a positive integer or None, got {given!r}")
-    return given
-
-
-def _text(name: str, given: Any) -> str | None:
-    if not isinstance(given, str | None):
-        raise TypeError(f"{name} must be a text or None, got {given!r}")
-    return given
-
-
-def _by_name(name: str, given: Any, fits: Callable[[Any], bool], what: str) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping) or not all(isinstance(key, str) and fits(given[key]) for key in given):
-        raise TypeError(f"{name} must be a dict of {what} by name, got {given!r}")
-    return dict(given)
 
 
 HIRING = "hiring:HiringWorld"

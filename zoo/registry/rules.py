@@ -58,24 +58,14 @@ class RuleAgent:
         """Probabilities of the actions (n, n_actions) in copies of a World."""
         worlds: list[World] = different(self.venv, "world")
         told = [np.concatenate([rule(world) for world in worlds]) for rule in self.rules]
-        return np.concatenate([rows[block] for rows, block in zip(told, self._blocks(len(told[0])), strict=True)])
-
-    def _blocks(self, n: int) -> list[slice]:
-        size = n // len(self.rules)
-        return [slice(index * size, (index + 1) * size) for index in range(len(self.rules))]
+        return np.concatenate([np.split(rows, len(told))[index] for index, rows in enumerate(told)])
 
     def _answers(self, observation: Any) -> NDArray[Any]:
         """Actions of rules that look at one observation."""
         n, space = self.venv.num_envs, self.venv.action_space
-        copies = Observations(observation, n)
-        actions = np.array(
-            [
-                rule(copies[index])
-                for rule, block in zip(self.rules, self._blocks(n), strict=True)
-                for index in range(n)[block]
-            ],
-            dtype=space.dtype,
-        )
+        rules = [rule for rule in self.rules for _ in range(n // len(self.rules))]
+        answers = [rule(seen) for rule, seen in zip(rules, Observations(observation, n), strict=True)]
+        actions = np.array(answers, dtype=space.dtype)
         return Choices(actions, np.eye(int(space.n))[actions - space.start]) if isinstance(space, Discrete) else actions
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
 from sb3_fair.audit.read import OtherPolicy
@@ -94,7 +95,7 @@ class Agent:
         space, word = self.model.action_space, self._words.get("favourable", "favourable")
         if not isinstance(space, spaces.Discrete):
             return ()
-        favourable = () if self.spec is None or callable(self.spec.favourable) else self.spec.favourable
+        favourable = self._favourable
         if space.n == 2 and len(favourable) == 1:
             return tuple(word if action in favourable else f"not {word}" for action in range(2))
         return tuple(f"{action} ({word})" if action in favourable else str(action) for action in range(int(space.n)))
@@ -113,12 +114,10 @@ class Agent:
         actions, _ = self.model.predict(seen, deterministic=mode)
         probabilities = self._probabilities(actions, seen, mode)
         actions = np.asarray(actions)
-        if not single:
-            return Decision(actions, probabilities, self.names)
-        first = actions[0]
-        return Decision(
-            first.item() if first.ndim == 0 else first, None if probabilities is None else probabilities[0], self.names
-        )
+        if single:
+            actions = actions[0].item() if actions.ndim == 1 else actions[0]
+            probabilities = None if probabilities is None else probabilities[0]
+        return Decision(actions, probabilities, self.names)
 
     def other_policy(self, name: str) -> OtherPolicy:
         """The agent as the policy that an audit compares logged decisions with: ``audit(table, target=...)``.
@@ -128,12 +127,11 @@ class Agent:
         """
         if not self.columns:
             raise ValueError("model must be of an environment that names its columns (observation_names)")
-        favourable = () if self.spec is None or callable(self.spec.favourable) else self.spec.favourable
-        if not self.names or not favourable:
+        if not self.names or not self._favourable:
             raise ValueError("model must be of an environment with favourable actions")
 
         def chances(people: Mapping[str, Array]) -> Array:
-            found: Array = self.act(people).probabilities[:, list(favourable)].sum(axis=1)  # type: ignore[index]
+            found: Array = self.act(people).probabilities[:, self._favourable].sum(axis=1)  # type: ignore[index]
             return found
 
         return OtherPolicy(name, self.columns, chances)
@@ -158,7 +156,7 @@ class Agent:
             limits or {},
             tuple(notions or limits or self.spec.notions),
             told,
-            favourable=() if callable(self.spec.favourable) else self.spec.favourable,
+            favourable=self._favourable,
             history=SlidingWindow(window),
             nominal=self.spec.nominal,
             feedback_missing=self.spec.feedback_missing,
@@ -177,18 +175,12 @@ class Agent:
             seen = parts.get(OBSERVATION) or spaces.Dict(parts)
         if type(seen) is not type(self.space) or seen.shape != self.space.shape:
             raise InputError(f"run must be of a policy that acts by the present alone, but {algorithm} remembers more")
-        if self.model.predict(self._seen(self._empty()))[1] is not None:
+        if self.model.predict(self._seen(create_empty_array(self.space)))[1] is not None:
             raise InputError(f"run must be of a policy that acts by the present alone, but {algorithm} has a state")
 
     @property
-    def _parts(self) -> dict[str, Any]:
-        """Of a Dict observation."""
-        return dict(self.space.spaces)
-
-    def _empty(self) -> Any:
-        if isinstance(self.space, spaces.Dict):
-            return {key: np.zeros((1, *part.shape), part.dtype) for key, part in self._parts.items()}
-        return np.zeros((1, *self.space.shape), self.space.dtype)
+    def _favourable(self) -> list[int]:
+        return [] if self.spec is None or callable(self.spec.favourable) else list(self.spec.favourable)
 
     def _seen(self, rows: Any) -> Any:
         """As the policy saw observations in training."""
@@ -206,8 +198,8 @@ class Agent:
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
         if isinstance(self.space, spaces.Dict):
-            parts = {key: np.asarray(person[key], space.dtype) for key, space in self._parts.items()}
-            single = all(parts[key].ndim == len(space.shape) for key, space in self._parts.items())
+            parts = {key: np.asarray(person[key], space.dtype) for key, space in self.space.items()}
+            single = all(parts[key].ndim == len(space.shape or ()) for key, space in self.space.items())
             return {key: part[None] if single else part for key, part in parts.items()}, single
         if isinstance(person, Sequence) and person and isinstance(person[0], Mapping):
             person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}

@@ -40,7 +40,7 @@ class Frozen:
 
     :param model: with its environments, buffers and optimiser, without its logger
     :param beside: what else the training remembers
-    :param chances: see :func:`random_states`
+    :param chances: the random states of the process
     :param pending: what was logged since the last row
     :param rows: text of ``progress.csv`` so far
     """
@@ -53,14 +53,12 @@ class Frozen:
 
 
 class Checkpoints(BaseCallback):
-    """Freezes the training into a file from time to time, at its end, and before a signal stops it; :func:`thaw` reads
-    the file.
+    """Freezes the training into a file from time to time, at its end, and before a signal stops it.
 
     Put it last: at the beginning of the training it puts the random states back that ``resumed`` holds.
 
     :param path: of the file; the checkpoint before the last one is kept beside it, see :func:`before`
     :param minutes: between two checkpoints; 0: one at the beginning of every rollout; inf: none, even at the end
-    :param at_end: whether there is one at the end
     :param beside: an object that the training also needs, frozen together with the model
     :param resumed: the checkpoint that the training goes on from
     """
@@ -105,8 +103,6 @@ class Checkpoints(BaseCallback):
     def _save(self) -> None:
         """Writes a checkpoint, if there is anything new. Where that fails, the training goes on, and the last good
         checkpoint stays.
-
-        :raises WorkError: if weights are not finite
         """
         if self.model.num_timesteps == self._frozen:
             return
@@ -125,9 +121,7 @@ class Checkpoints(BaseCallback):
 
 def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
     """Writes the training into ``path``, which is there whole or not at all, whenever the process is killed; what was
-    there moves to :func:`before`.
-
-    :raises Exception: if it cannot be written, or what was written cannot be read back; nothing has changed then
+    there moves to :func:`before`. If it cannot be written and read back, nothing changes.
     """
     logger = model.logger
     csv = Path(logger.dir or "") / "progress.csv"
@@ -175,9 +169,7 @@ def _unfinished(path: Path) -> Path:
 
 def latest(path: Path, trust: bool = False) -> Frozen | None:
     """The training in ``path``, or with a warning the one before it where that cannot be read; None if there is none.
-
-    :param trust: whether to read files that this user's key did not sign as they are; else they count as broken
-    :raises InputError: if neither can be read, or they were written with other versions of the packages
+    Unless they are trusted, files that this user's key did not sign count as broken.
     """
     files = [file for file in (path, before(path)) if file.is_file()]
     broken = ""
@@ -201,10 +193,8 @@ def latest(path: Path, trust: bool = False) -> Frozen | None:
 
 
 def thaw(path: str | Path) -> Frozen:
-    """The training in a file; run only files you trust: a pickle is a program.
-
-    :raises InputError: if it was written with other versions of the packages, with which a pickle may mean something
-        else
+    """The training in a file; run only files you trust: a pickle is a program. One of other versions of the packages is
+    refused, with which a pickle may mean something else.
     """
     with Path(path).open("rb") as file:
         then, now = pickle.load(file), versions()

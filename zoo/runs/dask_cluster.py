@@ -33,10 +33,7 @@ class DaskBackend(DaskDistributedBackend):
         return future
 
     def retrieve_result_callback(self, out: Any) -> Any:
-        """The result.
-
-        :raises Exception: of the work, or of the cluster
-        """
+        """The result, or the error of the work or of the cluster."""
         result = out.result() if isinstance(out, Future) else out
         if isinstance(result, CancelledError):
             raise ConnectionError("the scheduler of the Dask cluster was lost") from result
@@ -45,10 +42,7 @@ class DaskBackend(DaskDistributedBackend):
 
 @contextmanager
 def connected(scheduler: str) -> Iterator[DaskBackend]:
-    """The cluster of a scheduler, for as long as the context lasts; then, what has not been done is given up.
-
-    :raises InputError: if the scheduler does not answer, or its workers are not as they have to be
-    """
+    """The cluster of a scheduler, for as long as the context lasts; then, what has not been done is given up."""
     try:
         client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -59,10 +53,7 @@ def connected(scheduler: str) -> Iterator[DaskBackend]:
 
 
 def _check(client: Client) -> None:
-    """Whether the workers train what this machine would train.
-
-    :raises InputError: if not
-    """
+    """Whether the workers train what this machine would train."""
     try:
         client.submit(versions, pure=False).result(timeout=PATIENCE)
     except TimeoutError as error:

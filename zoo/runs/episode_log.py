@@ -15,10 +15,7 @@ from sb3_fair.fairness.validation import integer
 
 
 class EpisodeMemory:
-    """What the last episodes brought, objective by objective, and how fair they ended.
-
-    :param window: number of most recent episodes
-    """
+    """What the last episodes (as many as ``window``) brought, objective by objective, and how fair they ended."""
 
     def __init__(self, window: int) -> None:
         self.returns: deque[NDArray[np.float64]] = deque(maxlen=window)

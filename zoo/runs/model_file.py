@@ -17,7 +17,7 @@ from sb3_fair.common.means import VecMeans
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.vector_reward import PERFORMANCE, Emit, VecVectorReward
+from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import (
     COPIES,
@@ -105,8 +105,10 @@ def evaluate_file(
             if model.emit is not None:
                 settings.setdefault("emit", model.emit)
             return policies_of(plan, model), evaluate_rules(plan)
-        rewards = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
-        venv = evaluation_env(plan, size) if foreign is None else _rewarded(foreign, *rewards)
+        rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
+        venv = evaluation_env(plan, size) if foreign is None else foreign
+        if attribute(venv, "objective_names") is None:
+            venv = VecVectorReward(venv, rewards[0], emit=rewards[1])
         if algorithm.vector:
             return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
         check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
@@ -116,10 +118,7 @@ def evaluate_file(
 
 
 def _known(env: str) -> str:
-    """The ID as Gymnasium can make it, ours in the prefixed form.
-
-    :raises InputError: if it cannot
-    """
+    """The ID as Gymnasium can make it, ours in the prefixed form."""
     if env.removeprefix(PREFIX).startswith("sb3_fair/"):
         return names.environment(env)
     module, separator, name = env.rpartition(":")
@@ -135,10 +134,7 @@ def _known(env: str) -> str:
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
-    """Copies of somebody else's environment.
-
-    :raises InputError: if Gymnasium cannot make it
-    """
+    """Copies of somebody else's environment."""
     try:
         with input_errors():
             return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
@@ -150,11 +146,6 @@ def _unmakeable(env: str, error: Exception) -> InputError:
     """Why Gymnasium cannot make an ID, in one line."""
     why = " ".join(str(error).split())
     return InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}")
-
-
-def _rewarded(venv: VecEnv, objectives: Sequence[str], emit: Emit) -> VecEnv:
-    """``venv`` with these objectives if it has none of its own."""
-    return venv if attribute(venv, "objective_names") is not None else VecVectorReward(venv, objectives, emit=emit)
 
 
 def _disparities(venv: VecEnv) -> list[str]:

@@ -55,9 +55,8 @@ def in_parallel(
 
 
 def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
-    """The result, or in a worker whose parent passed on a signal the interruption.
-
-    :param parent: number of the process that asks for it; None: it is on another machine
+    """The result, or in a worker whose parent passed on a signal the interruption. Without a parent, it is on
+    another machine.
     """
     if parent in (None, os.getpid()):
         with _alone:  # threads of a worker share the random states of numpy and torch

@@ -1,25 +1,32 @@
 """The plan of a training run: algorithm, environment and all settings, from defaults and what is asked for."""
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from math import isfinite
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.run_folder import RunFolder, plain
+from sb3_fair.fairness.arguments import described, fits, hints
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
 from sb3_fair.zoo.registry.pairs import check_pair, fitting
 from sb3_fair.zoo.registry.registration import SHIPPED
-from sb3_fair.zoo.runs.kinds import of_its_kind
 from sb3_fair.zoo.runs.settings import AROUND, OURS, PLAN_KEYS, default_settings, has_settings
 
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
 """Notions that every final evaluation measures, besides the objectives."""
+SCHEDULE = re.compile(r"lin(_\d[\d.]*(e-?\d+)?){1,2}")
+"""A number that falls linearly to 0, as in rl-zoo: ``"lin_0.001"``; or to another one: ``"lin_0.3_0.02"``."""
+
+_WORDS = {NoneType: "null", bool: "true or false", Callable: "a schedule such as lin_0.001", dict: "settings by name"}
 
 
 @dataclass(frozen=True)
@@ -79,10 +86,8 @@ class Plan:
 
     @classmethod
     def of_run(cls, run: RunFolder) -> "Plan":
-        """What a run trained.
-
-        :raises InputError: if its ``config.yml`` says something else than a run writes, or names code of somebody
-            else's
+        """What a run trained; refused if ``config.yml`` says something else than a run writes, or names code of
+        others.
         """
         from sb3_fair.zoo.registry.layers import check_wrappers
 
@@ -97,16 +102,21 @@ class Plan:
             _objectives(plan.env_kwargs.get("objectives"))
             for name in config["audit"]:
                 names.notions(name)
-            for name in ("n_envs", "n_eval_episodes", "seed"):
-                integer(name, getattr(plan, name), name != "seed")
-            for name, value in _by_name("hyperparams", plan.hyperparams).items():
-                of_its_kind(plan.algorithm.cls, name, value)
-            _normalisation(plan.normalize)
+            plan = plan.checked()
         except (LookupError, ValueError, TypeError, AttributeError) as error:
             raise InputError(f"{run.path / 'config.yml'} must hold the settings of a run: {error}") from error
         if not (run.trust or run.is_ours):
             check_wrappers(plan)
         return plan
+
+    def checked(self) -> "Plan":
+        """The plan, if its settings are of the kinds that the algorithm wants."""
+        with names.input_errors():
+            for name in ("n_timesteps", "n_envs", "n_eval_episodes", "seed"):
+                integer(name, getattr(self, name), name != "seed")
+        given = _by_name("hyperparams", self.hyperparams)
+        hyperparams = {name: of_its_kind(self.algorithm.cls, name, value) for name, value in given.items()}
+        return replace(self, hyperparams=hyperparams, normalize=_normalisation(self.normalize))
 
 
 def make_plan(
@@ -154,24 +164,16 @@ def make_plan(
     chosen = _objectives(settings.get("objectives"))
     wishes = dict(hyperparams or {})
     for name in wishes:
-        names.choose("hyperparameter", name, {**algorithm.settings, **OURS, **dict.fromkeys(AROUND)})
-    if not any(
-        {**defaults, **wishes}.get(key) for key in ("env_wrapper", "vec_env_wrapper")
-    ):  # which change what it is
-        check_pair(algorithm, env, settings, {**defaults, **wishes})
+        names.choose("hyperparameter", name, [*algorithm.settings, *OURS, *AROUND])
+    given = {**defaults, **wishes}
+    if not (given.get("env_wrapper") or given.get("vec_env_wrapper")):  # which change what it is
+        check_pair(algorithm, env, settings, given)
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
-    with names.input_errors():
-        for name, kind in OURS.items():
-            if isinstance(kind, int) and name in ours:
-                integer(name, ours[name], 1)
-    if "normalize" in ours:
-        ours["normalize"] = _normalisation(ours["normalize"])
     if weights is not None and algorithm.vector:
         raise InputError(f"weights must be left out for {algo}, which learns all trade-offs, got {list(weights)}")
     default_weights = _default_weights(usual.get("objectives"), ours.pop("weights", None))
-    given = {**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes}
     plan = Plan(
         algo=algo,
         env=env,
@@ -179,9 +181,9 @@ def make_plan(
         weights=None if algorithm.vector else _weights(weights, default_weights, chosen),
         audit=tuple(AUDIT if audit is None else audit),
         env_kwargs=settings,
-        hyperparams={key: of_its_kind(algorithm.cls, key, value) for key, value in given.items()},
+        hyperparams={**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes},
         **{"policy": algorithm.policy, **ours},
-    )
+    ).checked()
     if not own_code:
         from sb3_fair.zoo.registry.layers import check_wrappers
 
@@ -190,10 +192,7 @@ def make_plan(
 
 
 def _check_modules(plan: Plan) -> None:
-    """Refuses an ID or a fairness spec whose module would be imported.
-
-    :raises InputError: if the plan names one
-    """
+    """Refuses an ID or a fairness spec whose module would be imported."""
     module = plan.env.rpartition(":")[0]
     unknown = [plan.env] if module not in ("", SHIPPED, *sys.modules) else []
     for name in (*unknown, *(str(plan.env_kwargs[key]) for key in ("spec",) if key in plan.env_kwargs)):
@@ -258,3 +257,26 @@ def _weights(
     if len(given) != len(objectives):
         raise InputError(f"weights must be one number per objective {':'.join(objectives)}, got {list(given)}")
     return tuple(float(weight) for weight in given)
+
+
+def of_its_kind(cls: type, name: str, value: Any, what: str = "hyperparameter") -> Any:
+    """``value`` for the argument ``name`` of an algorithm, a whole number as int where one is wanted.
+
+    :raises InputError: if it is of another kind than the constructor says, or out of its range
+    """
+    if name.endswith("_kwargs") and not _is_finite(value):
+        raise InputError(f"{what} {name!r} must be finite, got {value!r}")
+    hint = hints(vars(cls)["__init__"], VecEnv=VecEnv).get(name, Any)  # SB3's aliases name VecEnv
+    if isinstance(value, str) and SCHEDULE.fullmatch(value) and fits(name, SCHEDULE.fullmatch, hint):
+        return value
+    if isinstance(value, float) and value.is_integer() and not fits(name, value, hint):
+        value = int(value)
+    if not fits(name, value, hint):
+        raise InputError(f"{what} {name!r} must be {described(name, value, hint, _WORDS)}, got {value!r}")
+    return value
+
+
+def _is_finite(value: Any) -> bool:
+    if isinstance(value, dict | list | tuple):
+        return all(map(_is_finite, value.values() if isinstance(value, dict) else value))
+    return not isinstance(value, float) or isfinite(value)

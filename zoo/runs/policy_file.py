@@ -48,12 +48,7 @@ def save_policy(model: Any, path: Path) -> None:
 
 
 def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any | None:
-    """The model that :func:`save_policy` wrote into the folder of a run, to predict; None if there is none.
-
-    :param plan: of the run
-    :raises InputError: if the plan cannot be built
-    :raises DamagedError: if the file is damaged or belongs to another plan
-    """
+    """The model that :func:`save_policy` wrote into the folder of a run, to predict; None if there is none."""
     from sb3_fair.zoo.runs.train import build_model
 
     arrays = run.parse(run.policy.name, _read)

@@ -13,7 +13,6 @@ from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, load_run, policies_of, words_of
-from sb3_fair.zoo.names import PREFIX, InputError
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.policy_file import save_policy
 from sb3_fair.zoo.runs.settings import tuning
@@ -29,27 +28,21 @@ SHIPPED = {
 SEED = 0
 
 
-def pretrained(algo: str, env: str | None = None) -> RunFolder:
-    """The run of a policy that ships: its configuration, model and evaluation.
+def pretrained(algo: str) -> RunFolder:
+    """The run of a policy that ships, of an algorithm in :data:`SHIPPED`: its configuration, model and evaluation.
 
-    :param algo: of :data:`SHIPPED`
-    :param env: None: the algorithm's main scenario
     :raises InputError: if there is no such policy
     """
-    shipped = SHIPPED[names.choose("pretrained algorithm", algo, SHIPPED)]
-    if env is not None and names.environment(env) != PREFIX + shipped:
-        raise InputError(f"env must be {shipped} for the pretrained {algo}, got {env!r}")
+    names.choose("pretrained algorithm", algo, SHIPPED)
     return RunFolder.open(Path(str(files("sb3_fair.zoo"))) / "policies" / folder_name(algo))
 
 
-def load_pretrained(algo: str, env: str | None = None, device: str = "auto") -> Any:
+def load_pretrained(algo: str, device: str = "auto") -> Any:
     """The model of a policy that ships, ready to predict.
 
     PCN's follows the command that one of its policies has: ``model.set_command(pretrained("pcn").front[0])``.
-
-    :raises InputError: if there is no such policy
     """
-    run = pretrained(algo, env)
+    run = pretrained(algo)
     return load_run(Plan.of_run(run), run, device)
 
 

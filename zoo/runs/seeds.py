@@ -29,8 +29,6 @@ def train_all(
     :param n_jobs: processes, each with one thread of torch; -1: one per core; within
         :func:`~sb3_fair.zoo.runs.parallel.on_cluster` all that the cluster has
     :param options: further arguments of :func:`~sb3_fair.zoo.runs.train.train`
-    :raises InputError: if the environment or the algorithm refuses its settings, or an interrupted run is at work
-        elsewhere
     """
     begun = list(_runs(log_dir, plans))
     runs = {number: run for number, run in begun if run.finished}

@@ -18,8 +18,8 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.registry.registration import bare, find
 
-# Settings of a run that stand among those of the algorithm, each with a value of its kind.
-OURS = {"policy": "MlpPolicy", "n_timesteps": 1, "n_envs": 1, "n_eval_episodes": 10}
+# Settings of a run that stand among those of the algorithm.
+OURS = ("policy", "n_timesteps", "n_envs", "n_eval_episodes")
 # Those that may be left out: arguments of SB3's VecNormalize, or true; wrappers by dotted name, as in rl-zoo.
 AROUND = ("normalize", "env_wrapper", "vec_env_wrapper")
 PLAN_KEYS = (*OURS, *AROUND, "env_kwargs", "weights")
@@ -38,8 +38,6 @@ def default_settings(
 
     :param preset: of the entry ``"<env>: <preset>"``, which is complete, or ``"default"`` for the file's ``default``
     :param conf_file: a YAML file instead of those of the zoo
-    :raises InputError: if there is no such file, entry or preset, or the entry has a key that is neither ours nor an
-        argument of the algorithm
     """
     registered = find(env).hyperparams.get(algorithm.name)
     if conf_file is None and registered is None:

@@ -16,7 +16,6 @@ NOTED = b"sb3-fair: stopping as soon as what was done can be saved; once more st
 class Interrupted(BaseException):
     """Work was stopped by a signal; what was saved can be gone on with. Like KeyboardInterrupt, it is no Exception.
 
-    :param number: of the signal
     :param message: what was saved, and how to go on
     """
 
@@ -52,8 +51,6 @@ def stoppable(message: str = "stopped") -> Iterator[None]:
     """Within it, Ctrl-C and SIGTERM raise :class:`Interrupted`; an ignored signal, as under nohup, stays ignored.
 
     Only the main thread of a process can handle signals; in others nothing changes.
-
-    :param message: of the exception
     """
     outermost = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) != _handle
     before = {number: signal.getsignal(number) for number in HANDLED} if outermost else {}
@@ -90,8 +87,6 @@ def patience(patient: bool = True) -> Iterator[None]:
 def serve(parent: int) -> None:
     """Makes this process a worker: it ends when its parent does, and leaves Ctrl-C to it. What the parent passes on is
     noted, except within ``patience(False)``.
-
-    :param parent: number of the parent process
     """
     global _patient
     if signal.getsignal(signal.SIGTERM) == _handle:
@@ -104,10 +99,7 @@ def serve(parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Ends this process soon after its parent, however that ends: work and locks would stay behind.
-
-    :param parent: number of the parent process
-    """
+    """Ends this process soon after its parent, however that ends: work and locks would stay behind."""
 
     def watch() -> None:
         while os.getppid() == parent:

@@ -81,22 +81,19 @@ class TrackingCallback(EpisodeCallback):
     def _on_training_start(self) -> None:
         super()._on_training_start()
         if self._run is None:
-            self._begin()
+            self._run = self._begun()
+            known = {**settings_of(self.model), "versions": code_version(), **self.config}
+            self._run.config.update(plain(known), allow_val_change=True)
         outputs = self.logger.output_formats
         if not any(isinstance(output, WandbOutput) for output in outputs):
             outputs.append(WandbOutput(self._run))
 
-    def _begin(self) -> None:
+    def _begun(self) -> Any:
         import wandb  # slow to import
 
         self._ours = wandb.run is None
-        if self._ours:
-            project = self.project or os.environ.get("WANDB_PROJECT", PROJECT)
-            self._run = wandb.init(project=project, mode=self._mode(), **self.settings)
-        else:
-            self._run = wandb.run
-        known = {**settings_of(self.model), "versions": code_version(), **self.config}
-        self._run.config.update(plain(known), allow_val_change=True)
+        project = self.project or os.environ.get("WANDB_PROJECT", PROJECT)
+        return wandb.init(project=project, mode=self._mode(), **self.settings) if self._ours else wandb.run
 
     def _mode(self) -> Literal["online", "offline"] | None:
         if self.mode is not None or "WANDB_MODE" in os.environ:

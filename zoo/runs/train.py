@@ -11,6 +11,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import get_num_threads, nn
@@ -29,7 +30,6 @@ from sb3_fair.zoo.runs.checkpoint import Checkpoints, Frozen, forget, latest
 from sb3_fair.zoo.runs.episode_log import EpisodeCallback
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.policy_file import save_policy
-from sb3_fair.zoo.runs.progress import run_logger
 from sb3_fair.zoo.runs.stopping import Interrupted, patience, received, stoppable
 from sb3_fair.zoo.runs.weights import FiniteWeights, check_weights
 
@@ -89,7 +89,6 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
     Everything else is as it was asked for then; the result is that of an uninterrupted training.
 
     :param folder: of the run
-    :param progress: whether to show a progress bar
     :param trust: whether its checkpoint may run code although this user's key did not sign it
     :raises InputError: if there is no such run, it is finished, or the versions of packages have changed
     :raises PermissionError: if the run is not this user's, unless it is trusted
@@ -114,10 +113,7 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
 
 @contextmanager
 def _claimed(run: RunFolder) -> Iterator[None]:
-    """No other process trains into the folder meanwhile; one that dies gives it up.
-
-    :raises InputError: if another process does
-    """
+    """No other process trains into the folder meanwhile; one that dies gives it up."""
     lock = FileLock(run.path / "training.lock")
     try:
         lock.acquire(timeout=0)
@@ -150,7 +146,16 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     model.set_logger(run_logger(run, options.get("tensorboard", False), rows, done))
     episodes, tracking = EpisodeCallback(), None
     if options.get("track"):
-        episodes = tracking = _tracking(run, plan, options["track"])
+        from sb3_fair.zoo.runs.tracking import TrackingCallback
+
+        episodes = tracking = TrackingCallback(
+            config={**plan.config, "command": run.command},
+            dir=str(run.path),
+            id=options["track"],
+            name=f"{plan.algo} {run.path.name}",
+            resume="allow",
+            settings={"console": "off"},
+        )
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
@@ -173,6 +178,39 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     return run
 
 
+class ContinuedCSV(CSVOutputFormat):
+    """SB3's CSV log, in a file that begins with rows already known."""
+
+    def __init__(self, filename: str, rows: str = "") -> None:
+        super().__init__(filename)
+        self.file.write(rows)
+        self.file.flush()  # the next checkpoint reads it
+        self.keys = rows.splitlines()[0].split(",") if rows else []
+
+
+def run_logger(run: RunFolder, tensorboard: bool = False, rows: str = "", done: int = 0) -> Logger:
+    """SB3's logger for a run: ``progress.csv``, and event files of TensorBoard in the same folder.
+
+    :param rows: text of ``progress.csv`` up to the checkpoint that the run goes on from
+    :param done: steps at that checkpoint; TensorBoard forgets what earlier processes logged after it
+    """
+    outputs: list[KVWriter] = [ContinuedCSV(str(run.path / "progress.csv"), rows)]
+    if tensorboard:
+        outputs.append(_tensorboard(run.path, done))
+    return Logger(str(run.path), outputs)
+
+
+def _tensorboard(folder: Path, done: int) -> TensorBoardOutputFormat:
+    resumed = any(folder.glob("events.out.*"))
+    output = TensorBoardOutputFormat(str(folder))
+    if resumed:
+        from torch.utils.tensorboard import SummaryWriter  # slow to import
+
+        output.writer.close()
+        output.writer = SummaryWriter(str(folder), purge_step=done + 1)
+    return output
+
+
 def learn(
     plan: Plan, model: Any, callbacks: Sequence[BaseCallback] = (), *, resumed: bool = False, progress: bool = False
 ) -> None:
@@ -180,7 +218,6 @@ def learn(
 
     :param resumed: whether the model comes from a checkpoint
     :raises WorkError: if weights become NaN or infinite
-    :raises Interrupted: after Ctrl-C or SIGTERM
     """
     with patience():
         try:
@@ -195,19 +232,6 @@ def learn(
             raise
     if stop := received():
         raise Interrupted(stop)
-
-
-def _tracking(run: RunFolder, plan: Plan, run_id: str) -> Any:
-    from sb3_fair.zoo.runs.tracking import TrackingCallback
-
-    return TrackingCallback(
-        config={**plan.config, "command": run.command},
-        dir=str(run.path),
-        id=run_id,
-        name=f"{plan.algo} {run.path.name}",
-        resume="allow",
-        settings={"console": "off"},
-    )
 
 
 def training_env(plan: Plan) -> VecEnv:
@@ -244,10 +268,7 @@ def _scheduled(value: Any) -> Any:
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
-    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities.
-
-    :raises InputError: if the networks cannot be built
-    """
+    """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
     hyperparams = arguments(plan.hyperparams)
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))

@@ -11,20 +11,17 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.zoo.names import WorkError
 
+SECONDS = 1.0
+"""Between two looks."""
+
 
 class FiniteWeights(BaseCallback):
-    """Ends a training whose weights are no longer finite, at the beginning of a rollout or at the end.
+    """Ends a training whose weights are no longer finite, at the beginning of a rollout or at the end."""
 
-    :param seconds: between two looks
-    """
-
-    def __init__(self, seconds: float = 1.0) -> None:
-        super().__init__()
-        self.seconds = seconds
-        self._looked = -np.inf
+    _looked = -np.inf
 
     def _on_rollout_start(self) -> None:
-        if time.monotonic() - self._looked >= self.seconds:
+        if time.monotonic() - self._looked >= SECONDS:
             check_weights(self.model)
             self._looked = time.monotonic()
 
@@ -36,10 +33,7 @@ class FiniteWeights(BaseCallback):
 
 
 def check_weights(model: Any) -> None:
-    """Looks at the weights of all networks of a model, or at its table.
-
-    :raises WorkError: if one is NaN or infinite
-    """
+    """Raises a WorkError if one of the weights of a model, or an entry of its table, is NaN or infinite."""
     if not all(map(_finite, _weights(model))):
         raise WorkError(
             f"weights of {type(model).__name__} are not finite after {model.num_timesteps:,} steps of training: "

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.whole_file import whole
+from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.tuning.storage import ORIGIN
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
 from sb3_fair.zoo.tuning.trial import FIGURES, SETTINGS, Tuning
@@ -104,9 +105,7 @@ def defaults(study: optuna.Study) -> FrozenTrial | None:
 
 
 def scores(trial: FrozenTrial, tuning: Tuning) -> str:
-    """The figures by which a trial is judged, in words."""
-    figures = trial.user_attrs[FIGURES]
-    return ", ".join(f"{name} {figures[name]:.4g}" for name in tuning.wanted)
+    return ", ".join(f"{name} {value}" for name, value in _cells(trial, tuning).items())
 
 
 def _figures(study: optuna.Study, tuning: Tuning) -> Iterator[tuple[str, Any]]:
@@ -121,21 +120,16 @@ def _figures(study: optuna.Study, tuning: Tuning) -> Iterator[tuple[str, Any]]:
         yield "pareto-front", visualization.plot_pareto_front(study, target_names=names)
     for index, (name, way) in enumerate(zip(names, tuning.directions, strict=True)):
         score = _score(index)
-        yield (
-            f"history-{name}",
-            visualization.plot_optimization_history(study, target=score if len(names) > 1 else None, target_name=name),
-        )
+        target = score if len(names) > 1 else None
+        yield f"history-{name}", visualization.plot_optimization_history(study, target=target, target_name=name)
         if len(complete) > 2 and len({score(trial) for trial in complete}) > 1:
-            yield f"importances-{name}", _importances(study, _score(index, -1 if way == "maximize" else 1), name)
+            low_is_good = _score(index, -1 if way == "maximize" else 1)
+            with warnings.catch_warnings():  # of PED-ANOVA, that it takes low values for good ones
+                warnings.simplefilter("ignore", UserWarning)
+                found = visualization.plot_param_importances(study, target=low_is_good, target_name=name)
+            yield f"importances-{name}", found
     if any(trial.intermediate_values for trial in study.trials):
         yield "learning", visualization.plot_intermediate_values(study)
-
-
-def _importances(study: optuna.Study, low_is_good: Callable[[FrozenTrial], float], name: str) -> Any:
-    """Which settings tell good trials from others; PED-ANOVA, which warns that it takes low values for good ones."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return optuna.visualization.plot_param_importances(study, target=low_is_good, target_name=name)
 
 
 def _score(index: int, sign: int = 1) -> Callable[[FrozenTrial], float]:
@@ -144,27 +138,24 @@ def _score(index: int, sign: int = 1) -> Callable[[FrozenTrial], float]:
 
 def trial_table(study: optuna.Study, tuning: Tuning) -> Table:
     """The best trials beside the one with the zoo's own values; if none keeps the budgets, those nearest to it."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("trial", no_wrap=True)
-    for name in tuning.wanted:
-        budget = f" (at most {tuning.budgets[name]:g})" if name in tuning.budgets else ""
-        table.add_column(name + budget, justify="right", no_wrap=True)
+    limits = {name: f"{name} (at most {budget:g})" for name, budget in tuning.budgets.items()}
+    table = blank_table("trial", *(limits.get(name, name) for name in tuning.wanted))
     rows: Sequence[FrozenTrial] = best(study)
     if not rows:
         complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
         rows = sorted(complete, key=lambda trial: sum(max(over, 0) for over in trial.constraints.values()))[:3]
     for trial in rows[:MOST]:
-        table.add_row(*_row(str(trial.number), trial, tuning))
+        table.add_row(str(trial.number), *_cells(trial, tuning).values())
     before = defaults(study)
     if before is not None:
         table.add_section()
-        table.add_row(*_row(f"{before.number}, the zoo's", before, tuning), style="dim")
+        table.add_row(f"{before.number}, the zoo's", *_cells(before, tuning).values(), style="dim")
     return table
 
 
-def _row(name: str, trial: FrozenTrial, tuning: Tuning) -> list[str]:
-    figures = trial.user_attrs[FIGURES]
-    return [name, *(f"{figures[figure]:.4g}" for figure in tuning.wanted)]
+def _cells(trial: FrozenTrial, tuning: Tuning) -> dict[str, str]:
+    """The figures by which a trial is judged."""
+    return {name: f"{trial.user_attrs[FIGURES][name]:.4g}" for name in tuning.wanted}
 
 
 def _yaml(content: Mapping[str, Any]) -> str:

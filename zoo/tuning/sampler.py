@@ -1,7 +1,7 @@
 """Samplers of tuning studies."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 MANY = 250
 """From so many trials on, a study with several scores is for evolution rather than for a model of the scores."""
@@ -31,6 +31,10 @@ PRUNERS: dict[str, Callable[[int], BasePruner]] = {
 """From the number of times that a trial is evaluated."""
 
 
+def _passed_on(name: str) -> Callable[..., Any]:
+    return lambda self, *given: getattr(self._sampler, name)(*given)
+
+
 class NumberedSampler(BaseSampler):
     """Asks another sampler, which is seeded anew for every trial.
 
@@ -39,6 +43,10 @@ class NumberedSampler(BaseSampler):
 
     :param name: in :data:`SAMPLERS`, or ``"auto"``: TPE, and from :data:`MANY` trials on NSGA-II for several scores
     """
+
+    infer_relative_search_space = _passed_on("infer_relative_search_space")
+    sample_independent = _passed_on("sample_independent")
+    after_trial = _passed_on("after_trial")
 
     def __init__(self, name: str, seed: int) -> None:
         self.name = name
@@ -53,22 +61,9 @@ class NumberedSampler(BaseSampler):
         self._sampler = SAMPLERS[name](seed)
         self._sampler.before_trial(study, trial)
 
-    def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        return self._sampler.infer_relative_search_space(study, trial)
-
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             return self._sampler.sample_relative(study, trial, search_space)
-
-    def sample_independent(
-        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Any:
-        return self._sampler.sample_independent(study, trial, param_name, param_distribution)
-
-    def after_trial(
-        self, study: optuna.Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None
-    ) -> None:
-        self._sampler.after_trial(study, trial, state, values)

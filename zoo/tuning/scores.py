@@ -25,11 +25,7 @@ Direction = Literal["maximize", "minimize"]
 
 
 def direction(name: str, words: Words = NO_WORDS) -> Direction:
-    """What Optuna is to do with a figure; the size is minimized of what is best at 0.
-
-    :param words: what the environment says of its own figures
-    :raises InputError: if it is not known whether more or less is better
-    """
+    """What Optuna is to do with a figure; the size is minimized of what is best at 0."""
     better = "higher" if name == HYPERVOLUME else describe(name, words).better
     if better is None:
         raise InputError(
@@ -43,16 +39,12 @@ def score(name: str, value: float, words: Words = NO_WORDS) -> float:
     return abs(value) if describe(name, words).better == "zero" else value
 
 
-def check_figures(plan: Plan, wanted: Iterable[str]) -> None:
-    """Refuses figures that a plan does not measure.
-
-    :raises InputError: if a figure is not measured, or is asked for twice
-    """
-    wanted = list(wanted)
-    if len(set(wanted)) < len(wanted):
-        raise InputError(f"scores must name a figure once, got {':'.join(wanted)}")
+def check_figures(plan: Plan, scores: Sequence[str], budgets: Iterable[str]) -> None:
+    """Refuses figures that a plan does not measure, or that are asked for twice."""
+    if len(set(scores)) < len(scores):
+        raise InputError(f"scores must name a figure once, got {':'.join(scores)}")
     known = _known(plan)
-    for name in wanted:
+    for name in (*scores, *budgets):
         names.choose("figure", name, known)
 
 
@@ -83,10 +75,7 @@ def measure(
     Means over episodes: ``R`` is the return, a notion or disparity what it was after the last step, or with ``mean_``
     before it over all steps; NaN where it was undefined in all episodes.
 
-    :param wanted: names of figures, which the result has at least. The hypervolume of a plan for vectors is measured
-        against its ``ref_point``, a number by objective
-    :param deterministic: whether the most probable actions are taken, or sampled ones
-    :raises WorkError: if weights are not finite
+    :param wanted: names of figures, which the result has at least
     """
     if plan.algorithm.vector:
         if not len(model.buffer):

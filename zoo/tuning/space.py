@@ -25,12 +25,7 @@ DIGITS = 3
 
 @dataclass(frozen=True)
 class Values:
-    """The values that a setting may take.
-
-    :param low: lowest number of an interval, with ``high``; integers if both are
-    :param log: whether its logarithm is uniform
-    :param choices: name -> value; empty for an interval
-    """
+    """The values that a setting may take: an interval, of integers if both ends are, or choices by name."""
 
     low: float = 0
     high: float = 0
@@ -43,10 +38,7 @@ class Values:
 
     @classmethod
     def parse(cls, setting: str, form: Any) -> "Values":
-        """From the way in which YAML has it: ``{log: [0.0001, 0.01]}``, ``{range: [1, 9]}``, ``{choice: [8, 16]}``.
-
-        :raises InputError: if it is something else
-        """
+        """From the way in which YAML has it: ``{log: [0.0001, 0.01]}``, ``{range: [1, 9]}``, ``{choice: [8, 16]}``."""
         if not isinstance(form, Mapping) or len(form) != 1 or next(iter(form)) not in FORMS:
             raise InputError(
                 f"space of {setting!r} must be {{log: [low, high]}}, {{range: [low, high]}} or {{choice: [...]}}, "
@@ -56,20 +48,18 @@ class Values:
         if kind == "choice":
             return cls(choices=_choices(setting, given))
         numbers = [_number(number) for number in given] if isinstance(given, Sequence) else []
-        if len(numbers) != 2 or None in numbers or not numbers[0] < numbers[1] or (kind == "log" and numbers[0] <= 0):
+        growing = len(numbers) == 2 and all(map(_is_number, numbers)) and numbers[0] < numbers[1]
+        if not growing or (kind == "log" and numbers[0] <= 0):
             above = " above 0" if kind == "log" else ""
             raise InputError(f"space of {setting!r} must have two growing numbers{above}, got {given!r}")
         return cls(numbers[0], numbers[1], kind == "log")
 
     def around(self, setting: str, value: Any) -> "Values":
-        """These values and ``value``.
-
-        :raises InputError: if it cannot be one of them
-        """
+        """These values and ``value``."""
         if self.choices:
             known = value in self.choices.values()
             return self if known else replace(self, choices={_name(value): value, **self.choices})
-        if _number(value) is None or (self.log and value <= 0):
+        if not _is_number(value) or (self.log and value <= 0):
             raise InputError(f"space of {setting!r} must be a choice, as its value here is {value!r}, got an interval")
         whole = self.whole and isinstance(value, int)
         ends = (min(self.low, value), max(self.high, value))
@@ -97,12 +87,10 @@ def space_of(
 ) -> Space:
     """What a study tries: the algorithm's entry in ``search_spaces.yml``, with the values of the plan among them.
 
-    :param plan: what would be trained without a study
     :param judged: by what a study judges
     :param fixed: settings that are not to be tried
     :param own: spaces in place of those of the file, in the form of the file
     :param only: settings to try; None: all
-    :raises InputError: if a name or a form is wrong, or nothing is left to try
     """
     text = files("sb3_fair.zoo.tuning").joinpath("search_spaces.yml").read_text(encoding="utf-8")
     forms: dict[str, Any] = {**yaml.safe_load(text)[plan.algo], **own}
@@ -165,19 +153,11 @@ def planned(plan: Plan, values: Mapping[str, Any]) -> Plan:
         else:
             hyperparams[top] = f"lin_{value:g}" if _falls(hyperparams.get(top)) else value
     tuned = replace(plan, hyperparams=hyperparams, weights=None if plan.weights is None else tuple(weights))
-    if plan.algorithm.settings.keys() >= ON_POLICY and not _exceeds(plan) and _exceeds(tuned):
-        hyperparams["batch_size"] = _collected(tuned)
+    if plan.algorithm.settings.keys() >= ON_POLICY:  # a minibatch is not to be larger than what it is taken from
+        before, after = (int(current(each, "n_steps")) * plan.n_envs for each in (plan, tuned))
+        if current(plan, "batch_size") <= before and current(tuned, "batch_size") > after:
+            hyperparams["batch_size"] = after
     return tuned
-
-
-def _collected(plan: Plan) -> int:
-    """Steps between two updates, unless a copy of the environment has several agents."""
-    return int(current(plan, "n_steps")) * plan.n_envs
-
-
-def _exceeds(plan: Plan) -> bool:
-    """Whether a minibatch is to be larger than what it is taken from."""
-    return bool(current(plan, "batch_size") > _collected(plan))
 
 
 def _falls(value: Any) -> bool:
@@ -185,33 +165,24 @@ def _falls(value: Any) -> bool:
 
 
 def _number(value: Any) -> Any:
-    """``value`` as a number, None if it is none; YAML 1.1 takes 1e-3 for text."""
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    """``value``, as a number if it is one; YAML 1.1 takes 1e-3 for text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _choices(setting: str, given: Any) -> dict[Any, Any]:
-    """Name -> value, of which those in a list are their own names.
-
-    :raises InputError: if there is none, or one in a list cannot be a name
-    """
-    named = isinstance(given, Mapping)
+    """Name -> value, of which those in a list are their own names."""
     plain = isinstance(given, list) and all(isinstance(value, bool | int | float | str) for value in given)
-    if not given or not (named or plain):
+    if not given or not (plain or isinstance(given, Mapping)):
         raise InputError(f"choices for {setting!r} must be numbers, words or named values, got {given!r}")
-    if named:
-        return {name: _choice(value) for name, value in given.items()}
-    return {value: value for value in map(_choice, given)}
-
-
-def _choice(value: Any) -> Any:
-    """``value``, as a number if it is one: see :func:`_number`."""
-    number = _number(value)
-    return value if number is None else number
+    named = {_number(value): value for value in given} if plain else given
+    return {name: _number(value) for name, value in named.items()}
 
 
 def _name(value: Any) -> Any:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from time import sleep
-from typing import Any, BinaryIO
+from typing import Any
 from uuid import uuid4
 
 import optuna
@@ -40,10 +40,8 @@ CLAIM, ATTEMPT, ORIGIN = "process", "attempt", "origin"
 class Place:
     """Where a study is.
 
-    :param study: its name
     :param folder: of its results
-    :param storage: URL of a database, as SQLAlchemy understands it; or the path of a journal file; None: one in
-        ``folder``
+    :param storage: URL of a database, or the path of a journal file; None: one in ``folder``
     """
 
     study: str
@@ -58,10 +56,7 @@ class Place:
         return None if "://" in self.storage else Path(self.storage)
 
     def open(self) -> BaseStorage:
-        """The storage.
-
-        :raises InputError: if it cannot be opened, or a file is no journal; that file stays as it is
-        """
+        """The storage; a file that is no journal is refused and stays as it is."""
         if self.journal is None:
             return _database(str(self.storage))
         try:
@@ -85,8 +80,6 @@ class JournalLock(JournalFileOpenLock):
 
     A line without an end, as a full disk or a kill leaves it, would merge with the next one and make the journal
     unreadable. It is moved to ``<journal>.torn`` before anything else is written.
-
-    :param journal: the file
     """
 
     def __init__(self, journal: Path) -> None:
@@ -106,10 +99,11 @@ class JournalLock(JournalFileOpenLock):
         self._lock.release()
 
     def _set_torn_line_aside(self) -> None:
-        if not self.journal.is_file():
+        if not self.journal.is_file() or not self.journal.stat().st_size:
             return
         with self.journal.open("rb+") as file:
-            if not file.seek(0, os.SEEK_END) or _last_byte(file) == b"\n":
+            file.seek(-1, os.SEEK_END)
+            if file.read() == b"\n":
                 return
             file.seek(0)
             whole, end, torn = file.read().rpartition(b"\n")
@@ -118,17 +112,8 @@ class JournalLock(JournalFileOpenLock):
             file.truncate(len(whole) + len(end))
 
 
-def _last_byte(file: BinaryIO) -> bytes:
-    file.seek(-1, os.SEEK_END)
-    return file.read()
-
-
 def _check_journal(path: Path) -> None:
-    """Looks whether trials may be added to a file: to one that is new, empty or a journal.
-
-    :raises InputError: if they may not
-    :raises OSError: if it cannot be read
-    """
+    """Refuses a file that is neither new, empty nor a journal."""
     if not path.is_file() or not path.stat().st_size:
         return
     with path.open("rb") as file:
@@ -163,10 +148,7 @@ def _database(url: str) -> BaseStorage:
 
 
 class Claims:
-    """Who is at work on the trials of a study.
-
-    :param folder: where the locks are; None: the storage has a heartbeat
-    """
+    """Who is at work on the trials of a study; without a folder for locks, the storage has a heartbeat."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -179,19 +161,14 @@ class Claims:
             yield
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._sweep()
+        for path in self.folder.glob("*.lock"):  # those that dead processes left
+            with suppress(Timeout, OSError), FileLock(path, timeout=0):
+                path.unlink()
         try:
             with FileLock(self._lock(self.name)):
                 yield
         finally:
             self._lock(self.name).unlink(missing_ok=True)
-
-    def _sweep(self) -> None:
-        """Deletes locks that dead processes left."""
-        assert self.folder is not None
-        for path in self.folder.glob("*.lock"):
-            with suppress(Timeout, OSError), FileLock(path, timeout=0):
-                path.unlink()
 
     def fail_abandoned(self, study: optuna.Study) -> None:
         """Marks trials whose process is dead as failed, and lines up their values to be tried again."""

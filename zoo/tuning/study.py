@@ -30,13 +30,7 @@ PATIENCE = 1.0
 
 @dataclass(frozen=True)
 class Search:
-    """How a study goes about it; this may change when it is continued.
-
-    :param n_trials: of the study in all, by whichever processes
-    :param sampler: name in :data:`~sb3_fair.zoo.tuning.sampler.SAMPLERS`, or ``"auto"``
-    :param pruner: name in :data:`~sb3_fair.zoo.tuning.sampler.PRUNERS`
-    :param seed: of the sampler
-    """
+    """How a study goes about it; this may change when it is continued."""
 
     n_trials: int
     sampler: str
@@ -50,10 +44,7 @@ class Surplus(Exception):
 
 
 def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
-    """The study, a new one with the zoo's own values as its first trial, or the one that is there.
-
-    :raises InputError: if the one that is there is about something else
-    """
+    """The study, a new one with the zoo's own values as its first trial, or the one that is there."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     storage = place.open()
     name, sampler = place.study, NumberedSampler(search.sampler, search.seed)
@@ -143,9 +134,8 @@ def _say(trial: optuna.Trial, what: str) -> None:
 
 
 def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> None:
-    """Does trials in so many processes, each with one thread of torch.
-
-    :raises RuntimeError: if a process ends before the study does
+    """Does trials in so many processes, each with one thread of torch; one that is killed leaves its work to the
+    others.
     """
     if n_jobs == 1:
         work(place, tuning, search)

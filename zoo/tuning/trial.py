@@ -12,7 +12,7 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
-from sb3_fair.zoo.runs.settings import AROUND
+from sb3_fair.zoo.runs.settings import PLAN_KEYS
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure, score
 from sb3_fair.zoo.tuning.space import Space, planned
@@ -26,12 +26,9 @@ class Tuning:
     """What a study is about; all that decides what its trials are worth.
 
     :param plan: what would be trained without the study; trials train it with other values
-    :param space: the values that are tried
-    :param scores: figures that trials are to be good at
     :param budgets: figure -> largest size; trials above it count as worse than all others
     :param n_seeds: a trial trains with so many seeds, those of the plan and the next ones; its figures are the means
     :param n_evaluations: a trial that may be pruned is evaluated so often, the last time at its end
-    :param deterministic: whether evaluations take the most probable actions, or sample
     """
 
     plan: Plan
@@ -62,11 +59,8 @@ class Tuning:
 
 
 def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str = "auto") -> list[float]:
-    """Trains and evaluates with each seed; the scores.
-
-    :param prunes: whether the study's pruner may end the trial early
-    :raises TrialPruned: if it does
-    :raises ValueError: if a figure that counts is undefined
+    """Trains and evaluates with each seed; the scores. ``prunes``: whether the study's pruner may end the trial
+    early.
     """
     plan = planned(tuning.plan, {name: values.suggest(trial, name) for name, values in tuning.space.items()})
     trial.set_user_attr(SETTINGS, settings_of(plan))
@@ -87,29 +81,14 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
 
 def settings_of(plan: Plan) -> dict[str, Any]:
     """The plan as an entry of the zoo's YAML files."""
-    ours = {
-        "n_timesteps": plan.n_timesteps,
-        "n_envs": plan.n_envs,
-        "n_eval_episodes": plan.n_eval_episodes,
-        "policy": plan.policy,
-        "env_kwargs": plan.env_kwargs,
-        "weights": plan.weights,
-        **{key: getattr(plan, key) for key in AROUND},
-    }
-    entry: dict[str, Any] = plain(
-        {
-            **{key: value for key, value in ours.items() if value is not None},
-            **{key: value for key, value in plan.hyperparams.items() if key != REFERENCE},
-        }
-    )
+    ours = {key: getattr(plan, key) for key in PLAN_KEYS}
+    known = {key: value for key, value in ours.items() if value is not None}
+    entry: dict[str, Any] = plain(known | {key: plan.hyperparams[key] for key in plan.hyperparams if key != REFERENCE})
     return entry
 
 
 def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
-    """The figures of one seed.
-
-    :param before: those of the seeds before it
-    """
+    """The figures of one seed; ``before``: those of the seeds before it."""
     model = build_model(plan, training_env(plan), device)
 
     def judge() -> Figures:
@@ -129,11 +108,8 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
 
 
 class Watching(BaseCallback):
-    """Ends a training that is judged hopeless.
-
-    :param hopeless: asked after each part of the training but the last one, whose number it gets, from 1
-    :param n_timesteps: of the whole training
-    :param n_parts: into how many equal parts it is cut
+    """Ends a training that is ``hopeless(part)`` after one of ``n_parts`` equal parts but the last one, counted
+    from 1.
     """
 
     def __init__(self, hopeless: Callable[[int], bool], n_timesteps: int, n_parts: int) -> None:

@@ -40,7 +40,6 @@ def tune(
 ) -> Path:
     """Begins or continues a study, and writes its results.
 
-    :param tuning: what it is about: see :func:`make_tuning`
     :param n_trials: trials of the study in all, those that are there included
     :param study_name: None: ``<algo>_<env>``
     :param storage: URL of a database, or path of a journal file; None: a journal file in the study's folder
@@ -49,12 +48,10 @@ def tune(
     :param pruner: ``"median"``, ``"halving"`` or ``"none"``; None: the median, but none where there are several
         scores or budgets
     :param n_jobs: processes
-    :param log_dir: the study's folder is ``<log_dir>/tune/<study_name>``
     :param command: the command line, for the record
-    :return: the study's folder
+    :return: the study's folder, ``<log_dir>/tune/<study_name>``
     :raises InputError: if an argument is not allowed, or the study is about something else
     :raises WorkError: if no trial could be completed
-    :raises RuntimeError: if a process ends before the study does
     """
     with input_errors():
         integer("n-trials", n_trials, 1)
@@ -105,8 +102,6 @@ def make_tuning(
     :param budgets: figure -> its largest size
     :param space: setting -> values to try, in the form of ``search_spaces.yml``, in place of what is there
     :param only: settings to try; None: all of the algorithm's space
-    :param n_seeds: runs per trial
-    :param n_evaluations: of a trial that may be pruned
     :param deterministic: whether evaluations take the most probable actions, or sample; None: they do, but sample
         where one model plays all agents of a game
     :param weights: of the objectives; given ones are not tried
@@ -129,8 +124,7 @@ def make_tuning(
         for figure, budget in budgets.items():
             if number(f"budget of {figure}", budget) < 0:
                 raise InputError(f"budget of {figure} must not be negative, got {budget}")
-        check_figures(replace(plan, audit=(*plan.audit, *audit)), scores)
-        check_figures(replace(plan, audit=(*plan.audit, *audit)), budgets)
+        check_figures(replace(plan, audit=(*plan.audit, *audit)), scores, budgets)
         held = [*fixed, *([WEIGHTS] if weights is not None else [])]
         values = space_of(plan, measured, held, space or {}, only)
         if vector:
@@ -148,22 +142,18 @@ def make_tuning(
 
 
 def _pruner(tuning: Tuning, pruner: str | None) -> str:
-    """The pruner of a study.
-
-    :raises InputError: if its trials cannot be pruned
-    """
-    single = len(tuning.scores) == 1 and not tuning.budgets and tuning.n_evaluations > 1
+    """The pruner of a study; none where its trials cannot be pruned."""
+    reason = ""
+    if len(tuning.scores) > 1:
+        reason = f"{len(tuning.scores)} scores"
+    elif tuning.budgets:
+        reason = f"a budget for {', '.join(tuning.budgets)}"
+    elif tuning.n_evaluations == 1:
+        reason = "1 evaluation per trial"
     if pruner is None:
-        return "median" if single else "none"
+        return "none" if reason else "median"
     names.choose("pruner", pruner, PRUNERS)
-    if pruner != "none" and not single:
-        reason = (
-            f"{len(tuning.scores)} scores"
-            if len(tuning.scores) > 1
-            else f"a budget for {', '.join(tuning.budgets)}"
-            if tuning.budgets
-            else "1 evaluation per trial"
-        )
+    if pruner != "none" and reason:
         raise InputError(
             f"pruner must be none with {reason}: it looks at a single score in mid-training, got {pruner!r}"
         )

@@ -288,7 +288,7 @@ def test_256_copies_take_500_000_steps_per_second():
 
 
 def test_every_setting_has_a_word_of_help():
-    from sb3_fair.zoo.cli.table_options import _ABOUT
+    from sb3_fair.zoo.cli.plan_options import _ABOUT
 
     assert _ABOUT.keys() == TableConfig.__dataclass_fields__.keys()
 

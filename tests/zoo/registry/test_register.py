@@ -186,7 +186,9 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
         ({"entry_point": 3}, TypeError, "entry_point must be a class"),
         ({"fairness": 3}, TypeError, "fairness must be a FairnessSpec"),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a positive integer or None, got 0"),
-        ({"rules": {"lend": 1}}, TypeError, "rules must be a dict of functions by name"),
+        ({"rules": {"lend": 1}}, ValueError, r"rules must be a dict \(each value a callable\), got {'lend': 1}"),
+        ({"reference_point": {"R": "x"}}, ValueError, "reference_point must be a dict"),
+        ({"title": 3}, ValueError, "title must be a string or None, got 3"),
     ],
 )
 def test_wrong_arguments_of_register_are_named(given, error, message):

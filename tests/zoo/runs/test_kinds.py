@@ -5,7 +5,7 @@ from stable_baselines3 import DQN
 
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
-from sb3_fair.zoo.runs.kinds import of_its_kind
+from sb3_fair.zoo.runs.plan import of_its_kind
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)

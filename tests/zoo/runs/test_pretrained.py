@@ -62,14 +62,6 @@ def test_a_policy_is_trained_and_evaluated_into_a_folder_of_its_own(tmp_path, mo
     assert not run.front[0].deterministic  # as it was tuned
 
 
-@pytest.mark.parametrize(
-    ("algo", "env", "message"),
-    [
-        ("f_pp", None, "unknown pretrained algorithm 'f_pp': did you mean 'f_ppo'?"),
-        ("f_ppo", "sb3_fair/JobHiring-v0", "env must be sb3_fair/Lending-v0 for the pretrained f_ppo"),
-    ],
-)
-def test_what_does_not_ship_is_refused(algo, env, message):
-    with pytest.raises(InputError) as error:
-        pretrained(algo, env)
-    assert message in str(error.value)
+def test_what_does_not_ship_is_refused():
+    with pytest.raises(InputError, match=r"unknown pretrained algorithm 'f_pp': did you mean 'f_ppo'\?"):
+        pretrained("f_pp")

@@ -24,8 +24,7 @@ from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs import checkpoint
 from sb3_fair.zoo.runs.checkpoint import Checkpoints, thaw
 from sb3_fair.zoo.runs.episode_log import EpisodeCallback
-from sb3_fair.zoo.runs.progress import run_logger
-from sb3_fair.zoo.runs.train import build_model, resume, train, training_env
+from sb3_fair.zoo.runs.train import build_model, resume, run_logger, train, training_env
 
 ROOT = Path(__file__).parents[3]
 
