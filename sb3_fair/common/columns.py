@@ -1,9 +1,10 @@
 """Rollout buffers that keep further numbers of every step than the reward."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
@@ -22,6 +23,8 @@ class ColumnRolloutBuffer(RolloutBuffer):
     """
 
     columns: dict[str, NDArray[np.float64]]
+    complete: Callable[[], None] | None = None
+    """Called as soon as returns and advantages of a rollout are computed, before callbacks hear of its end."""
     truncations: list[tuple[int, int, Any]]
 
     def reset(self) -> None:
@@ -43,6 +46,12 @@ class ColumnRolloutBuffer(RolloutBuffer):
             observation = infos[copy].get("terminal_observation")
             if observation is not None and infos[copy].get("TimeLimit.truncated", False):
                 self.truncations.append((self.pos, copy, observation))
+
+    def compute_returns_and_advantage(self, last_values: th.Tensor, dones: NDArray[Any]) -> None:
+        """SB3's; then :attr:`complete`."""
+        super().compute_returns_and_advantage(last_values, dones)
+        if self.complete is not None:
+            self.complete()
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
         """Minibatches in random order."""

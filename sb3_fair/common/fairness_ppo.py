@@ -98,6 +98,8 @@ class FairnessPPO(SameLayers, PPO):
                 f"rollout_buffer_class must be a subclass of {plain.__name__}, got {self.rollout_buffer_class!r}"
             )
         super()._setup_model()
+        buffer: Any = self.rollout_buffer
+        buffer.complete = self._end_rollout
 
     def _check_arguments(self) -> None:
         """Checks the settings, which users may change after construction.
@@ -185,10 +187,7 @@ class FairnessPPO(SameLayers, PPO):
         if not isinstance(self.action_space, spaces.Box) and compares_chances(env):
             watched.chances = self._probabilities
         with self._begin_rollout():
-            complete = super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
-        if complete:
-            self._end_rollout()
-        return complete
+            return super().collect_rollouts(watched, callback, rollout_buffer, n_rollout_steps)
 
     def _probabilities(self) -> NDArray[np.float64] | None:
         """Of all actions in the policy's last distribution: (n, n_actions), with several parts (n, parts, n_actions).

@@ -32,7 +32,8 @@ from sb3_fair.wrappers.layer import attribute
 
 SelfFPPO = TypeVar("SelfFPPO", bound="FPPO")
 Threshold: TypeAlias = float | Callable[[int], float]
-NOTED = ("changed", "candidates", "gain")
+NOTED = {"changed": "changed_fraction", "candidates": "candidate_fraction", "gain": "d_s_gain"}
+"""What is kept of a filtered step -> its name in logs."""
 REGULARISER = ("reg_lambda", "delta", "scaling", "minmax_weights", "beta1", "beta2", "omega")
 """Settings that the rollout buffer passes on to ``regularise_advantages``."""
 
@@ -335,17 +336,14 @@ class FPPO(FairnessPPO):
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)
         if self.massage:
-            changed, candidates, gain = (columns[name].mean() if name in columns else 0.0 for name in NOTED)
-            self.logger.record("massage/changed_fraction", float(changed))
-            self.logger.record("massage/candidate_fraction", float(candidates))
-            self.logger.record("massage/d_s_gain", float(gain))
+            for name, title in NOTED.items():
+                self.logger.record(f"massage/{title}", float(columns[name].mean()) if name in columns else 0.0)
             self.logger.record("massage/threshold", self.threshold)
         self.figures.record(self.logger)
         for name in ("d_s", "d_l"):
             self.logger.record(f"fairness/{name}", float(columns[name].mean()))
-        bonus = self.rollout_buffer.credit
-        if bonus is None:
-            bonus = regulariser(self.rollout_buffer.disparities(), self.delta)
+        credit = self.rollout_buffer.credit
+        bonus = regulariser(self.rollout_buffer.disparities(), self.delta) if credit is None else credit
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
         share = self.rollout_buffer.added_share()

@@ -364,7 +364,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         if self.stream == "reward":
             ends: Any = self._last_episode_starts
             buffer.rewards += penalties.astype(np.float32)
-            buffer.compute_returns_and_advantage(self._last_values(), ends)
+            RolloutBuffer.compute_returns_and_advantage(buffer, self._last_values(), ends)
             nothing, starts = np.zeros_like(penalties), buffer.episode_starts
             self.penalties = gae(penalties, nothing, nothing[0], ends, starts, self.gamma, self.gae_lambda)
             return

@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
-from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.columns import ColumnDictRolloutBuffer
 from sb3_fair.f_ppo.constrained import PPOLagrangian, lagrangian
 from sb3_fair.fairness import FairnessSpec
 
@@ -118,13 +118,13 @@ def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
     model = PPOLagrangian("MlpPolicy", greed(), **SMALL)
     model.dual = 2.0
     plain, judged = {}, {}
-    compute, judge = ColumnRolloutBuffer.compute_returns_and_advantage, model.cost_critic.judge
+    compute, judge = RolloutBuffer.compute_returns_and_advantage, model.cost_critic.judge
 
     def computed(buffer, last_values, dones):
         compute(buffer, last_values, dones)
         plain.update(advantages=buffer.advantages.copy(), returns=buffer.returns.copy())
 
-    monkeypatch.setattr(ColumnRolloutBuffer, "compute_returns_and_advantage", computed)
+    monkeypatch.setattr(RolloutBuffer, "compute_returns_and_advantage", computed)
     monkeypatch.setattr(model.cost_critic, "judge", lambda *given: judged.setdefault("credit", judge(*given)))
     trained = {}
     monkeypatch.setattr(
