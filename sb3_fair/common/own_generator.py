@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -14,13 +15,12 @@ class OwnGenerator(BaseAlgorithm):
     """An algorithm that draws from ``rng`` what SB3 does not draw; its ``__init__`` calls :meth:`_make_generator`."""
 
     rng: np.random.Generator
+    _rng_stream: ClassVar[tuple[int, ...]] = ()
+    """Added to the seed: that of the seed alone draws what Gymnasium's first environment draws."""
     _rng_seed: int | None
 
     def _make_generator(self, seed: int | None) -> None:
-        self.rng, self._rng_seed = self._generator_of(seed), seed
-
-    def _generator_of(self, seed: int | None) -> np.random.Generator:
-        return np.random.default_rng(seed)
+        self.rng, self._rng_seed = np.random.default_rng(None if seed is None else (seed, *self._rng_stream)), seed
 
     def set_random_seed(self, seed: int | None = None) -> None:
         """Seeds everything random; None: nothing."""

@@ -149,27 +149,17 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
 
         :raises ValueError: if they do not
         """
-        if not self.relabels:
-            super().add(obs, next_obs, action, reward, done, infos)
-            return
-        event = events_of_all(infos)
         if self.stores_rows:
-            self._add_rows(obs, next_obs, np.asarray(action), reward, done, infos, event)
+            self._add_rows(obs, next_obs, np.asarray(action), reward, done, infos)
             return
-        self.granted[self.pos], self.base[self.pos], self.mask[self.pos] = event
+        if self.relabels:
+            self.granted[self.pos], self.base[self.pos], self.mask[self.pos] = events_of_all(infos)
         super().add(obs, next_obs, action, reward, done, infos)
 
     def _add_rows(
-        self,
-        obs: Any,
-        next_obs: Any,
-        action: Array,
-        reward: Array,
-        done: Array,
-        infos: list[dict[str, Any]],
-        event: FairEvent,
+        self, obs: Any, next_obs: Any, action: Array, reward: Array, done: Array, infos: list[dict[str, Any]]
     ) -> None:
-        memory = self._memory_of(obs)
+        events, memory = events_of_all(infos).array, self._memory_of(obs)
         candidates, valid = self.memory.rows(memory)  # type: ignore[attr-defined]
         kept = np.pad(valid, ((0, 0), (1, 0)), constant_values=True)  # the real row first
         copy, place = np.nonzero(kept)
@@ -178,10 +168,8 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         timeouts = np.array([info.get("TimeLimit.truncated", False) for info in infos], dtype=bool)
         timeouts &= self.handle_timeout_termination
         ended = (done & ~timeouts)[copy]
-        actions, events, real = action.reshape(-1)[copy], event.array[copy], place == 0
-        following, rewards = relabelled(
-            self.recompute, memories, actions, events, real, self._memory_of(next_obs), reward
-        )
+        taken, real, next_memory = action.reshape(-1)[copy], place == 0, self._memory_of(next_obs)
+        following, rewards = relabelled(self.recompute, memories, taken, events[copy], real, next_memory, reward)
         rewards = self._shaped(rewards, memories, following, ended)
 
         slots = (self.pos + np.arange(len(copy))) % self.buffer_size

@@ -66,6 +66,7 @@ class FairQCM(ValueLearner):
     """
 
     buffer_classes = (CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer)
+    buffer_settings = ("memory", "scheme", "n_counterfactual", "window", "storage", "shaping", "reward_scale", "gamma")
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MultiInputPolicy": MultiInputPolicy}
 
     def __init__(
@@ -117,7 +118,7 @@ class FairQCM(ValueLearner):
         self.storage = storage
         self.shaping = shaping
         self.per_env_exploration = per_env_exploration
-        twice = sorted(self._buffer_arguments().keys() & self.replay_buffer_kwargs.keys())
+        twice = sorted(self.replay_buffer_kwargs.keys() & set(self.buffer_settings))
         if twice:
             raise ValueError(f"replay_buffer_kwargs must leave out what FairQCM fills in itself, got {twice}")
         if _init_setup_model:
@@ -142,10 +143,6 @@ class FairQCM(ValueLearner):
         check_raw(unwrap_vec_normalize(venv))
         if (self.n_counterfactual or self.shaping) and self.memory is not None and self.scheme is not None:
             check_time(venv, self.memory, self.scheme)
-
-    def _buffer_arguments(self) -> dict[str, Any]:
-        names = ("memory", "scheme", "n_counterfactual", "window", "storage", "shaping", "reward_scale", "gamma")
-        return {name: getattr(self, name) for name in names}
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on, the model's memory added to it if it has none."""
@@ -182,23 +179,20 @@ class FairQCM(ValueLearner):
 
         :raises ValueError: if the observation has no memory
         """
-        self._check_observation(observation)
-        if deterministic or not self.per_env_exploration:
-            return super().predict(observation, state, episode_start, deterministic)
-        greedy, state = self.policy.predict(observation, state, episode_start, deterministic=True)
-        return self._explored(greedy, self.exploration_rate), state
-
-    def _check_observation(self, observation: Any) -> None:
         expected = self.observation_space
         if isinstance(expected, spaces.Dict):
             fits = isinstance(observation, dict) and MEMORY in observation
         else:
-            fits = np.shape(observation)[-1:] == expected.shape
+            fits = np.shape(observation)[-1:] == expected.shape  # type: ignore[arg-type]
         if not fits:
             raise ValueError(
                 f"observation must hold the memory {getattr(self.memory, 'name', None)!r}, as in {expected}: "
                 "use model.follow(env), which adds it"
             )
+        if deterministic or not self.per_env_exploration:
+            return super().predict(observation, state, episode_start, deterministic)
+        greedy, state = self.policy.predict(observation, state, episode_start, deterministic=True)
+        return self._explored(greedy, self.exploration_rate), state
 
     def _sample_action(
         self, learning_starts: int, action_noise: ActionNoise | None = None, n_envs: int = 1

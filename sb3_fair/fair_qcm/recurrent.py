@@ -51,6 +51,7 @@ class RecurrentDQN(ValueLearner):
     q_net: RecurrentQNetwork
     q_net_target: RecurrentQNetwork
     buffer_classes = (WindowReplayBuffer, DictWindowReplayBuffer)
+    buffer_settings = SETTINGS
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "MlpPolicy": RecurrentDQNPolicy,
         "MultiInputPolicy": RecurrentDQNPolicy,
@@ -107,9 +108,6 @@ class RecurrentDQN(ValueLearner):
         seed = None if self.seed is None else (self.seed, 1)
         self.replay_buffer_kwargs = {"seed": seed, **self.replay_buffer_kwargs}
         super()._setup_model()
-
-    def _buffer_arguments(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in SETTINGS}
 
     # ---------------------------------------------------------------- acting
 

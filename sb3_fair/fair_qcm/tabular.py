@@ -20,7 +20,6 @@ from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fair_qcm.environment import check_time, events_of_all, memory_of, relabelled, remembering
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
-from sb3_fair.fair_qcm.value_learner import exploration_generator
 from sb3_fair.fair_qcm.windows import Window, WindowLike
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.schemes.scheme import Scheme
@@ -77,6 +76,8 @@ class TabularFairQCM(OwnGenerator):
     :raises ValueError: if an argument is not allowed; if counterfactual memories are asked for where the reward is no
         function of the memory, or where nothing shows the time although the end or the reward depends on it
     """
+
+    _rng_stream = (2,)
 
     def __init__(
         self,
@@ -154,9 +155,6 @@ class TabularFairQCM(OwnGenerator):
             self.recompute = Recompute(self.memory, self.scheme)
         self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self._setup_lr_schedule()
-
-    def _generator_of(self, seed: int | None) -> np.random.Generator:
-        return exploration_generator(seed)
 
     def _check_env(self, venv: VecEnv) -> None:
         if unwrap_vec_normalize(venv) is not None:

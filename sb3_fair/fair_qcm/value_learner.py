@@ -55,11 +55,6 @@ ARGUMENTS = """\
         linearly; None: linear"""
 
 
-def exploration_generator(seed: int | None) -> np.random.Generator:
-    """A learner's own generator: that of the seed alone would draw what Gymnasium's first environment draws."""
-    return np.random.default_rng(None if seed is None else (seed, 2))
-
-
 class ValueLearner(OwnGenerator, DQN):
     """DQN with exploration that may fall from episode to episode, as many updates per real step however many
     environments there are, and fairness figures in the logs.
@@ -72,7 +67,10 @@ class ValueLearner(OwnGenerator, DQN):
     action_space: spaces.Discrete
     buffer_classes: ClassVar[tuple[type[ReplayBuffer], type[ReplayBuffer]]]
     """The replay buffer of arrays, which is the base class of all that are allowed, and that of dicts."""
+    buffer_settings: ClassVar[tuple[str, ...]]
+    """Attributes of the learner that its replay buffer has too."""
     figures: EpisodeFigures
+    _rng_stream = (2,)
     _just_ended: int = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -106,19 +104,13 @@ class ValueLearner(OwnGenerator, DQN):
             self.replay_buffer_class = keyed if isinstance(self.observation_space, spaces.Dict) else plain
         if not issubclass(self.replay_buffer_class, plain):
             raise TypeError(f"replay_buffer_class must be a {plain.__name__}, got {self.replay_buffer_class.__name__}")
-        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **self._buffer_arguments()}
+        told = {name: getattr(self, name) for name in self.buffer_settings}
+        self.replay_buffer_kwargs = {**self.replay_buffer_kwargs, **told}
         if self.updates_follow_steps:
             common = gcd(self.n_envs, STEPS_PER_UPDATE)
             self.train_freq, self.gradient_steps = STEPS_PER_UPDATE // common, self.n_envs // common
         with self._generator_goes_on():
             super()._setup_model()
-
-    def _buffer_arguments(self) -> dict[str, Any]:
-        """What the replay buffer is told of the learner's settings."""
-        return {"reward_scale": self.reward_scale}
-
-    def _generator_of(self, seed: int | None) -> np.random.Generator:
-        return exploration_generator(seed)
 
     @classmethod
     def load(cls: type[SelfValueLearner], *args: Any, **kwargs: Any) -> SelfValueLearner:

@@ -56,7 +56,9 @@ class Window:
         """
         columns = self._candidates(memories, rng)
         own = self.code(memories)[:, None]
-        codes = np.where(self._within(columns), self.code.of_columns(columns), own)
+        bounded = zip(columns, self.low, self.high, strict=True)
+        inside = np.logical_and.reduce([(column >= low) & (column <= high) for column, low, high in bounded])
+        codes = np.where(inside, self.code.of_columns(columns), own)
         n_rows = codes.shape[1]
         bits = n_rows.bit_length()
         ranked = (codes << bits) | np.arange(n_rows)  # sorted together with their rows, equals side by side
@@ -93,10 +95,6 @@ class Window:
             else:
                 columns.append(now + rng.integers(-self.width, self.width + 1, size=shape, dtype=np.int16))
         return columns
-
-    def _within(self, columns: list[Array]) -> NDArray[np.bool_]:
-        bounded = zip(columns, self.low, self.high, strict=True)
-        return np.logical_and.reduce([(column >= low) & (column <= high) for column, low, high in bounded])
 
 
 def _columns(memories: Array) -> list[Array]:

@@ -161,15 +161,13 @@ def evaluation_times(model: "PCN", total_timesteps: int) -> NDArray[np.float64]:
     every, started = model.eval_freq, model._num_timesteps_at_start
     if isinstance(every, float) and every < 1:
         every *= total_timesteps - started
-    if not every:
-        return np.zeros(0)
-    if model.eval_env is None:
+    if every and model.eval_env is None:
         try:
             _evaluation_env(model, None)
         except ValueError as error:
             warn(f"no evaluations during training: {error}")
-            return np.zeros(0)
-    return np.arange(started + every, total_timesteps + every, every)
+            every = 0
+    return np.arange(started + every, total_timesteps + every, every) if every else np.zeros(0)
 
 
 def evaluate_in_training(model: "PCN") -> None:

@@ -339,7 +339,11 @@ class PCN(SameLayers, OwnGenerator):
             factors = np.append(1 / np.maximum(np.ptp(returns, axis=0), self.scaling_floor), 1 / longest)
         self.policy.command_scale.copy_(th.as_tensor(factors))
         if self.standardise:
-            self._standardise()
+            with th.no_grad():
+                features = self.policy.features(self.policy.shown(self.buffer.seen()))
+            spread = features.std(dim=0, correction=0)
+            self.policy.feature_mean.copy_(features.mean(dim=0))
+            self.policy.feature_scale.copy_(1 / th.where(spread > 1e-6, spread, 1.0))
         return True
 
     def _scale(self) -> None:
@@ -351,13 +355,6 @@ class PCN(SameLayers, OwnGenerator):
             held = np.flatnonzero(self._chosen.held)
             ranges = np.maximum(4 * self.buffer.labels()[:, held].std(axis=0), SMALLEST_RANGE)
             self.policy.command_scale[held] = self.policy.tensor(1 / ranges).float()
-
-    def _standardise(self) -> None:
-        with th.no_grad():
-            features = self.policy.features(self.policy.shown(self.buffer.seen()))
-        spread = features.std(dim=0, correction=0)
-        self.policy.feature_mean.copy_(features.mean(dim=0))
-        self.policy.feature_scale.copy_(1 / th.where(spread > 1e-6, spread, 1.0))
 
     def train(self) -> None:
         """Gradient steps on the log-likelihood of the stored actions, given what was still to come."""
@@ -403,14 +400,10 @@ class PCN(SameLayers, OwnGenerator):
 
     def _follow_command(self, command: Command, callback: BaseCallback) -> list[Episode] | None:
         """New episodes under one command, actions sampled from the network's distribution."""
-
-        def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
-            return self.policy.act(observations, self.rng.random)
-
         self.policy.set_training_mode(False)
         assert isinstance(self.env, VecDesiredReturn)
         self.env.set_command(command.desired_return, command.desired_horizon)
-        return self._collect(act, self.n_episodes, callback)
+        return self._collect(lambda shown, _: self.policy.act(shown, self.rng.random), self.n_episodes, callback)
 
     def _collect(self, act: Act, n_episodes: int, callback: BaseCallback) -> list[Episode] | None:
         """Plays complete episodes; None if a callback stopped it.
