@@ -374,13 +374,3 @@ def test_settings_that_are_not_allowed_are_errors(settings, error, message):
 def test_an_episode_in_which_nobody_can_ever_buy_is_an_error():
     with pytest.raises(ValueError, match="settings must be such that somebody buys something"):
         started(fraud_proportion=1.0, noise_level=0.0)
-
-
-def test_a_picture_shows_the_bank_and_the_transaction():
-    env = WorldEnv(FraudWorld, render_mode="rgb_array", n_hours=24)
-    env.reset(seed=0)
-    first, over = env.render(), False
-    while not over:
-        _, _, terminated, truncated, _ = env.step(0)
-        over = terminated or truncated
-    assert first.shape == (360, 720, 3) and first.dtype == np.uint8 and (env.render() != first).any()

@@ -506,12 +506,3 @@ def test_the_variants_are_what_their_names_say():
     assert gym.make("sb3_fair/Lending-Basic-v0").observation_space.shape == (11,)
     assert gym.make("sb3_fair/Lending-Long-v0").unwrapped.max_steps == 10_000
     assert gym.make("sb3_fair/Lending-Oracle-v0").unwrapped.world.config.oracle_outcomes
-
-
-def test_a_picture_shows_the_bank():
-    for config in ({}, THREE_GROUPS):
-        env = WorldEnv(LendingWorld, render_mode="rgb_array", **config)
-        env.reset(seed=0)
-        before = env.render()
-        env.step(1)
-        assert before.shape == (360, 720, 3) and before.dtype == np.uint8 and (env.render() != before).any()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sb3_fair.common.extras import extra
 from sb3_fair.wrappers.infos import cut
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.slots import keywords
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import RENDER_MODES, ActionCheck, Array
@@ -60,7 +59,7 @@ class HarvestParallelEnv(ParallelEnv):
         detail: bool = False,
     ) -> None:
         require_one_of("render_mode", render_mode, RENDER_MODES)
-        self.world = world = HarvestWorld(1, detail=detail, **keywords(config))
+        self.world = world = HarvestWorld(1, config, detail=detail)
         self.render_mode = render_mode
         self.possible_agents = self._names()
         self.agents: list[str] = []
