@@ -4,8 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import SlidingWindow
@@ -249,22 +247,6 @@ def test_copy_i_of_a_batch_is_the_single_environment_seeded_s_plus_i(config, mon
         capacities.add(len({bank.world.customers.capacity for bank in banks}))
     assert (max(capacities) > 1) == (config is BUSY), "a bank's path does not depend on the room that others need"
     assert ends or config.get("customer_dynamics") is False
-
-
-@pytest.mark.slow
-def test_subproc_and_batched_forms_take_the_same_path():
-    settings = {"objectives": ("R", "SP", "IF"), "window": 30, "n_hours": 48}
-    forms = [make_vec_env(ID, 2, env_kwargs=settings, vec_env_cls=SubprocVecEnv), sb3_fair.make_vec(ID, 2, **settings)]
-    for venv in forms:
-        venv.seed(11)
-    assert_array_equal(*(venv.reset() for venv in forms))
-    for actions in np.random.default_rng(0).integers(2, size=(150, 2)):
-        (obs, rewards, dones, infos), (obs_, rewards_, dones_, infos_) = (venv.step(actions) for venv in forms)
-        assert_array_equal(obs, obs_)
-        assert_array_equal(dones, dones_)
-        assert_allclose(rewards, rewards_, rtol=1e-6)
-        assert_allclose(*([info["vector_reward"] for info in each] for each in (infos, infos_)))
-    forms[0].close()
 
 
 def test_groups_are_published_as_the_spec_compares_them():
