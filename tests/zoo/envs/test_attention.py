@@ -326,16 +326,6 @@ def test_the_hidden_rates_are_shown_on_request():
     assert_allclose(outlook[:, 5], record["fairness"]["d_l_rates"])
 
 
-def test_the_picture_shows_the_step():
-    env = WorldEnv(AttentionWorld, render_mode="rgb_array", episode_length=None)
-    env.reset(seed=0)
-    before = env.render()
-    env.step(np.zeros(5, dtype=np.float32))
-    after = env.render()
-    assert before.shape == after.shape == (360, 720, 3) and after.dtype == np.uint8
-    assert (before != after).any()
-
-
 def test_episodes_need_not_end_and_may_have_other_sizes():
     endless = started(episode_length=None)
     assert endless.max_steps is None and endless.max_return == np.inf

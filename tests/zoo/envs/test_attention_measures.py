@@ -226,10 +226,8 @@ def test_equally_fair_actions_have_exactly_the_same_disparity():
         assert len(set(found)) == len(set(exact)) < 5
 
 
-def test_the_threshold_is_constant_after_its_start():
+def test_the_threshold_is_constant():
     assert [LOGITS.threshold(iteration) for iteration in (0, 15, 1000)] == [0.08] * 3
-    late = LogitMeasures(5, 6, tolerance=0.1, start=15)
-    assert [late.threshold(iteration) for iteration in (0, 14, 15, 16)] == [0, 0, 0.1, 0.1]
 
 
 @pytest.mark.parametrize("measures", [LOGITS, UNITS, ALLOCATION])

@@ -244,14 +244,3 @@ def test_the_oracle_takes_the_first_of_those_who_had_fewest():
 def test_settings_that_are_not_allowed_are_errors(settings, error, message):
     with pytest.raises(error, match=message):
         DoughnutWorld(1, **settings)
-
-
-def test_a_picture_shows_who_has_had_what_and_who_is_there():
-    env = WorldEnv(DoughnutWorld, render_mode="rgb_array", presence=1.0)
-    env.reset(seed=0)
-    first = env.render()
-    assert first.shape == (360, 720, 3) and first.dtype == np.uint8
-    env.step(1)
-    after = env.render()
-    come(env.world, "00000")
-    assert (first != after).any() and (after != env.render()).any()

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import fields
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -135,6 +136,18 @@ def test_a_path_does_not_depend_on_how_much_of_the_tape_is_drawn_at_once(world_c
 def test_both_checkers_are_content(world_cls, config):
     check_env(WorldEnv(world_cls, render_mode="rgb_array", **config), skip_render_check=True)
     check_env_sb3(WorldEnv(world_cls, **config))
+
+
+@pytest.mark.parametrize(("world_cls", "config"), WORLDS)
+def test_a_picture_shows_every_step(world_cls, config):
+    env = WorldEnv(world_cls, render_mode="rgb_array", **config)
+    env.reset(seed=0)
+    pictures = [env.render()]
+    for (action,) in actions_of(world_cls, 3, 1, config):
+        env.step(action)
+        pictures.append(env.render())
+    assert all(picture.ndim == 3 and picture.dtype == np.uint8 for picture in pictures)
+    assert all((one != other).any() for one, other in pairwise(pictures))
 
 
 @pytest.mark.parametrize("world_cls", {world_cls: None for world_cls, _ in WORLDS})

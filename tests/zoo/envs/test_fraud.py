@@ -4,8 +4,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import SlidingWindow
@@ -251,22 +249,6 @@ def test_copy_i_of_a_batch_is_the_single_environment_seeded_s_plus_i(config, mon
     assert ends or config.get("customer_dynamics") is False
 
 
-@pytest.mark.slow
-def test_subproc_and_batched_forms_take_the_same_path():
-    settings = {"objectives": ("R", "SP", "IF"), "window": 30, "n_hours": 48}
-    forms = [make_vec_env(ID, 2, env_kwargs=settings, vec_env_cls=SubprocVecEnv), sb3_fair.make_vec(ID, 2, **settings)]
-    for venv in forms:
-        venv.seed(11)
-    assert_array_equal(*(venv.reset() for venv in forms))
-    for actions in np.random.default_rng(0).integers(2, size=(150, 2)):
-        (obs, rewards, dones, infos), (obs_, rewards_, dones_, infos_) = (venv.step(actions) for venv in forms)
-        assert_array_equal(obs, obs_)
-        assert_array_equal(dones, dones_)
-        assert_allclose(rewards, rewards_, rtol=1e-6)
-        assert_allclose(*([info["vector_reward"] for info in each] for each in (infos, infos_)))
-    forms[0].close()
-
-
 def test_groups_are_published_as_the_spec_compares_them():
     for group, names in (
         ("continent", ("SP",)),
@@ -374,13 +356,3 @@ def test_settings_that_are_not_allowed_are_errors(settings, error, message):
 def test_an_episode_in_which_nobody_can_ever_buy_is_an_error():
     with pytest.raises(ValueError, match="settings must be such that somebody buys something"):
         started(fraud_proportion=1.0, noise_level=0.0)
-
-
-def test_a_picture_shows_the_bank_and_the_transaction():
-    env = WorldEnv(FraudWorld, render_mode="rgb_array", n_hours=24)
-    env.reset(seed=0)
-    first, over = env.render(), False
-    while not over:
-        _, _, terminated, truncated, _ = env.step(0)
-        over = terminated or truncated
-    assert first.shape == (360, 720, 3) and first.dtype == np.uint8 and (env.render() != first).any()

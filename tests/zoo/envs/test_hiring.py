@@ -366,11 +366,3 @@ def test_the_rules_do_what_their_names_say():
         world.step(hire("patient-oracle").astype(int))
     assert world.team_sizes.max() == 2 and 0 < good.mean() < 1
     assert (hire("hire-at-random", HiringWorld(3)) == 0.02).all()
-
-
-def test_a_picture_shows_the_team():
-    env = WorldEnv(HiringWorld, render_mode="rgb_array")
-    env.reset(seed=0)
-    empty = env.render()
-    env.step(1)
-    assert empty.shape == (360, 720, 3) and empty.dtype == np.uint8 and (env.render() != empty).any()

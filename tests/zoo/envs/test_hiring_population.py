@@ -77,19 +77,19 @@ def test_ages_and_education_given_nationality_and_gender():
 
 def test_draws_follow_the_shares(people):
     kinds, drawn = people
-    assert_allclose(np.bincount(kinds.gender[drawn.cell]) / DRAWS, (0.499, 0.501), atol=0.01)
-    assert_allclose(np.bincount(kinds.education[drawn.cell]) / DRAWS, (0.335, 0.281, 0.384), atol=0.01)
-    assert kinds.age[drawn.cell].mean() == pytest.approx(39.4, abs=0.1)
+    assert_allclose(np.bincount(kinds.gender[drawn[0]]) / DRAWS, (0.499, 0.501), atol=0.01)
+    assert_allclose(np.bincount(kinds.education[drawn[0]]) / DRAWS, (0.335, 0.281, 0.384), atol=0.01)
+    assert kinds.age[drawn[0]].mean() == pytest.approx(39.4, abs=0.1)
 
 
 def test_languages_by_education(people):
     kinds, drawn = people
-    education = kinds.education[drawn.cell]
-    assert_allclose(drawn.languages.mean(axis=0), (0.53, 0.67, 0.475, 0.107), atol=0.01)
+    education = kinds.education[drawn[0]]
+    assert_allclose(drawn[2].mean(axis=0), (0.53, 0.67, 0.475, 0.107), atol=0.01)
     spoken = ((0.49, 0.58, 0.19, 0.046), (0.515, 0.67, 0.455, 0.096), (0.573, 0.757, 0.736, 0.170))
     numbers = ((0.768, 0.174, 0.048, 0.011), (0.501, 0.299, 0.164, 0.036), (0.227, 0.394, 0.293, 0.086))
     for level in range(3):
-        languages = drawn.languages[education == level]
+        languages = drawn[2][education == level]
         assert_allclose(languages.mean(axis=0), spoken[level], atol=0.01)
         assert_allclose(np.bincount(languages.sum(axis=1), minlength=5)[1:] / len(languages), numbers[level], atol=0.01)
 
@@ -117,8 +117,8 @@ def test_language_sets_are_those_of_drawing_one_after_the_other():
 
 def test_experience_is_proportional_to_the_years_passed_plus_one(people):
     kinds, drawn = people
-    assert drawn.experience.mean() == pytest.approx(12.5, abs=0.1)
-    assert drawn.experience.std() == pytest.approx(10.2, abs=0.1)
+    assert drawn[1].mean() == pytest.approx(12.5, abs=0.1)
+    assert drawn[1].std() == pytest.approx(10.2, abs=0.1)
     population = Population("belgian")
     grid = (np.arange(10_000) + 0.5) / 10_000
     for education, age, most in ((0, 24, 6), (1, 24, 3), (2, 24, 1), (2, 20, 0)):
@@ -126,7 +126,7 @@ def test_experience_is_proportional_to_the_years_passed_plus_one(people):
         assert kinds.max_experience[cell] == most
         shares = np.concatenate([[0], np.cumsum(kinds.share)])
         uniforms = np.column_stack([np.full(len(grid), shares[cell : cell + 2].mean()), grid, grid])
-        years = population.draw(uniforms).experience
+        years = population.draw(uniforms)[1]
         wanted = np.arange(1, most + 2) / np.arange(1, most + 2).sum()
         assert_allclose(np.bincount(years) / len(grid), wanted, atol=2e-4)
 
@@ -134,5 +134,5 @@ def test_experience_is_proportional_to_the_years_passed_plus_one(people):
 def test_the_largest_and_smallest_uniforms_are_people():
     population = Population("belgian")
     for uniform in (0.0, np.nextafter(1.0, 0.0)):
-        drawn = population.draw(np.full((1, 3), uniform))
-        assert 0 <= drawn.cell[0] < 1120 and 0 <= drawn.experience[0] <= 46 and drawn.languages[0].sum() >= 1
+        cells_, years, languages = population.draw(np.full((1, 3), uniform))
+        assert 0 <= cells_[0] < 1120 and 0 <= years[0] <= 46 and languages[0].sum() >= 1

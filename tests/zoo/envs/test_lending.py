@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from scipy.stats import wasserstein_distance
-from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.fairness import SlidingWindow
@@ -192,21 +190,6 @@ def test_every_number_is_that_of_a_bank_that_counts_anew(config):
                 banks[index] = Bank(world.config)
         ends += len(over)
     assert ends >= 6
-
-
-@pytest.mark.slow
-def test_workers_take_the_same_path():
-    env_id, n = "sb3_fair:sb3_fair/Lending-v0", 2
-    workers = make_vec_env(env_id, n, vec_env_cls=SubprocVecEnv, env_kwargs={"episode_length": 90})
-    ours = sb3_fair.make_vec(env_id, n, seed=5, episode_length=90)
-    workers.seed(5)
-    assert_array_equal(workers.reset(), ours.reset())
-    for actions in np.random.default_rng(0).integers(0, 2, (200, n)):
-        obs, rewards, dones, infos = ours.step(actions)
-        obs_, rewards_, dones_, infos_ = workers.step(actions)
-        assert_equal((obs_, rewards_, dones_), (obs, rewards, dones))
-        assert_equal([info["fairness"] for info in infos_], [info["fairness"] for info in infos])
-    workers.close()
 
 
 def test_the_horizon_truncates_and_an_empty_till_terminates():
@@ -506,12 +489,3 @@ def test_the_variants_are_what_their_names_say():
     assert gym.make("sb3_fair/Lending-Basic-v0").observation_space.shape == (11,)
     assert gym.make("sb3_fair/Lending-Long-v0").unwrapped.max_steps == 10_000
     assert gym.make("sb3_fair/Lending-Oracle-v0").unwrapped.world.config.oracle_outcomes
-
-
-def test_a_picture_shows_the_bank():
-    for config in ({}, THREE_GROUPS):
-        env = WorldEnv(LendingWorld, render_mode="rgb_array", **config)
-        env.reset(seed=0)
-        before = env.render()
-        env.step(1)
-        assert before.shape == (360, 720, 3) and before.dtype == np.uint8 and (env.render() != before).any()

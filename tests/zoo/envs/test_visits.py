@@ -1,7 +1,5 @@
 """Does the home visits scenario keep its rules?"""
 
-from itertools import pairwise
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from sb3_fair.wrappers import MemoryAugmentation
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.regularity import find_counterexample
 from sb3_fair.zoo.envs.visits import HomeVisitsWorld
-from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
+from sb3_fair.zoo.envs.world import WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
 
 HOME_VISITS = "sb3_fair/HomeVisits-v0"
@@ -140,19 +138,6 @@ def test_only_whoever_knows_what_was_done_today_has_good_days():
 def test_settings_that_are_not_allowed_are_errors(settings, error, message):
     with pytest.raises(error, match=message):
         HomeVisitsWorld(1, **settings)
-
-
-def test_a_picture_shows_the_visits_of_today_and_who_is_at_home():
-    env = WorldEnv(HomeVisitsWorld, render_mode="rgb_array", at_home=(1.0, 1.0), slots=2, days=1)
-    env.reset(seed=0)
-    pictures = [env.render()]
-    for client in (0, 1):
-        env.step(client)
-        pictures.append(env.render())
-    stay(env.world, "00")
-    pictures.append(env.render())
-    assert all(picture.shape == (360, 720, 3) and picture.dtype == np.uint8 for picture in pictures)
-    assert all((one != other).any() for one, other in pairwise(pictures))
 
 
 def test_another_scheme_is_assessed_when_it_says():

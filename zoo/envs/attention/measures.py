@@ -61,15 +61,11 @@ class AttentionMeasures(Measures):
     :param n_locations: K
     :param n_units: units per step
     :param norm_steps: number of steps that shares refer to; None: as many as there are in the window
-    :param tolerance: the threshold, from iteration ``start`` on; 0 before
-    :param start: the first rollout with a threshold
     """
 
     n_locations: int
     n_units: int
     norm_steps: int | None = None
-    tolerance: float = 0.08
-    start: int = 0
 
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "reward",
@@ -80,8 +76,8 @@ class AttentionMeasures(Measures):
     }
 
     def threshold(self, iteration: int) -> float:
-        """How far apart probabilities may be in rollout 0, 1, ..."""
-        return self.tolerance if iteration >= self.start else 0.0
+        """Always 0.08."""
+        return 0.08
 
     def short_term_of(self, units: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float64]:
         """Short-term disparity (...) of the units (..., K) that the locations got in a number of steps (...)."""

@@ -8,7 +8,6 @@ does not tell people apart, sorted numbers are enough: five people and 100 dough
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any, TypeAlias
@@ -97,35 +96,24 @@ def _solved(settings: DoughnutConfig, gamma: float, backup: Backup, alike: bool 
     steps = settings.episode_length
     welfare, presences = settings.welfare, settings.presences
     alike &= isinstance(welfare, str) or (isinstance(welfare, Welfare) and welfare.groups is None)
-    states = _states(settings.n_people, steps, bool(alike and (presences == presences[0]).all()))
-    worth = settings.scheme.W(states.counts.astype(np.float64))
+    counts, up_to, successors = _states(settings.n_people, steps, bool(alike and (presences == presences[0]).all()))
+    worth = settings.scheme.W(counts.astype(np.float64))
     paid_for_waste = worth if settings.waste == "welfare" else np.zeros_like(worth)
     value = np.zeros(len(worth))
     for time in reversed(range(steps)):
-        after, now = states.up_to[time + 1], states.up_to[time]
-        given = (worth[:after] + gamma * value[:after])[states.successors[:now]]
+        after, now = up_to[time + 1], up_to[time]
+        given = (worth[:after] + gamma * value[:after])[successors[:now]]
         wasted = paid_for_waste[:now] + gamma * value[:now]
-        value = backup(given, wasted, states.counts[:now], time)
+        value = backup(given, wasted, counts[:now], time)
     return float(value[0])
 
 
-@dataclass(frozen=True)
-class _States:
-    """Numbers of doughnuts, ordered by their total.
-
-    :param counts: (states, n)
-    :param up_to: (T + 1,) how many states have at most so many doughnuts in total
-    :param successors: (states of at most T - 1, n): the state after one more for each
-    """
-
-    counts: NDArray[np.int64]
-    up_to: NDArray[np.int64]
-    successors: NDArray[np.int64]
-
-
 @lru_cache(maxsize=1)
-def _states(people: int, steps: int, ascending: bool) -> _States:
-    """All numbers of doughnuts of at most ``steps`` in total; if ``ascending``, the sorted ones only."""
+def _states(people: int, steps: int, ascending: bool) -> tuple[Array, Array, Array]:
+    """All numbers of doughnuts (states, n) of at most ``steps`` in total, ordered by it; or the sorted ones only.
+
+    Then how many states have at most 0, 1, ... doughnuts in total, and the states after one more for each (states, n).
+    """
     counts = np.zeros((1, 0), dtype=np.int64)
     for person in range(people):
         left = steps - counts.sum(axis=1)
@@ -153,7 +141,7 @@ def _states(people: int, steps: int, ascending: bool) -> _States:
         if ascending:
             more.sort(axis=1)
         successors[:, person] = by_code[np.searchsorted(codes, more @ base, sorter=by_code)]
-    return _States(counts, up_to, successors)
+    return counts, up_to, successors
 
 
 def _masks(chances: Array) -> list[tuple[NDArray[np.bool_], float]]:

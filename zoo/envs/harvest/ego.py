@@ -14,7 +14,6 @@ from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.harvest.layout import preferences
 from sb3_fair.zoo.envs.harvest.others import Others, acting
 from sb3_fair.zoo.envs.harvest.rules import N_ACTIONS, RIPEN, STAY
-from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -85,9 +84,7 @@ class EgoHarvestWorld(World):
     :param group: which attributes group notions compare: ``"group"``, ``"lf"`` or several of them
     :param detail: whether records have ``detail``: ``executed_action`` of the ego, -1 for a void turn, and
         ``all_rewards`` (N,)
-    :param config: the rules; None: the default ones
-    :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
-    :raises ValueError: if an argument is not allowed
+    :param settings: further arguments of :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
     """
 
     one_individual: ClassVar[bool] = True
@@ -108,11 +105,10 @@ class EgoHarvestWorld(World):
         others: Others = "random",
         group: Group = "group",
         detail: bool = False,
-        config: HarvestConfig | None = None,
         **settings: Any,
     ) -> None:
         require_one_of("ego_group", ego_group, (ANY, 0, 1))
-        self.game = game = _Game(n_worlds, ego_group, config=config, detail=detail, **settings)
+        self.game = game = _Game(n_worlds, ego_group, detail=detail, **settings)
         self.config, self.detail = game.config, detail
         agents = self.config.n_agents
         if ego != RANDOM and integer("ego", ego, 0) >= agents:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from sb3_fair.common.extras import extra
 from sb3_fair.wrappers.infos import cut
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.harvest.slots import keywords
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import RENDER_MODES, ActionCheck, Array
@@ -60,7 +59,7 @@ class HarvestParallelEnv(ParallelEnv):
         detail: bool = False,
     ) -> None:
         require_one_of("render_mode", render_mode, RENDER_MODES)
-        self.world = world = HarvestWorld(1, detail=detail, **keywords(config))
+        self.world = world = HarvestWorld(1, config, detail=detail)
         self.render_mode = render_mode
         self.possible_agents = self._names()
         self.agents: list[str] = []
@@ -132,21 +131,14 @@ class HarvestParallelEnv(ParallelEnv):
 
     def _infos(self, record: dict[str, Any]) -> dict[str, dict[str, Any]]:
         record["action_mask"] = self.world.action_masks().astype(np.int8)
-        agents = {key: _first_copy(value) for key, value in record.items()}
-        return {
-            agent: {key: cut(value, index) for key, value in agents.items()}
-            for index, agent in enumerate(self.possible_agents)
-        }
+        agents = cut(record, 0)
+        return {agent: cut(agents, index) for index, agent in enumerate(self.possible_agents)}
 
     def render(self) -> NDArray[np.uint8] | None:
         return None if self.render_mode is None else self.world.render(0)
 
     def close(self) -> None:
         pass
-
-
-def _first_copy(value: Any) -> Any:
-    return {key: _first_copy(entry) for key, entry in value.items()} if isinstance(value, dict) else value[0]
 
 
 parallel_env = HarvestParallelEnv

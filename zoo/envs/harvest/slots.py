@@ -25,9 +25,7 @@ class HarvestVecEnv(WorldVecEnv):
     :param seed: of the first reset; world i is seeded with ``seed + i``
     :param counterfactual: None, or the mode of
         :class:`~sb3_fair.zoo.envs.harvest.twins.CounterfactualHarvest`: worlds are pairs of twins
-    :param render_mode: None or ``"rgb_array"``
-    :param detail: whether infos have ``detail``: see :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
-    :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
+    :param settings: ``render_mode``, and further arguments of :class:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld`
     :raises ValueError: if an argument is not allowed
 
     Example:
@@ -48,18 +46,13 @@ class HarvestVecEnv(WorldVecEnv):
         config: HarvestConfig | Mapping[str, Any] | None = None,
         seed: int | None = None,
         counterfactual: str | None = None,
-        *,
-        render_mode: str | None = None,
-        detail: bool = False,
         **settings: Any,
     ) -> None:
         integer("n_worlds", n_worlds, 1)
-        settings = {**keywords(config), **settings}
         if counterfactual is None:
-            super().__init__(HarvestWorld, n_worlds, render_mode=render_mode, detail=detail, **settings)
+            super().__init__(HarvestWorld, n_worlds, config=config, **settings)
         else:
-            settings |= {"detail": detail, "mode": counterfactual}
-            super().__init__(_twins, n_worlds, render_mode=render_mode, **settings)
+            super().__init__(_twins, n_worlds, config=config, mode=counterfactual, **settings)
         if seed is not None:
             self.seed(seed)
 
@@ -104,11 +97,6 @@ class HarvestTwinsVecEnv(HarvestVecEnv):
 
     def __init__(self, n_pairs: int, *, counterfactual: str = "none_vs_all", **settings: Any) -> None:
         super().__init__(2 * integer("n_pairs", n_pairs, 1), counterfactual=counterfactual, **settings)
-
-
-def keywords(config: HarvestConfig | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The rules as keyword arguments of a world."""
-    return dict(config) if isinstance(config, Mapping) else {"config": config}
 
 
 def _twins(n_worlds: int, **settings: Any) -> CounterfactualHarvest:

@@ -47,7 +47,7 @@ class HarvestWorld(World):
     others nor on what happens.
 
     :param n_worlds: number of copies, B
-    :param config: the rules; None: the default ones
+    :param config: the rules, also as a dict; None: the default ones
     :param detail: whether records have ``detail``: ``executed_action`` (B, N) int8, 0 for an invalid action and -1 for
         a void turn; and ``obstructed`` (B, N) bool, who loses the next turn
     :param settings: fields of :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` that differ from ``config``
@@ -65,10 +65,18 @@ class HarvestWorld(World):
     )
 
     def __init__(
-        self, n_worlds: int, config: HarvestConfig | None = None, *, detail: bool = False, **settings: Any
+        self,
+        n_worlds: int,
+        config: HarvestConfig | Mapping[str, Any] | None = None,
+        *,
+        detail: bool = False,
+        **settings: Any,
     ) -> None:
         integer("n_worlds", n_worlds, 1)
         require_one_of("detail", detail, (False, True))
+        if isinstance(config, Mapping):
+            settings = {**config, **settings}
+            config = None
         checked = configure(HarvestConfig, settings)
         self.config = config = checked if config is None else replace(config, **settings)
         if config.backend == "numba":

@@ -44,14 +44,6 @@ class Cells(NamedTuple):
         return np.maximum(0, self.age - 18 - 3 * (self.education > 0) - 2 * (self.education > 1))
 
 
-class People(NamedTuple):
-    """Applicants drawn: the index of their cell, years of experience, and whether they speak each language (..., 4)."""
-
-    cell: NDArray[np.intp]
-    experience: NDArray[np.int64]
-    languages: NDArray[np.int64]
-
-
 @cache
 def cells(variant: str) -> Cells:
     """The population: a share is uniform over the single years of a bracket, and marriage depends on age, nationality
@@ -121,8 +113,8 @@ class Population:
         self._sets, probability = language_sets()
         self._languages = (cumulated(probability) + np.arange(len(EDUCATION))[:, None]).ravel()
 
-    def draw(self, uniforms: NDArray[np.float64]) -> People:
-        """Applicants (...) from uniforms (..., 3)."""
+    def draw(self, uniforms: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.int64], NDArray[np.int64]]:
+        """Cells of applicants (...), years of experience, and languages (..., 4), from uniforms (..., 3)."""
         cell = np.searchsorted(self._shares, uniforms[..., 0], side="right")
         # P(year) is proportional to year + 1 (Cimpean et al., Eq. 16), so its sum up to a year is a triangular number.
         years = self._years[cell]
@@ -131,4 +123,4 @@ class Population:
         education = self.cells.education[cell]
         drawn = np.searchsorted(self._languages, education + uniforms[..., 2], side="right")
         drawn = np.minimum(drawn - len(self._sets) * education, len(self._sets) - 1)
-        return People(cell, experience, self._sets[drawn])
+        return cell, experience, self._sets[drawn]

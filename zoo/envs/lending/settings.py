@@ -1,6 +1,5 @@
 """Settings of lending."""
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -92,26 +91,9 @@ class LendingConfig(Settings):
             )
 
     @property
-    def n_groups(self) -> int:
-        """G."""
-        return len(self.initial_distribution)
-
-    @property
-    def n_scores(self) -> int:
-        """M."""
-        return len(self.initial_distribution[0])
-
-    @property
-    def repay_table(self) -> NDArray[np.float64]:
-        """Probability of repayment by group and score (G, M)."""
-        row = np.asarray(self.repay_probability, dtype=np.float64)
-        return np.broadcast_to(row, (self.n_groups, self.n_scores)).copy()
-
-    @property
-    def max_return(self) -> float:
-        """What an episode brings in which every applicant gets a loan and repays."""
-        steps = math.inf if self.episode_length is None else self.episode_length
-        return steps * self.loan_amount * self.interest_rate if self.interest_rate else 0.0
+    def shape(self) -> tuple[int, int]:
+        """G and M."""
+        return len(self.initial_distribution), len(self.initial_distribution[0])
 
 
 def distribution_function(masses: Any) -> NDArray[np.float64]:

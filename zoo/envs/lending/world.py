@@ -113,7 +113,7 @@ class LendingWorld(World):
 
     def __init__(self, n_worlds: int, *, group: Group = "group", detail: bool = False, **config: Any) -> None:
         self.config = settings = self.configured(n_worlds, detail, LendingConfig, config)
-        n_groups, n_scores = self._shape = settings.n_groups, settings.n_scores
+        n_groups, n_scores = self._shape = settings.shape
         names = ("advantaged", "disadvantaged") if n_groups == 2 else [f"group {index}" for index in range(n_groups)]
         self.groups = Groups(group, {"group": names})
         self.measures = LendingMeasures(settings.undefined_tpr)
@@ -129,12 +129,11 @@ class LendingWorld(World):
             measures=self.measures,
         )
         self.max_steps = settings.episode_length  # type: ignore[assignment]  # None: episodes need not end
-        self.max_return = settings.max_return
         self.action_space = spaces.Discrete(2)
         self._basic = n_scores + 2 * n_groups
         columns = self._basic + (n_groups * n_scores if settings.observation == "full" else 0)
         self.observation_space = spaces.Box(0.0, 1.0, (columns,), np.float32)
-        self.repay_table = settings.repay_table
+        self.repay_table = np.broadcast_to(np.asarray(settings.repay_probability, dtype=np.float64), self._shape).copy()
         """True probability of repayment by group and score (G, M)."""
         self.cash = np.full(n_worlds, float(settings.starting_cash))
         nobody = np.zeros(n_worlds, dtype=np.int64)
@@ -150,6 +149,7 @@ class LendingWorld(World):
         code = np.arange(4 * len(cells))
         score, repays, granted = (code >> 2) % n_scores, code & 2 > 0, code & 1 > 0
         gain = float(settings.loan_amount * settings.interest_rate)
+        self.max_return = gain * (self.max_steps or np.inf) if gain else 0.0
         self._pay = np.where(granted, np.where(repays, gain, -settings.loan_amount), 0.0)
         inside = np.where(repays, score < n_scores - 1, score > 0)
         self._direction = np.where(granted & inside, np.where(repays, -1.0, 1.0), 0.0)

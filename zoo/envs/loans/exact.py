@@ -87,12 +87,7 @@ def rule_worth(rule: str, **config: Any) -> Worth:
 
 @checked
 def optimal_policy(gamma: float = 1.0, **config: Any) -> "LoansPolicy":
-    """The policy with the highest expected discounted return; it may know the time and be refused on purpose.
-
-    :param gamma: discount factor, in [0, 1]
-    :param config: fields of :class:`~sb3_fair.zoo.envs.loans.world.LoansConfig`, with discrete credit
-    :raises ValueError: if credit is not discrete
-    """
+    """The policy with the return that is the :func:`optimum`, of the same arguments."""
     model = _Model(configure(LoansConfig, config))
     goal, value, met = model.nothing, model.nothing, model.met
     codes = []
