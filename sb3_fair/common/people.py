@@ -105,6 +105,7 @@ class VecPeople(VecLayer):
         """The groups and chance levels of an episode that is over."""
         people = self._steps[self._begun[copy] :]
         actions, feedback = _column(people, "action", copy), self._feedback(people, copy)
+        actions = actions.astype(np.int64)  # SB3 gives those of MultiBinary spaces as floats
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
         groups, levels = {}, {}

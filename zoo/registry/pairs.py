@@ -1,5 +1,6 @@
 """Whether an algorithm fits an environment, and a fairness spec its environment; if not, why."""
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,6 +43,10 @@ def _not_discrete(venv: VecEnv) -> str | None:
     return None if isinstance(venv.action_space, spaces.Discrete) else f"actions are {venv.action_space}"
 
 
+def _starts_elsewhere(venv: VecEnv) -> str | None:
+    return f"they are {venv.action_space}" if np.any(getattr(venv.action_space, "start", 0)) else None
+
+
 def _no_decisions(venv: VecEnv) -> str | None:
     space = venv.action_space
     try:
@@ -76,7 +81,8 @@ def _no_disparity(venv: VecEnv) -> str | None:
 def _long_episodes(venv: VecEnv) -> str | None:
     steps = max_steps_of(venv)
     if steps is None:
-        return "the number of their steps has no limit"
+        hint = ": give max_episode_steps to register, or as -E max_episode_steps:500"
+        return f"the number of their steps has no limit{hint if attribute(venv, 'world') is None else ''}"
     return None if steps <= LONGEST else f"they have {steps:,}"
 
 
@@ -95,6 +101,8 @@ NEEDS = {
     "episodes": Need(f"whole episodes of at most {LONGEST:,} steps", _long_episodes),
     "groups": Need("episodes in which groups can be compared", _nobody_to_compare),
 }
+STARTS = Need("actions that start at 0, as the networks of Stable-Baselines3 count", _starts_elsewhere)
+"""Of all algorithms but PCN, which has a network of its own."""
 
 
 def obstacles(
@@ -106,14 +114,13 @@ def obstacles(
     :param hyperparams: what the algorithm is given itself, which the environment need not have
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
-    needs = [name for name in algorithm.needs if (hyperparams or {}).get(name) is None]
-    if not needs:
-        return
+    needs = [] if algorithm.vector else [STARTS]
+    needs += [NEEDS[name] for name in algorithm.needs if (hyperparams or {}).get(name) is None]
     venv = make_vec(env_id, monitor=False, **given)
-    for name in needs:
-        lack = NEEDS[name].lack(venv)
+    for need in needs:
+        lack = need.lack(venv)
         if lack is not None:
-            yield f"{algorithm.name} needs {NEEDS[name].text}, but in {bare(env_id)} {lack}"
+            yield f"{algorithm.name} needs {need.text}, but in {bare(env_id)} {lack}"
     venv.close()
 
 
@@ -154,17 +161,19 @@ def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
     venv.action_space.seed(0)
     venv.seed(0)
     venv.reset()
-    for step in range(MOST):
-        if step >= ENOUGH and not (waiting or notions or endless):
-            break
-        _, _, dones, infos = venv.step(random_actions(venv))
-        person = infos[0].get("individual") or {}
-        labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
-        seen.update(label for label in labels if isinstance(label, Hashable))
-        waiting -= seen
-        told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
-        notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
-        endless = endless and not dones[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is wrong is told in one line
+        for step in range(MOST):
+            if step >= ENOUGH and not (waiting or notions or endless):
+                break
+            _, _, dones, infos = venv.step(random_actions(venv))
+            person = infos[0].get("individual") or {}
+            labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
+            seen.update(label for label in labels if isinstance(label, Hashable))
+            waiting -= seen
+            told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
+            notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
+            endless = endless and not dones[0]
     venv.close()
     if endless:
         raise InputError(

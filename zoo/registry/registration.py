@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -95,8 +96,8 @@ def register(
         ``"people"`` ("applicants"), ``"groups"`` (name by label), and measures of the environment's own. Of the reward
         and of measures a title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``: ``"higher"``,
         ``"lower"`` or ``"zero"``
-    :param hyperparams: settings by algorithm: a dict as an entry of the files in ``zoo/hyperparams``, or the path of a
-        YAML file with such entries, as ``sb3-fair tune`` writes it
+    :param hyperparams: dict algorithm -> settings: a dict as an entry of the files in ``zoo/hyperparams``, or the path
+        of a YAML file with such entries, as ``sb3-fair tune`` writes it; from the folder of the module, if relative
     :param defaults: keyword arguments of the ID
     :raises TypeError: if an argument is of the wrong kind
     :raises ValueError: if the ID is no name or is registered already, or an argument has a value that is not allowed
@@ -117,7 +118,7 @@ def register(
             else _by_name("reference_point", reference_point, lambda value: isinstance(value, int | float), "numbers"),
             title=_text("title", title),
             words=check_words(words or {}),
-            hyperparams=_by_name("hyperparams", hyperparams, lambda _: True, "settings"),
+            hyperparams=_beside(caller, _by_name("hyperparams", hyperparams, _is_entry, "settings or YAML files")),
             defaults=defaults,
             module=None if caller["__name__"] in ("__main__", "__mp_main__") else caller["__name__"],
         )
@@ -164,7 +165,7 @@ def find(env_id: str) -> Row:
         return ROWS[name]
     if name in gym.registry and module != SHIPPED:
         return Row(name, env_id, module=module or None)
-    choose("environment", name, ROWS)
+    choose("environment", name, gym.registry)
     raise InputError(f"env must be an ID without that module, got {env_id!r}")  # sb3_fair:CartPole-v1 is none of ours
 
 
@@ -238,6 +239,16 @@ def _by_name(name: str, given: Any, fits: Callable[[Any], bool], what: str) -> d
     if not isinstance(given, Mapping) or not all(isinstance(key, str) and fits(given[key]) for key in given):
         raise TypeError(f"{name} must be a dict of {what} by name, got {given!r}")
     return dict(given)
+
+
+def _is_entry(given: Any) -> bool:
+    return isinstance(given, Mapping | str | Path)
+
+
+def _beside(caller: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Paths of files as they are from the folder of the module that registers an ID."""
+    folder = Path(caller.get("__file__") or ".").parent
+    return {key: entry if isinstance(entry, Mapping) else str(folder / entry) for key, entry in given.items()}
 
 
 HIRING = "hiring:HiringWorld"

@@ -147,8 +147,10 @@ def make_plan(
         )
     if fairness is not None:
         settings["spec"] = fairness
-    if objectives is None and "objectives" not in (env_kwargs or {}) and not has_settings(algorithm, env, conf_file):
-        settings["objectives"] = fitting(settings["objectives"], env, settings)
+    if not has_settings(algorithm, env, conf_file):
+        settings.setdefault("emit", "difference")  # whose sum is the notion at the end, as tables are read
+        if objectives is None and "objectives" not in (env_kwargs or {}):
+            settings["objectives"] = fitting(settings["objectives"], env, settings)
     if objectives is not None:
         settings["objectives"] = list(objectives)
     chosen = _objectives(settings.get("objectives"))
