@@ -161,7 +161,8 @@ def test_the_environments_of_several_modules_are_listed(bank, command):
 
 
 def test_several_people_a_step_are_trained_on_with_settings_beside_the_module(bank, command, monkeypatch, recwarn):
-    (bank / "branches.yml").write_text("test/Branches-v0: {n_timesteps: 64, n_envs: 2, n_steps: 32, batch_size: 32}\n")
+    settings = "n_timesteps: 64, n_envs: 2, n_steps: 32, batch_size: 32, env_kwargs: {objectives: [R, SP]}"
+    (bank / "branches.yml").write_text(f"test/Branches-v0: {{{settings}}}\n")
     (bank / "elsewhere").mkdir()
     monkeypatch.syspath_prepend(bank)
     monkeypatch.chdir(bank / "elsewhere")
