@@ -9,7 +9,6 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
-
 RENAMED = {
     "sb3_fair.common.chance": "sb3_fair.common.people",
     "sb3_fair.common.intervals": "sb3_fair.fairness.intervals",
