@@ -9,6 +9,11 @@ from importlib.util import spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
+RENAMED = {
+    "sb3_fair.common.chance": "sb3_fair.common.people",
+    "sb3_fair.common.intervals": "sb3_fair.fairness.intervals",
+}
+
 
 class MovedFinder(MetaPathFinder, Loader):
     """Finds ``sb3_fair.zoo.plan`` at ``sb3_fair.zoo.runs.plan``: in scripts, and in models that were saved before."""
@@ -17,6 +22,8 @@ class MovedFinder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
+        if fullname in RENAMED:
+            return spec_from_loader(fullname, self, origin=RENAMED[fullname])
         home = next((file for folder in path or () for file in _homes(package, name, Path(folder))), None)
         if home is None:
             return None

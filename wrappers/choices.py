@@ -80,12 +80,21 @@ class Choices(np.ndarray):
 
 
 def random_actions(venv: VecEnv) -> Any:
-    """An action for each copy, drawn evenly, with its probabilities if it is Discrete: to see what a step publishes."""
-    space = venv.action_space
+    """An action for each copy, drawn evenly, with its probabilities unless it is of a Box: to see what a step
+    publishes."""
+    space: Any = venv.action_space
     actions = np.array([space.sample() for _ in range(venv.num_envs)])
-    if not isinstance(space, spaces.Discrete):
+    if isinstance(space, spaces.Discrete):
+        sizes, starts = np.asarray(space.n), np.asarray(space.start)
+    elif isinstance(space, spaces.MultiDiscrete):
+        sizes, starts = space.nvec, space.start
+    elif isinstance(space, spaces.MultiBinary):
+        sizes, starts = np.full(space.shape, 2), np.zeros(space.shape, dtype=np.int64)
+    else:
         return actions
-    return Choices(actions, np.full((venv.num_envs, int(space.n)), 1 / int(space.n)))
+    values = np.arange(starts.min(), (starts + sizes).max())
+    exist = (starts[..., None] <= values) & (values < (starts + sizes)[..., None])
+    return Choices(actions, np.broadcast_to(exist / sizes[..., None], (venv.num_envs, *exist.shape)))
 
 
 @checked

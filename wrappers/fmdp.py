@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_fair.fairness import FairnessSpec, Tracker
+from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
@@ -341,8 +341,11 @@ class Measuring(Core):
             return {"roots": self._decisions.treatment(actions)}
         if probabilities is None or self._executed:
             if not self._executed and "executed" not in self._kinds and self._decisions.has_chances:
+                compared = [
+                    name for name in self.fairness_names if find_notion(name.partition("@")[0]).needs_probabilities
+                ]
                 warn(
-                    f"{', '.join(self.fairness_names)}: no action probabilities came with the actions, so the executed "
+                    f"{', '.join(compared)}: no action probabilities came with the actions, so the executed "
                     "actions stand for them; VecChoices(venv).follow(model) hands over those of a model, and "
                     "probabilities='executed' says that this is meant"
                 )

@@ -452,8 +452,8 @@ def _named(name: str, maximum: int | None, stakeholders: Sequence[int], window: 
     most = period or maximum
     if most is None:
         raise ValueError(
-            f"env must have a limit of steps for the memory {name!r}, as TimeLimit sets, or the memory an argument "
-            f"high: MemoryAugmentation(env, {name!r}, high=100)"
+            f"env must have a limit of steps for the memory {name!r}, as max_episode_steps or TimeLimit set, or the "
+            f"memory an argument high: MemoryAugmentation(env, {name!r}, high=100)"
         )
     if kind == "clock":
         return ClockMemory(most)

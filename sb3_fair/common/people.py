@@ -112,6 +112,7 @@ class VecPeople(VecLayer):
         """The groups and chance levels of an episode that is over."""
         people = self._steps[self._begun[copy] :]
         actions, feedback = _column(people, "action", copy), self._feedback(people, copy)
+        actions = actions.astype(np.int64)  # SB3 gives those of MultiBinary spaces as floats
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
         groups, levels = {}, {}
@@ -153,6 +154,9 @@ class VecPeople(VecLayer):
         if isinstance(history, Mapping):
             history = history[name if name in history else name.partition("@")[0]]
         return int(history.decisions) if history.forgets else None
+
+
+VecChance = VecPeople  # its former name
 
 
 def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:

@@ -232,6 +232,17 @@ def test_outcomes_of_the_granted_alone_do_not_make_equal_opportunity(share, miss
     )
 
 
+def test_notions_that_are_undefined_for_the_same_reason_share_a_warning():
+    columns = selective(0.0, 300)
+    tracker = FairnessTracker(notions=("EO", "PE", "OAE"), history=SlidingWindow(300))
+    with pytest.warns(UserWarning, match=r"EO, OAE, PE are undefined: none of 30 unfavourable decisions") as warned:
+        for action, group, feedback in zip(*columns.values(), strict=True):
+            known = None if np.isnan(feedback) else float(feedback)
+            tracker.add(Interaction(action=int(action), group=int(group), feedback=known))
+            tracker.values()
+    assert len(warned) == 1
+
+
 def test_outcomes_that_never_come_are_warned_of_once_and_counted():
     columns = selective(0.0, 300)
     tracker = FairnessTracker(notions=("EO", "PP"), history=SlidingWindow(300))

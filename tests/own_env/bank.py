@@ -87,6 +87,39 @@ def side(obs, info):
     return "left" if obs[2] < 0 else "right"
 
 
+class Counters(gym.Env):
+    """Two counters, each with a person a step, of whom everybody or some are served."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.MultiBinary(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.needs = self.np_random.random(2).astype(np.float32)
+        return self.needs, {}
+
+    def step(self, action):
+        needs = self.needs
+        reward = float((needs - 0.5) @ np.asarray(action, dtype=float))
+        people = {"group": np.array(["young", "old"]), "feedback": (needs > 0.5).astype(int)}
+        return self.reset()[0], reward, False, False, {"individual": people}
+
+
+class Hours(Counters):
+    """The same, where one action says how long each counter is open."""
+
+    action_space = gym.spaces.MultiDiscrete([3, 2])
+
+
+def pushes_right(actions):
+    return actions[:, 0] > 0
+
+
+def upper(obs, info):
+    return "up" if obs[0] > 0 else "down"
+
+
+pushing = FairnessSpec(group=upper, favourable=pushes_right)
 leaning = FairnessSpec(group=side)
 sb3_fair.register(
     "Loans-v0",
@@ -97,3 +130,5 @@ sb3_fair.register(
     title="a bank of our own",
 )
 sb3_fair.register("Counter-v0", Counter)
+sb3_fair.register("Counters-v0", Counters, FairnessSpec(notions=("SP", "EO")), max_episode_steps=LENGTH)
+sb3_fair.register("Hours-v0", Hours, FairnessSpec(favourable=(1, 2)), max_episode_steps=LENGTH)

@@ -30,6 +30,9 @@ COMMANDS = {
     "world, f_ppo": f"train --algo f_ppo --env {COUNTER} {QUICK}",
     "CartPole, ppo": f"train --algo ppo --env CartPole-v1 --fairness {BANK}:leaning --objectives R:SP {QUICK}",
     "CartPole, pcn": f"train --algo pcn --env CartPole-v1 --fairness {BANK}:leaning --objectives R:SP {QUICK}",
+    "Box, ppo": f"train --algo ppo --env Pendulum-v1 --fairness {BANK}:pushing --objectives R:SP {QUICK}",
+    "MultiBinary, ppo": f"train --algo ppo --env {BANK}:Counters-v0 --objectives R:SP {QUICK}",
+    "MultiDiscrete, ppo": f"train --algo ppo --env {BANK}:Hours-v0 --objectives R:SP {QUICK}",
     "tune": f"tune --algo ppo --env {LOANS} --scores R:SP --n-trials 2 --n-jobs 2 --only gamma --n-timesteps 300",
     "tune, world": f"tune --algo ppo --env {COUNTER} --n-trials 1 --only gamma --n-timesteps 300",
     "tune, CartPole": f"tune --algo ppo --env CartPole-v1 --fairness {BANK}:leaning --n-trials 1 --only gamma "

@@ -2,6 +2,9 @@
 
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
@@ -81,14 +84,16 @@ def options(
     """Fairness-aware reinforcement learning for Stable-Baselines3."""
 
 
-@app.command()
+@app.command(cls=Several)
 def envs(
-    env_module: Annotated[str | None, typer.Option(help="List what this module registers instead.")] = None,
+    env_module: Annotated[
+        list[str] | None, typer.Option(help="List what this module registers instead. Repeatable.")
+    ] = None,
 ) -> None:
     """Lists the environments: spaces, groups and notions."""
     from sb3_fair.zoo.cli.listing import environments
 
-    typer.echo(environments(env_module))
+    typer.echo(environments(env_module or ()))
 
 
 @app.command(cls=Several)
@@ -301,14 +306,15 @@ app.command()(demo)
 
 def main() -> None:
     """The console script: wrong input, and files that cannot be read or written, are one line on stderr and exit code
-    2."""
+    2; a warning is one line too."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # in ASCII locales, "?" instead of a traceback
     if (here := os.getcwd()) not in sys.path:
         sys.path.append(here)  # modules of the user's own, after all that is installed
     try:
-        code = app(standalone_mode=False)
+        with _warnings_in_a_line():
+            code = app(standalone_mode=False)
     except (
         InputError,
         MissingExtra,
@@ -330,6 +336,16 @@ def main() -> None:
     if code == ABORTED:  # what typer makes of Ctrl-C
         _complain("stopped")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _warnings_in_a_line() -> Iterator[None]:
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *_: f"sb3-fair: {' '.join(str(message).split())}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 def _complain(message: str) -> int:

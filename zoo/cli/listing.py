@@ -1,5 +1,6 @@
 """The registered environments as `sb3-fair envs` lists them."""
 
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import fill
 from typing import Any
@@ -15,17 +16,24 @@ from sb3_fair.zoo.registry.registration import ROWS, TABLE, WORLDS, find, load_m
 WIDTH = 80
 
 
-def environments(module: str | None = None) -> str:
-    """Every ID on a line of its own, and above those that share them: source, spaces, groups and default notions."""
-    if module is not None:
+def environments(modules: Sequence[str] = ()) -> str:
+    """Every ID on a line of its own, and above those that share them: source, spaces, groups and default notions.
+
+    :param modules: whose IDs are listed; none: the shipped ones
+    """
+    listed = [] if modules else [*WORLDS]
+    for module in modules:
         load_module("env-module", module, module)
-    listed = [row.name for row in ROWS.values() if row.module == module] if module else [*WORLDS]
-    if not listed:
-        raise InputError(f"env-module must register IDs with sb3_fair.register, got {module!r}, which registers none")
+        names = [row.name for row in ROWS.values() if row.module == module]
+        if not names:
+            raise InputError(
+                f"env-module must register IDs with sb3_fair.register, got {module!r}, which registers none"
+            )
+        listed += names
     blocks = [
         f"{about}\n{''.join(f'  {env_id}' + chr(10) for env_id in ids)}" for about, ids in groupby(listed, _about)
     ]
-    if module is None:
+    if not modules:
         blocks.append(f"people of a table of yours, by train --table\n  {TABLE.id}\n")
     return "\n".join([*blocks, f"objectives and audit may name any of {' '.join(NOTIONS)}"])
 

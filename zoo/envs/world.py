@@ -152,6 +152,8 @@ class World:
 
     def render(self, index: int) -> NDArray[np.uint8]:
         """Picture (height, width, 3) of one copy."""
+        if not self.picture:
+            raise NotImplementedError(f"render must be overridden by {type(self).__name__}, or its picture set")
         module, _, name = self.picture.partition(":")  # imported when asked for: matplotlib is slow to import
         return getattr(import_module(module), name)(self, index)
 

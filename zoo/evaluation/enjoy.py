@@ -55,6 +55,8 @@ class Camera(gym.Wrapper):
 
     def _shoot(self) -> None:
         picture: Any = self.env.render()
+        if picture is None:
+            raise NotImplementedError("render returned None")
         self.pictures.append(picture)
         if self.most is not None and len(self.pictures) > self.most:
             del self.pictures[1::2]
@@ -108,7 +110,10 @@ def enjoy(
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))
     venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))
-    played = evaluate_again(plan, model, learned, venv, n_episodes, seed)
+    try:
+        played = evaluate_again(plan, model, learned, venv, n_episodes, seed)
+    except NotImplementedError as error:
+        raise InputError(f"env must draw pictures with render, got {plan.env}: {error}") from error
     save_film(pictures, film, fps)
     venv.close()
     return played

@@ -65,12 +65,15 @@ def audited(plan: Plan) -> list[str]:
 
 
 def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
-    """The notions that an environment can have: all compare discrete actions, some also features of people. The history
-    of an agent among others holds nobody to compare it with."""
+    """The notions that an environment can have: all compare decisions, some also features of people or distances of
+    actions. Other actions than discrete ones are decisions if the spec asks for notions of them. The history of an
+    agent among others holds nobody to compare it with."""
     venv = make_vec(env, monitor=False, **env_kwargs)
-    if not isinstance(venv.action_space, spaces.Discrete) or games_of(venv) is not None:
+    spec, space = attribute(venv, "fairness_spec"), venv.action_space
+    if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
         return []
-    spec = attribute(venv, "fairness_spec")
+    if isinstance(space, spaces.Box) and not space.is_bounded() and spec.treatment is None:
+        notions = [name for name in notions if not find_notion(name).needs_probabilities]
     featured = spec.features is not None or spec.feature_names is not None
     return [name for name in notions if featured or not find_notion(name).needs_features]
 

@@ -1,5 +1,6 @@
 """Whether an algorithm fits an environment, and a fairness spec its environment; if not, why."""
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -55,7 +56,8 @@ def _no_disparity(venv: VecEnv) -> str | None:
 def _long_episodes(venv: VecEnv) -> str | None:
     steps = max_steps_of(venv)
     if steps is None:
-        return "the number of their steps has no limit"
+        hint = ": give max_episode_steps to register, or as -E max_episode_steps:500"
+        return f"the number of their steps has no limit{hint if attribute(venv, 'world') is None else ''}"
     return None if steps <= LONGEST else f"they have {steps:,}"
 
 
@@ -81,6 +83,11 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
     "groups": ("episodes in which groups can be compared", _nobody_to_compare),
 }
 """What some algorithms ask of an environment, and a function from one copy of it to what it has instead, or None."""
+STARTS = (
+    "actions that start at 0, as the networks of Stable-Baselines3 count",
+    lambda venv: f"they are {venv.action_space}" if np.any(getattr(venv.action_space, "start", 0)) else None,
+)
+"""Of all algorithms but PCN, which has a network of its own."""
 
 
 def obstacles(
@@ -90,11 +97,10 @@ def obstacles(
     environment need not have.
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
-    needs = [name for name in algorithm.needs if (hyperparams or {}).get(name) is None]
-    if not needs:
-        return
+    needs = [] if algorithm.vector else [STARTS]
+    needs += [NEEDS[name] for name in algorithm.needs if (hyperparams or {}).get(name) is None]
     venv = make_vec(env_id, monitor=False, **given)
-    for text, lack_of in (NEEDS[name] for name in needs):
+    for text, lack_of in needs:
         lack = lack_of(venv)
         if lack is not None:
             yield f"{algorithm.name} needs {text}, but in {bare(env_id)} {lack}"
@@ -131,17 +137,19 @@ def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
     venv.action_space.seed(0)
     venv.seed(0)
     venv.reset()
-    for step in range(MOST):
-        if step >= ENOUGH and not (waiting or notions or endless):
-            break
-        _, _, dones, infos = venv.step(random_actions(venv))
-        person = infos[0].get("individual") or {}
-        labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
-        seen.update(label for label in labels if isinstance(label, Hashable))
-        waiting -= seen
-        told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
-        notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
-        endless = endless and not dones[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is wrong is told in one line
+        for step in range(MOST):
+            if step >= ENOUGH and not (waiting or notions or endless):
+                break
+            _, _, dones, infos = venv.step(random_actions(venv))
+            person = infos[0].get("individual") or {}
+            labels = np.asarray(person.get("group"), dtype=object).ravel().tolist()
+            seen.update(label for label in labels if isinstance(label, Hashable))
+            waiting -= seen
+            told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
+            notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
+            endless = endless and not dones[0]
     venv.close()
     if endless:
         raise InputError(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -39,7 +40,7 @@ class Row:
     reference_point: Mapping[str, float] | None = None
     title: str | None = None
     words: Mapping[str, Any] = field(default_factory=dict)
-    hyperparams: Mapping[str, Any] = field(default_factory=dict)
+    hyperparams: Mapping[str, Mapping[str, Any] | str] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     module: str | None = None
 
@@ -96,8 +97,8 @@ def register(
         ``"people"`` ("applicants"), ``"groups"`` (name by label), and measures of the environment's own. Of the reward
         and of measures a title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``: ``"higher"``,
         ``"lower"`` or ``"zero"``
-    :param hyperparams: settings by algorithm: a dict as an entry of the files in ``zoo/hyperparams``, or the path of a
-        YAML file with such entries, as ``sb3-fair tune`` writes it
+    :param hyperparams: dict algorithm -> settings: a dict as an entry of the files in ``zoo/hyperparams``, or the path
+        of a YAML file with such entries, as ``sb3-fair tune`` writes it; from the folder of the module, if relative
     :param defaults: keyword arguments of the ID
     :raises TypeError: if the ID, the entry point or the spec is something else
     :raises ValueError: if the ID is no name or is registered already, or another argument is not allowed
@@ -116,7 +117,7 @@ def register(
             reference_point=reference_point,
             title=title,
             words=check_words(words or {}),
-            hyperparams=hyperparams or {},
+            hyperparams=_beside(caller, hyperparams or {}),
             defaults=defaults,
             module=None if caller["__name__"] in ("__main__", "__mp_main__") else caller["__name__"],
         )
@@ -161,7 +162,7 @@ def find(env_id: str) -> Row:
         return ROWS[name]
     if name in gym.registry and module != SHIPPED:
         return Row(name, env_id, module=module or None)
-    choose("environment", name, ROWS)
+    choose("environment", name, gym.registry)
     raise InputError(f"env must be an ID without that module, got {env_id!r}")  # sb3_fair:CartPole-v1 is none of ours
 
 
@@ -211,6 +212,14 @@ def _fairness(given: Any) -> Any:
     if not isinstance(given, FairnessSpec):
         raise TypeError(f"fairness must be a FairnessSpec, 'module:name' or a function that makes one, got {given!r}")
     return given
+
+
+def _beside(caller: Mapping[str, Any], given: Any) -> Any:
+    """Paths of files as they are from the folder of the module that registers an ID."""
+    if not isinstance(given, Mapping):
+        return given
+    folder = Path(caller.get("__file__") or ".").parent
+    return {key: str(folder / entry) if isinstance(entry, str | Path) else entry for key, entry in given.items()}
 
 
 HIRING = "hiring:HiringWorld"

@@ -18,7 +18,7 @@ from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
 from sb3_fair.zoo.registry.pairs import check_pair, fitting
-from sb3_fair.zoo.registry.registration import SHIPPED
+from sb3_fair.zoo.registry.registration import SHIPPED, find
 from sb3_fair.zoo.runs.settings import AROUND, OURS, PLAN_KEYS, default_settings, has_settings
 
 AUDIT = ("SP", "EO", "OAE", "PP", "PE", "IF", "CSC")
@@ -157,6 +157,8 @@ def make_plan(
         )
     if fairness is not None:
         settings["spec"] = fairness
+    if not find(env).is_shipped:
+        settings.setdefault("emit", "difference")  # whose sum is the notion at the end, as tables are read
     if objectives is None and "objectives" not in (env_kwargs or {}) and not has_settings(algorithm, env, conf_file):
         settings["objectives"] = fitting(settings["objectives"], env, settings)
     if objectives is not None:

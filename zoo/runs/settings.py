@@ -43,7 +43,7 @@ def default_settings(
     if conf_file is None and registered is None:
         entry = _shipped(algorithm, bare(env), preset)
     else:  # which may say as little as it likes
-        table = _given(registered if conf_file is None else conf_file, env)
+        table = _given(conf_file, env) if conf_file is not None else _given(registered, env, "hyperparams")
         entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **_entry(algorithm, table, bare(env), preset)}
     for key in entry:
         names.choose(f"setting in {algorithm.name}.yml", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
@@ -100,14 +100,17 @@ def _table(algorithm: Algorithm) -> dict[str, Any]:
     return shipped
 
 
-def _given(given: Any, env: str) -> dict[str, Any]:
-    """Environment ID -> settings, of a file or registered with the environment."""
+def _given(given: Any, env: str, name: str = "conf-file") -> dict[str, Any]:
+    """Environment ID -> settings, of a file or registered with the environment.
+
+    :param name: of the argument
+    """
     if isinstance(given, Mapping):
         return {bare(env): dict(given)}
     try:
         table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"conf-file must be a YAML file, got {str(given)!r}: {error}") from error
+        raise InputError(f"{name} must be a YAML file, got {str(given)!r}: {error}") from error
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise InputError(f"conf-file must have settings by environment ID, got {str(given)!r}")
+        raise InputError(f"{name} must have settings by environment ID, got {str(given)!r}")
     return table

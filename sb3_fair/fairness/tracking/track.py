@@ -142,22 +142,23 @@ class Track:
                     results[name] = values[notion]
 
     def _note_unseen(self, attribute: str, names: Sequence[str], unseen: NDArray[np.float64]) -> None:
-        """Warns once of a notion that stays undefined because the outcomes of one kind of decision never come."""
+        """Warns once of notions that stay undefined because the outcomes of one kind of decision never come."""
         worst = unseen.max(axis=0)
         if worst.max() < self._patience:
             return
-        for name in names:
-            if name not in self._blind:
-                continue
+        undefined: dict[tuple[int, int], list[str]] = {}
+        for name in self._blind.keys() & names:
             found = np.argwhere((worst >= self._patience) & self._blind[name].needed_kinds)
             if len(found):
                 del self._blind[name]
-                group, kind = found[0]
-                warn(
-                    f"{name} is undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
-                    f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which {name} needs; "
-                    "feedback_missing='ignore' uses the known outcomes only, which is biased",
-                )
+                undefined.setdefault(tuple(found[0].tolist()), []).append(name)
+        for (group, kind), blind in undefined.items():
+            what = f"{blind[0]} is" if len(blind) == 1 else f"{', '.join(sorted(blind))} are"
+            warn(
+                f"{what} undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
+                f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which is needed; "
+                "feedback_missing='ignore' uses the known outcomes only, which is biased"
+            )
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:
         """Name of the attribute -> label -> how many decisions of a kind, and how many of them with known outcomes."""

@@ -12,6 +12,7 @@ from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
+from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.registry.registration import ROWS
 
@@ -47,8 +48,26 @@ beyond = FairnessSpec(group="who", features=slice(0, 2), low=0, high=0.1, notion
 three = 3
 sb3_fair.register("test/Loans-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 1}, title="My bank")
 sb3_fair.register("test/Endless-v0", Bank, spec)
+
+
+class Branches(Bank):  # decides on a person at each of two counters
+    action_space = gym.spaces.MultiBinary(2)
+
+    def step(self, action):
+        needs = self.np_random.random(2)
+        who = {"group": np.array(["a", "b"]), "features": needs[:, None], "feedback": (needs > 0.5).astype(int)}
+        return self.seen(), float((needs - 0.5) @ action), False, False, {"individual": who}
+
+
+class Odds(Bank):
+    action_space = gym.spaces.Discrete(2, start=1)
+
+
+several = FairnessSpec(feature_names=("need",), notions=("SP", "IF"))
+sb3_fair.register("test/Branches-v0", Branches, several, max_episode_steps=20, hyperparams={"ppo": "branches.yml"})
+sb3_fair.register("test/Odds-v0", Odds, FairnessSpec(group="who", favourable=(2,)), max_episode_steps=20)
 """
-IDS = ("test/Loans-v0", "test/Endless-v0")
+IDS = ("test/Loans-v0", "test/Endless-v0", "test/Branches-v0", "test/Odds-v0")
 ENV = "my_bank:test/Loans-v0"
 QUICK = ["--n-timesteps", 128, "--n-envs", 2, "-P", "n_eval_episodes:2", "-P", "n_steps:32", "-P", "batch_size:32"]
 
@@ -60,8 +79,9 @@ def bank(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
-    sys.modules.pop("my_bank", None)
-    for env_id in IDS:
+    for module in ("my_bank", "my_other_bank"):
+        sys.modules.pop(module, None)
+    for env_id in (*IDS, "test/Other-v0"):
         ROWS.pop(env_id, None)
         gym.registry.pop(env_id, None)
 
@@ -131,6 +151,42 @@ def test_commands_take_an_environment_of_ones_own(bank, command):
     assert code == 0 and "lend" in out, err
 
 
+def test_the_environments_of_several_modules_are_listed(bank, command):
+    (bank / "my_other_bank.py").write_text(
+        'import sb3_fair\nsb3_fair.register("test/Other-v0", "CartPole-v1", "a:b")\n'
+    )
+    (bank / "a.py").write_text("from sb3_fair.fairness import FairnessSpec\nb = FairnessSpec(group='side')\n")
+    code, out, err = command("envs", "--env-module", "my_bank", "my_other_bank")
+    assert code == 0 and ENV in out and "my_other_bank:test/Other-v0" in out, err
+
+
+def test_several_people_a_step_are_trained_on_with_settings_beside_the_module(bank, command, monkeypatch, recwarn):
+    settings = "n_timesteps: 64, n_envs: 2, n_steps: 32, batch_size: 32, env_kwargs: {objectives: [R, SP]}"
+    (bank / "branches.yml").write_text(f"test/Branches-v0: {{{settings}}}\n")
+    (bank / "elsewhere").mkdir()
+    monkeypatch.syspath_prepend(bank)
+    monkeypatch.chdir(bank / "elsewhere")
+    given = ["--algo", "ppo", "--env", "my_bank:test/Branches-v0", "-P", "n_eval_episodes:2", "--no-progress"]
+    code, out, err = command("train", *given)
+    assert code == 0 and "SP" in out, err
+    run = RunFolder("logs/ppo/test-Branches-v0_1")
+    assert run.config["n_timesteps"] == 64 and run.config["env_kwargs"]["emit"] == "difference"
+    assert run.front[0].probabilities == "policy" and not [w for w in recwarn if "executed" in str(w.message)]
+    assert run.front[0].final["EO"].shape == (2,)  # audited although the actions are not discrete
+    code, _, err = command("enjoy", "--run", run.path, "--film", "film.gif")
+    assert code == 2 and "render" in err and len(err.strip().splitlines()) == 1, err
+
+
+def test_warnings_are_one_line(bank):
+    line = f"train --algo pcn --env {ENV} --n-timesteps 60 -P n_fill_episodes:2 -P n_episodes:2 -P n_eval_episodes:2"
+    ended = subprocess.run(
+        [sys.executable, "-m", "sb3_fair.zoo", *line.split(), "--no-progress"],
+        cwd=bank, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr.startswith("sb3-fair: 8 of 10 copies") and len(ended.stderr.strip().splitlines()) == 1
+
+
 def test_a_spec_makes_a_fairness_mdp_of_any_id(bank, command):
     (bank / "my_spec.py").write_text(
         "from sb3_fair.fairness import FairnessSpec\n"
@@ -168,6 +224,7 @@ def test_processes_of_seeds_and_studies_find_the_module(bank):
         (ENV, "my_bank:beyond", "features must be within"),
         ("my_bank:test/Endless-v0", None, "max_episode_steps must be given for test/Endless-v0"),
         ("my_bank:test/Loan-v0", None, "env must be an ID that its module registers"),
+        ("my_bank:test/Odds-v0", None, "ppo needs actions that start at 0"),
     ],
 )
 def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
@@ -185,6 +242,7 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
         ({"entry_point": "CartPol-v1"}, ValueError, "entry_point must be 'module:name' or an ID"),
         ({"entry_point": 3}, TypeError, "entry_point must be a class"),
         ({"fairness": 3}, TypeError, "fairness must be a FairnessSpec"),
+        ({"hyperparams": {"ppo": 3}}, TypeError, "hyperparams must be a dict of settings or YAML files by name"),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a positive integer or None, got 0"),
         ({"rules": {"lend": 1}}, ValueError, r"rules must be a dict \(each value a callable\), got {'lend': 1}"),
         ({"reference_point": {"R": "x"}}, ValueError, "reference_point must be a dict"),
