@@ -12,11 +12,11 @@ from sb3_fair.fairness import price_of_fairness
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fair_ppo, fair_ppo_results
 from sb3_fair.zoo.studies.fair_ppo import Arm, Experiment
-from sb3_fair.zoo.studies.fair_ppo_results import Curves, compare, trend
+from sb3_fair.zoo.studies.fair_ppo_results import compare, trend
 from sb3_fair.zoo.studies.training import trained
 
 DP = {"DP": "dp_norm"}
-
+DEMOGRAPHIC = Experiment("Title", {}, DP)
 SMALL = {"n_steps": 10, "batch_size": 400, "n_epochs": 1}
 
 
@@ -72,7 +72,7 @@ def curves():
     classic = [result(rng, 1.0) for _ in range(4)]
     arms = [((0.0, 0.0), classic)]
     arms += [((alpha, 0.0), [result(rng, 1 - alpha / 3) for _ in range(4)]) for alpha in (0.5, 1.0)]
-    return Curves("alpha", {"DP": "dp_norm"}, True, {"linear": arms}, classic)
+    return {"linear": arms}
 
 
 @pytest.mark.slow
@@ -106,9 +106,9 @@ def test_a_study_leaves_numbers_tables_and_figures(small, monkeypatch, tmp_path,
 
 
 def test_figures_are_those_of_the_runs_seed_by_seed(curves):
-    settings = compare(curves)["linear"]["settings"]
+    settings = compare(DEMOGRAPHIC, curves)["linear"]["settings"]
     figures = settings["(1, 0)"]["short"]
-    runs, classic = curves.runs["linear"][2][1], curves.classic
+    (_, classic), _, (_, runs) = curves["linear"]
 
     def column(runs, name, kind="mean"):
         return np.array([run["short"]["averages"][name][kind] for run in runs])
@@ -134,12 +134,19 @@ def test_the_trend_is_spearmans_over_means_and_forgives_rises_within_the_interva
     assert not trend([0, 0.25, 0.5, 1], intervals)["monotone"]
 
 
-def test_panels_hold_all_curves_that_share_no_setting_but_classic(curves):
-    assert [title for title, _, _ in fair_ppo_results._panels(curves)] == ["DP"]
-    both = replace(curves, runs={"linear": curves.runs["linear"], "terminal": curves.runs["linear"]})
-    assert [title for title, _, _ in fair_ppo_results._panels(both)] == ["DP, linear", "DP, terminal"]
-    order = [setting for setting, _ in fair_ppo_results._fairest(curves.runs["linear"], "dp_norm")]
-    assert order == [(0.0, 0.0), (1.0, 0.0), (0.5, 0.0)]
+def test_a_panel_holds_all_curves_of_the_grid_and_one_of_others(curves):
+    def titles(name):
+        found = {name: compare(DEMOGRAPHIC, both)}
+        return [panel[0] for panel in fair_ppo_results._panels({name: DEMOGRAPHIC}, {name: both}, found)]
+
+    both = {"linear": curves["linear"], "terminal": curves["linear"]}
+    assert titles("grid") == ["DP", "DP"] and titles("csp") == ["DP, linear", "DP, terminal"]
+    assert titles("alpha") == []
+
+
+def test_classic_ppo_comes_before_the_fairest_settings():
+    sizes = {(0.0, 0.0): 0.5, (0.5, 0.0): 0.3, (1.0, 0.0): 0.1, (0.0, 1.0): 0.2, (0.0, 2.0): 0.4, (2.0, 2.0): 0.6}
+    assert fair_ppo_results.fairest(sizes) == [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.0, 2.0)]
 
 
 def test_arms_without_a_penalty_are_one_classic_ppo():
@@ -183,22 +190,22 @@ def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeyp
     results = {
         f"{arm.name}/{seed}": result(rng, 1 - 0.2 * place) for place, arm in enumerate(arms) for seed in (100, 101, 102)
     }
-    curves = fair_ppo._curves("tolerance", results, range(100, 105))
-    found = compare(curves)
+    curves = fair_ppo._runs("tolerance", results, range(100, 105))
+    found = compare(experiment, curves)
     assert list(found["telescoped"]["settings"]) == [
         "(0, 0, inf)", "(2, 0, 0.45)", "(2, 0, 0.3)", "(2, 0, 0.2)", "(2, 0, 0.1)",
     ]  # fmt: skip
     assert found["telescoped"]["trend"]["DP"] == {"spearman": pytest.approx(1), "monotone": True}
-    assert len(curves.classic) == 3
+    assert len(curves["telescoped"][0][1]) == 3
     lines = []
     plain = fair_ppo_results.plot_tradeoff
     monkeypatch.setattr(
         fair_ppo_results, "plot_tradeoff", lambda given, **more: lines.append(given) or plain(given, **more)
     )
-    fair_ppo_results.draw({"tolerance": curves}, {"tolerance": found}, tmp_path)
+    fair_ppo_results.draw({"tolerance": experiment}, {"tolerance": curves}, {"tolerance": found}, tmp_path)
     assert (tmp_path / "tolerance-dp_norm.png").is_file()
     np.testing.assert_array_equal(lines[0]["telescoped"].alphas, [np.nan, 0.45, 0.3, 0.2, 0.1])
-    sheet = fair_ppo_results.table("", curves, found, {})
+    sheet = fair_ppo_results.table(experiment, found, {})
     assert sheet.columns[1] == "(alpha, beta, tolerance)"
     assert "Spearman(tolerance, |DP|) = 1.00, never rises" in sheet.notes[0]
 
