@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,8 @@ from sb3_fair.zoo.studies.grid import Result
 from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 from sb3_fair.zoo.studies.study import mean_and_interval
 
-if TYPE_CHECKING:
-    from sb3_fair.zoo.studies.fair_ppo import Experiment
-
 Figures: TypeAlias = dict[str, Any]
+Experiment: TypeAlias = Mapping[str, Any]
 Runs: TypeAlias = Mapping[str, Sequence[tuple[Setting, Sequence[Result]]]]
 """Curve -> settings from that without a penalty on, each with its runs, one per seed."""
 WEIGHTS = ("alpha", "beta", "tolerance")
@@ -30,21 +28,21 @@ FAIREST = 4
 """Settings beside classic PPO in pictures of actions, as in the paper's table 1."""
 
 
-def compare(experiment: "Experiment", runs: Runs) -> dict[str, Figures]:
+def compare(experiment: Experiment, runs: Runs) -> dict[str, Figures]:
     """Per curve: figures of every setting by its name, ``"(0.5, 0)"``; and how the disparities fall along it."""
     _, classic = next(iter(runs.values()))[0]
     found: dict[str, Figures] = {}
     for curve, arms in runs.items():
         figures = {
-            f"({', '.join(f'{weight:g}' for weight in setting)})": _figures(each, classic, experiment.disparities)
+            f"({', '.join(f'{weight:g}' for weight in setting)})": _figures(each, classic, experiment["disparities"])
             for setting, each in arms
         }
         found[curve] = {"settings": figures}
-        if experiment.trend:
+        if experiment["trend"]:
             weights = _weights(experiment, arms)
             found[curve]["trend"] = {
                 words: trend(weights, [each["short"]["disparities"][words]["absolute"] for each in figures.values()])
-                for words in experiment.disparities
+                for words in experiment["disparities"]
             }
     return found
 
@@ -108,7 +106,7 @@ def _means(runs: Sequence[Result], column: str, kind: str = "mean", length: str 
 
 
 def table(
-    experiment: "Experiment", found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
+    experiment: Experiment, found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
 ) -> Sheet:
     """Disparity, return and price of every setting, with 95 % confidence intervals.
 
@@ -116,8 +114,8 @@ def table(
     :param rules: evaluations of what did not learn, to compare with
     :param length: of the episodes, ``"short"`` or ``"long"``
     """
-    setting = f"({', '.join(WEIGHTS if experiment.over == 'tolerance' else WEIGHTS[:2])})"
-    disparities = [column for words in experiment.disparities for column in (f"|{words}|", words, "cut in %")]
+    setting = f"({', '.join(WEIGHTS if experiment['over'] == 'tolerance' else WEIGHTS[:2])})"
+    disparities = [column for words in experiment["disparities"] for column in (f"|{words}|", words, "cut in %")]
     prices = [f"{column} {group}" for column in ("return of", "price in %,") for group in GROUPS]
     rows = [
         [curve, name, *_cells(each[length])]
@@ -125,12 +123,13 @@ def table(
         for name, each in figures["settings"].items()
     ]
     dim = [
-        [rule, "", *_cells(_of_rule(result[length]["averages"], experiment.disparities))]
+        [rule, "", *_cells(_of_rule(result[length]["averages"], experiment["disparities"]))]
         for rule, result in rules.items()
     ]
+    columns = ["", setting, *disparities, *prices]
     if length == "long":
-        return Sheet(f"{experiment.title}, long episodes", ["", setting, *disparities, *prices], rows, dim)
-    return Sheet(experiment.title, ["", setting, *disparities, *prices], rows, dim, [*_trends(experiment, found)])
+        return Sheet(f"{experiment['title']}, long episodes", columns, rows, dim)
+    return Sheet(experiment["title"], columns, rows, dim, [*_trends(experiment, found)])
 
 
 def _cells(evaluation: Figures) -> Iterator[str]:
@@ -153,16 +152,16 @@ def _of_rule(averages: Mapping[str, Figures], columns: Mapping[str, str]) -> Fig
     }
 
 
-def _trends(experiment: "Experiment", found: Mapping[str, Figures]) -> Iterator[str]:
+def _trends(experiment: Experiment, found: Mapping[str, Figures]) -> Iterator[str]:
     for curve, figures in found.items():
         for words, each in figures.get("trend", {}).items():
             rises = "never rises" if each["monotone"] else "rises somewhere"
-            correlation = f"Spearman({experiment.over}, |{words}|) = {each['spearman']:.2f}"
+            correlation = f"Spearman({experiment['over']}, |{words}|) = {each['spearman']:.2f}"
             yield f"{curve}: {correlation}, {rises} beyond its interval"
 
 
 def draw(
-    experiments: Mapping[str, "Experiment"],
+    experiments: Mapping[str, Experiment],
     runs: Mapping[str, Runs],
     found: Mapping[str, Mapping[str, Figures]],
     folder: Path,
@@ -189,19 +188,19 @@ def draw(
         plot_action_radar(shown, ACTIONS).savefig(folder / "actions.png")
     for name, curves in runs.items():
         experiment = experiments[name]
-        for words, column in experiment.disparities.items() if experiment.trend else ():
+        for words, column in experiment["disparities"].items() if experiment["trend"] else ():
             lines = {
                 curve: _trade_off(_weights(experiment, arms), found[name][curve], words)
                 for curve, arms in curves.items()
             }
-            picture = plot_tradeoff(lines, disparity=f"|{words}|", weight=experiment.over)
+            picture = plot_tradeoff(lines, disparity=f"|{words}|", weight=experiment["over"])
             picture.savefig(folder / f"{name}-{column}.png")
 
 
-def _panels(experiments: Mapping[str, "Experiment"], runs: Mapping[str, Runs], found: Any) -> Iterator[tuple[Any, ...]]:
+def _panels(experiments: Mapping[str, Experiment], runs: Mapping[str, Runs], found: Any) -> Iterator[tuple[Any, ...]]:
     """Title, disparity, its column, settings with runs, and figures, curve by curve."""
     for name, together in PICTURED.items():
-        for words, column in experiments[name].disparities.items() if name in runs else ():
+        for words, column in experiments[name]["disparities"].items() if name in runs else ():
             for curve, arms in runs[name].items():
                 yield words if together else f"{words}, {curve}", words, column, arms, found[name][curve]
 
@@ -211,9 +210,9 @@ def fairest(sizes: Mapping[Setting, float]) -> list[Setting]:
     return sorted(sizes, key=lambda setting: (setting != CLASSIC, sizes[setting]))[: FAIREST + 1]
 
 
-def _weights(experiment: "Experiment", arms: Sequence[tuple[Setting, Any]]) -> list[float]:
+def _weights(experiment: Experiment, arms: Sequence[tuple[Setting, Any]]) -> list[float]:
     """What changes along a curve."""
-    return [setting[WEIGHTS.index(experiment.over)] for setting, _ in arms]
+    return [setting[WEIGHTS.index(experiment["over"])] for setting, _ in arms]
 
 
 def _trade_off(weights: Sequence[float], figures: Figures, words: str) -> TradeOff:

@@ -138,13 +138,8 @@ def _decisions(tracker: Tracker, n: int) -> Callable[[], int]:
 
     def step() -> int:
         for i in range(n):
-            tracker.add(
-                group[i],
-                action[i],
-                features=features[i],
-                probabilities=probabilities[i],
-                feedback=feedback[i],
-            )
+            people = {"features": features[i], "probabilities": probabilities[i], "feedback": feedback[i]}
+            tracker.add(group[i], action[i], **people)
             tracker.values()
         return n
 
