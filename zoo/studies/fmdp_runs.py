@@ -119,7 +119,7 @@ class Budget(Watch):
 
     def _on_rollout_end(self) -> None:
         self.figures["window"]["steps"].append(self.num_timesteps)
-        self.figures["window"]["size"].append(_mean(self._sizes))
+        self.figures["window"]["size"].append(mean_known(self._sizes))
 
 
 def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
@@ -200,11 +200,12 @@ def _figures(policy: EvaluatedPolicy) -> Figures:
         "deterministic": policy.deterministic,
         "length": policy.length,
         "returns": dict(zip(policy.objectives, policy.mean.tolist(), strict=True)),
-        "whole": {name: _mean(values) for name, values in policy.final.items()},
+        "whole": {name: mean_known(values) for name, values in policy.final.items()},
         "chance": dict(policy.chance),
     }
 
 
-def _mean(values: Any) -> float:
+def mean_known(values: Any) -> float:
+    """Without those that are NaN; NaN if all are."""
     known = np.asarray(values)[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import time
+import timeit
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -118,38 +119,36 @@ def _env(case: Mapping[str, Any], scale: float) -> float:
     env.reset(seed=0)
     actions = np.random.default_rng(0).integers(2, size=1000).tolist()
 
-    def step() -> int:
+    def play() -> None:
         for action in actions:
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
-        return len(actions)
 
-    step()
-    return steps_per_second(step, scale)
+    play()
+    return per_second(play, scale, len(actions))
 
 
-def _decisions(tracker: Tracker, n: int) -> Callable[[], int]:
+def _decisions(tracker: Tracker, n: int) -> Callable[[], None]:
     """Adds n random decisions and reads the notions after each."""
     rng = np.random.default_rng(0)
     features, probabilities = rng.random((n, 1, FEATURES)), rng.dirichlet([1, 1], size=(n, 1))
     group, action = rng.integers(2, size=(2, n, 1))
     feedback = rng.integers(2, size=(n, 1)).astype(np.float64)
 
-    def step() -> int:
+    def decide() -> None:
         for i in range(n):
             people = {"features": features[i], "probabilities": probabilities[i], "feedback": feedback[i]}
             tracker.add(group[i], action[i], **people)
             tracker.values()
-        return n
 
-    return step
+    return decide
 
 
 def _tracker(notion: str, window: int, scale: float) -> float:
-    step = _decisions(Tracker(1, notions=(notion,), history=SlidingWindow(window)), 1000)
-    step()  # fill the window
-    return steps_per_second(step, 0.3 * scale)
+    decide = _decisions(Tracker(1, notions=(notion,), history=SlidingWindow(window)), 1000)
+    decide()  # fill the window
+    return per_second(decide, 0.3 * scale, 1000)
 
 
 def _memory() -> float:
@@ -213,11 +212,7 @@ def _equal_opportunity(scale: float) -> Figure:
 
 
 def _milliseconds(work: Callable[[], Any], scale: float) -> float:
-    def step() -> int:
-        work()
-        return 1
-
-    return 1e3 / steps_per_second(step, scale)
+    return 1e3 / per_second(work, scale)
 
 
 def _size(buffer: Any) -> int:
@@ -248,12 +243,8 @@ def _ppo(venv: Any, scale: float) -> float:
 
 def _import_ratio() -> float:
     def seconds(package: str) -> float:
-        times = []
-        for _ in range(5):
-            started = time.perf_counter()
-            subprocess.run([sys.executable, "-c", f"import {package}"], check=True)
-            times.append(time.perf_counter() - started)
-        return min(times)
+        command = [sys.executable, "-c", f"import {package}"]
+        return min(timeit.repeat(lambda: subprocess.run(command, check=True), number=1, repeat=5))
 
     return seconds("sb3_fair") / seconds("stable_baselines3")
 
@@ -262,14 +253,15 @@ def _text(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def steps_per_second(step: Callable[[], int], scale: float) -> float:
-    """Best of three rounds of about a second; ``step`` returns how many steps it took."""
+def per_second(work: Callable[[], Any], scale: float, steps: int = 1) -> float:
+    """Best of three rounds of about a second of work, each time of so many steps."""
     best = 0.0
     for _ in range(ROUNDS):
-        steps, started = 0, time.perf_counter()
+        done, started = 0, time.perf_counter()
         while (elapsed := time.perf_counter() - started) < scale:
-            steps += step()
-        best = max(best, steps / elapsed)
+            work()
+            done += steps
+        best = max(best, done / elapsed)
     return best
 
 
@@ -282,13 +274,12 @@ def steps_of(venv: Any, scale: float) -> float:
         rng.normal(size=(*size, *venv.action_space.shape)) if boxed else rng.integers(venv.action_space.n, size=size)
     )
 
-    def step() -> int:
+    def play() -> None:
         for row in actions:
             venv.step(row)
-        return len(actions) * int(venv.num_envs)
 
-    step()
-    return steps_per_second(step, scale)
+    play()
+    return per_second(play, scale, len(actions) * int(venv.num_envs))
 
 
 def in_turns(models: Sequence[Any], steps: int, rounds: int = ROUNDS) -> list[float]:
