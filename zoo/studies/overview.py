@@ -70,7 +70,7 @@ def study(
 
 def sensible(algos: Sequence[str], env: str) -> list[str]:
     """The algorithms that make sense in an environment, with their settings there."""
-    return [algo for algo in algos if not [*_obstacles(algo, env)]]
+    return [algo for algo in algos if not any(_obstacles(algo, env))]
 
 
 def _obstacles(algo: str, env: str) -> Iterator[str]:

@@ -167,22 +167,13 @@ def _model(**wishes: Any) -> Any:
     return build_model(plan, training_env(plan), "cpu")
 
 
-def _training(
-    work: str,
-    scale: float,
-    n_timesteps: int,
-    target: float | None = None,
-    unit: str = RATE,
-    beside: Mapping[str, Any] | None = None,
-    ratio: str = "",
-    percent: float | None = None,
-    **wishes: Any,
-) -> Iterator[Figure]:
+def _training(work: str, scale: float, *, n_timesteps: int, beside: Any = None, **case: Any) -> Iterator[Figure]:
+    wishes = {name: value for name, value in case.items() if name not in ("target", "unit", "ratio", "percent")}
     models = [_model(**wishes)] if beside is None else [_model(**wishes), _model(**{**wishes, **beside})]
     ours, *theirs = in_turns(models, int(n_timesteps * scale), 1 if beside is None else ROUNDS)
-    yield Figure(work, ours, unit, target)
+    yield Figure(work, ours, case.get("unit", RATE), case.get("target"))
     for speed in theirs:
-        yield Figure(ratio, 100 * ours / speed, "%", percent)
+        yield Figure(case["ratio"], 100 * ours / speed, "%", case["percent"])
 
 
 def _counterfactuals(scale: float) -> Iterator[Figure]:
