@@ -44,9 +44,10 @@ class Panel(NamedTuple):
 
 def curve(runs: Sequence[Mapping[str, Any]], *path: str) -> Curve:
     """Steps, and seed by seed what runs noted under ``path``, as far as all of them got."""
-    noted = [reduce(getitem, path, run) for run in runs]
+    noted: list[Any] = [reduce(getitem, path, run) for run in runs]
     known = min(map(len, noted))
-    return np.array(runs[0]["steps"][:known], dtype=float), np.array([each[:known] for each in noted], dtype=float)
+    values = np.array([each[:known] for each in noted], dtype=np.float64)
+    return np.array(runs[0]["steps"][:known], dtype=np.float64), values
 
 
 def draw(axes: "Axes", panel: Panel) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ class WholeEpisode(Core):
     :param notions: what to measure
     """
 
-    published = ("fairness_spec", "fairness_names")
+    published: ClassVar[tuple[str, ...]] = ("fairness_spec", "fairness_names")
 
     def __init__(self, env: Wrapped, notions: Sequence[str]) -> None:
         super().__init__(env, notions=notions)
@@ -38,7 +39,7 @@ class WholeEpisode(Core):
             history=SlidingWindow(attribute(env, "max_steps")),
             distance=list(DISTANCES),
         )
-        n_actions = int(env.action_space.n)  # type: ignore[union-attr]
+        n_actions = int(env.action_space.n)  # type: ignore[attr-defined]
         self._roots = half_roots(np.eye(n_actions))
         self._tracker = self.fairness_spec.tracker(self._n_copies, n_actions)
         self.fairness_names = tuple(map(_plain, self._tracker.names))
