@@ -106,6 +106,7 @@ class Measuring(Core):
         "probabilities_used",
         "reset_on_episode",
         "compared_groups",
+        "decisions_kept",
     )
     _looks_back = _takes_probabilities = True
     fairness_names: tuple[str, ...] = ()
@@ -145,6 +146,11 @@ class Measuring(Core):
     def probabilities_used(self) -> str | None:
         """Which probabilities the notions have seen so far: ``"policy"``, ``"executed"``, ``"mixed"``, None: none."""
         return next(iter(self._kinds), None) if len(self._kinds) < 2 else "mixed"
+
+    @property
+    def decisions_kept(self) -> NDArray[np.int64]:
+        """How many of its latest decisions the history of each copy keeps, (n,)."""
+        return self._tracker.kept if self.fairness_names else np.zeros(self._n_copies, dtype=np.int64)
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self.fairness_names and self.reset_on_episode:

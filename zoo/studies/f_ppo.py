@@ -6,7 +6,7 @@ and settings of PPO, those of F-PPO in the zoo; all agents play the same episode
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from sb3_fair import f_ppo
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.runs.plan import Plan, make_plan
-from sb3_fair.zoo.studies.curves import Curve, figure
+from sb3_fair.zoo.studies.curves import Panel, curve, figure
 from sb3_fair.zoo.studies.grid import Job, by_label
 from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import Results, Study, over, read
@@ -30,52 +30,27 @@ ALONE = ", policy alone"
 """After the name of a learner with massaging: evaluated without it."""
 QUICK = 5
 """How many times less a quick study does."""
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """Learners and rules in one scenario.
-
-    :param env: ID
-    :param title: of its pictures
-    :param arms: learners by the name they have in figures: an algorithm, and settings over those of F-PPO in the zoo,
-        or over those of a ``preset``; ``weights`` by objective make a sum of these the reward
-    :param rules: what to compare with: an agent of :mod:`sb3_fair.f_ppo`, and its arguments
-    :param episodes: of every evaluation
-    :param steps: of every episode of evaluations
-    :param after: steps at the beginning of an episode that means over steps leave out
-    """
-
-    env: str
-    title: str
-    arms: Mapping[str, Mapping[str, Any]]
-    rules: Mapping[str, Mapping[str, Any]]
-    episodes: int
-    steps: int
-    after: int = 0
-
-
 DATA = read("f_ppo")
-EXPERIMENTS = {name: Experiment(**entry) for name, entry in DATA["experiments"].items()}
+EXPERIMENTS: dict[str, dict[str, Any]] = DATA["experiments"]
 
 
 def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     chosen, share = EXPERIMENTS[name], QUICK if quick else 1
-    given = {"episodes": chosen.episodes // share, "steps": chosen.steps, "after": chosen.after}
-    for label, rule in chosen.rules.items():
-        yield Job(f"{name}/{label}", play, {"rule": rule, "env": chosen.env, **given})
+    given = {"episodes": chosen["episodes"] // share, "steps": chosen["steps"], "after": chosen.get("after", 0)}
+    for label, rule in chosen["rules"].items():
+        yield Job(f"{name}/{label}", play, {"rule": rule, "env": chosen["env"], **given})
     for seed in seeds:
-        for label, arm in chosen.arms.items():
-            plan = plan_of(chosen.env, arm, seed, share)
+        for label, arm in chosen["arms"].items():
+            plan = plan_of(chosen["env"], arm, seed, share)
             yield Job(f"{name}/{label}/{seed}", evaluate, given, plan, TrainingDisparity())
 
 
 def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan:
     """The zoo's plan of F-PPO, or its ``preset``, with the algorithm and the settings of an arm."""
-    base = make_plan("f_ppo", env, seed=seed, preset=arm.get("preset"))
-    algo = str(arm["algo"])
+    settings = dict(arm)
+    algo, weights = settings.pop("algo"), settings.pop("weights", {"R": 1.0})
+    base = make_plan("f_ppo", env, seed=seed, preset=settings.pop("preset", None))
     known = find_algorithm("f_ppo" if algo == "f_ppo" else "ppo").settings  # others know nothing of F-PPO's weights
-    weights = arm.get("weights", {"R": 1.0})
     return replace(
         base,
         algo=algo,
@@ -83,10 +58,7 @@ def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan
         env_kwargs={**base.env_kwargs, "objectives": list(weights)},
         n_timesteps=base.n_timesteps // share,
         n_eval_episodes=100,  # plays no part here: another number in the zoo must not redo runs
-        hyperparams={
-            **{name: value for name, value in base.hyperparams.items() if name in known},
-            **{name: value for name, value in arm.items() if name not in ("algo", "preset", "weights")},
-        },
+        hyperparams={name: value for name, value in base.hyperparams.items() if name in known} | settings,
     )
 
 
@@ -150,35 +122,27 @@ def _means(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _draw(
-    path: Path,
-    title: str,
-    played: Mapping[str, Sequence[dict[str, Any]]],
-    learned: Mapping[str, Sequence[dict[str, Any]]],
-) -> None:
-    def curve(runs: Sequence[Any], values: Sequence[Any]) -> Curve:
-        return np.array(runs[0]["steps"], dtype=float), np.array(values)
-
-    panels: list[Any] = []
-    for key, words in FIGURES.items():
-        curves = {label: curve(runs, [run["curves"][key] for run in runs]) for label, runs in played.items()}
-        panels.append((words, curves, {}, words, None))
-    figure(path.with_name(f"{path.name}.png"), panels)
-    noted = {label: [run["training"] for run in runs] for label, runs in learned.items() if label.startswith("F-PPO")}
-    if noted:
-        training = {label: curve(runs, [run["short_term"] for run in runs]) for label, runs in noted.items()}
-        figure(path.with_name(f"{path.name}-training.png"), [(title, training, {}, "d_s in training", None)])
-
-
 def _tell(name: str, results: Results, seeds: range, folder: Path) -> dict[str, Any]:
     chosen = EXPERIMENTS[name]
-    learned = by_label(results, name, chosen.arms, seeds)
-    rules = {label: results[f"{name}/{label}"] for label in chosen.rules}
+    learned = by_label(results, name, chosen["arms"], seeds)
+    rules = {label: results[f"{name}/{label}"] for label in chosen["rules"]}
     played = dict(_played(learned))
     found = {label: over([_means(run) for run in runs]) for label, runs in played.items()}
     found |= {label: rule["summary"] for label, rule in rules.items()}
-    sheet(chosen.title, DATA["columns"], found).publish(folder / f"{name}.md")
-    _draw(folder / name, chosen.title, {**played, **{label: [rule] for label, rule in rules.items()}}, learned)
+    sheet(chosen["title"], DATA["columns"], found).publish(folder / f"{name}.md")
+    shown = {**played, **{label: [rule] for label, rule in rules.items()}}
+    panels = [
+        Panel(words, {label: curve(runs, "curves", key) for label, runs in shown.items()}, words)
+        for key, words in FIGURES.items()
+    ]
+    figure(folder / f"{name}.png", panels)
+    noted = {
+        label: curve([run["training"] for run in runs], "short_term")
+        for label, runs in learned.items()
+        if label.startswith("F-PPO")
+    }
+    if noted:
+        figure(folder / f"{name}-training.png", [Panel(chosen["title"], noted, "d_s in training")])
     return found
 
 

@@ -18,7 +18,7 @@ from sb3_fair.fairness import average
 from sb3_fair.report.disparities import Setting
 from sb3_fair.zoo.evaluation.harvest_evaluation import harvest_figures
 from sb3_fair.zoo.runs.plan import Plan, make_plan
-from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Curves, compare, draw, has, table
+from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Runs, compare, draw, table
 from sb3_fair.zoo.studies.grid import Job, Result
 from sb3_fair.zoo.studies.study import Results, Study, read
 from sb3_fair.zoo.studies.training import Watch
@@ -83,44 +83,15 @@ class Arm:
         return replace(plan, n_timesteps=plan.n_timesteps // (QUICK if quick else 1))
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Curves of arms, each with classic PPO at its beginning.
-
-    :param title: of its table
-    :param arms: by the name of their curve
-    :param disparities: name in figures -> column of the evaluation
-    :param over: what changes along a curve: ``"alpha"`` and ``"beta"`` grow, ``"tolerance"`` falls
-    :param seeds: at most so many
-    :param trend: whether curves are to be judged for how the disparity falls
-    """
-
-    title: str
-    arms: Mapping[str, Sequence[Arm]]
-    disparities: Mapping[str, str]
-    over: str = "alpha"
-    seeds: int | None = None
-    trend: bool = True
-
-    @property
-    def first(self) -> Arm:
-        return next(iter(self.arms.values()))[0]
-
-
-def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> Experiment:
+def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> dict[str, Any]:
+    """An entry of the YAML file with the arms of every curve, and what changes along them: ``"alpha"`` and ``"beta"``
+    grow, ``"tolerance"`` falls."""
     (over,) = {name for curve in curves.values() for name in OVER if isinstance(curve.get(name), list)}
     arms = {
         label: [Arm() if value == math.inf else Arm(**{**curve, over: value}) for value in curve[over]]
         for label, curve in curves.items()
     }
-    return Experiment(arms=arms, over=over, **entry)
-
-
-EXPERIMENTS = {name: _experiment(**entry) for name, entry in read("fair_ppo").items()}
-CHOSEN = "chosen"
-"""The experiment with the zoo's setting."""
-RANDOM = {"random": False, "random-twins": True}
-"""Names of random play -> whether worlds are pairs of twins."""
+    return {"trend": True, "seeds": None, **entry, "over": over, "arms": arms}
 
 
 def zoo_arm() -> Arm:
@@ -129,23 +100,22 @@ def zoo_arm() -> Arm:
     return Arm(**{field.name: given[field.name] for field in fields(Arm) if field.name in given})
 
 
+EXPERIMENTS = {name: _experiment(**entry) for name, entry in read("fair_ppo").items()}
+EXPERIMENTS["chosen"]["arms"] = {"zoo": [Arm(), zoo_arm()]}
+RANDOM = {"random": False, "random-twins": True}
+"""Names of random play -> whether worlds are pairs of twins."""
+
+
 def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
-    experiment, share = _known(name), QUICK if quick else 1
+    experiment, share = EXPERIMENTS[name], QUICK if quick else 1
     given = {"episodes": EPISODES // share, "long_episodes": LONG_EPISODES // share}
     for rule, twins in RANDOM.items():
         yield Job(rule, play, {"model": "random", "game": Arm().plan(0).env_kwargs, "twins": twins, **given})
-    for arm in (arm for arms in experiment.arms.values() for arm in arms):
+    for arm in (arm for arms in experiment["arms"].values() for arm in arms):
         long = given if arm.name in (Arm().name, zoo_arm().name) else {**given, "long_episodes": 0}
-        for seed in seeds[: experiment.seeds]:
+        for seed in seeds[: experiment["seeds"]]:
             told = {"twins": arm.twins, **long}
             yield Job(f"{arm.name}/{seed}", evaluate, told, arm.plan(seed, quick), TrainingFigures())
-
-
-def _known(name: str) -> Experiment:
-    if name != CHOSEN:
-        return EXPERIMENTS[name]
-    both = {"zoo": [Arm(), zoo_arm()]}
-    return Experiment("Demographic disparity: the zoo's setting", both, {"DP": "dp_norm"}, trend=False)
 
 
 class TrainingFigures(Watch):
@@ -173,7 +143,7 @@ def play(model: Any, game: Mapping[str, Any], twins: bool, episodes: int, long_e
     """Of episodes as long as in training, and of long ones if there are any: averages of all columns over episodes, and
     sizes of the disparities episode by episode."""
     given = {name: value for name, value in game.items() if name not in ("objectives", "horizon")}
-    columns = {column for experiment in EXPERIMENTS.values() for column in experiment.disparities.values()}
+    columns = {column for experiment in EXPERIMENTS.values() for column in experiment["disparities"].values()}
     found = {}
     for length, horizon, n in zip(LENGTHS, (game["horizon"], LONG_HORIZON), (episodes, long_episodes), strict=True):
         if n:
@@ -185,38 +155,31 @@ def play(model: Any, game: Mapping[str, Any], twins: bool, episodes: int, long_e
     return found
 
 
-def _curves(name: str, results: Results, seeds: Sequence[int]) -> Curves:
-    """The runs of an experiment, seed by seed, beside those of classic PPO."""
-    experiment = _known(name)
-
-    def runs(arm: str) -> list[Result]:
-        return [results[f"{arm}/{seed}"] for seed in seeds[: experiment.seeds]]
-
-    return Curves(
-        over=experiment.over,
-        disparities=dict(experiment.disparities),
-        trend=experiment.trend,
-        runs={
-            curve: [(arm.setting(experiment.over), runs(arm.name)) for arm in arms]
-            for curve, arms in experiment.arms.items()
-        },
-        classic=runs(experiment.first.classic),
-    )
+def _runs(name: str, results: Results, seeds: Sequence[int]) -> Runs:
+    experiment = EXPERIMENTS[name]
+    return {
+        curve: [
+            (arm.setting(experiment["over"]), [results[f"{arm.name}/{seed}"] for seed in seeds[: experiment["seeds"]]])
+            for arm in arms
+        ]
+        for curve, arms in experiment["arms"].items()
+    }
 
 
 def _tell(name: str, results: Results, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
-    experiment, curves = _known(name), _curves(name, results, seeds)
-    found = compare(curves)
-    rules = {rule: results[rule] for rule, twins in RANDOM.items() if twins == experiment.first.twins}
+    experiment = EXPERIMENTS[name]
+    found = compare(experiment, _runs(name, results, seeds))
+    in_twins = next(iter(experiment["arms"].values()))[0].twins
+    rules = {rule: results[rule] for rule, twins in RANDOM.items() if twins == in_twins}
     for length in LENGTHS:
-        if has(found, length):
-            table(experiment.title, curves, found, rules, length).publish(folder / f"{name}-{length}.md")
+        if all(length in each for figures in found.values() for each in figures["settings"].values()):
+            table(experiment, found, rules, length).publish(folder / f"{name}-{length}.md")
     return found
 
 
 def _finish(found: Mapping[str, Any], results: Results, seeds: Sequence[int], folder: Path) -> None:
-    draw({name: _curves(name, results, seeds) for name in found}, found, folder)
+    draw(EXPERIMENTS, {name: _runs(name, results, seeds) for name in found}, found, folder)
 
 
-study = Study("fair-ppo", (CHOSEN, *EXPERIMENTS), _jobs, _tell, finish=_finish)
+study = Study("fair-ppo", tuple(EXPERIMENTS), _jobs, _tell, finish=_finish)
 """A quick one takes a tenth of the steps and of the episodes."""

@@ -1,7 +1,6 @@
 """Tables and figures of the study of fair-PPO."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -17,51 +16,35 @@ from sb3_fair.zoo.studies.sheet import Sheet, interval_text, number_text
 from sb3_fair.zoo.studies.study import mean_and_interval
 
 Figures: TypeAlias = dict[str, Any]
+Experiment: TypeAlias = Mapping[str, Any]
+Runs: TypeAlias = Mapping[str, Sequence[tuple[Setting, Sequence[Result]]]]
+"""Curve -> settings from that without a penalty on, each with its runs, one per seed."""
 WEIGHTS = ("alpha", "beta", "tolerance")
 """What a setting consists of; the last only where that is what changes."""
 LENGTHS = ("short", "long")
-PICTURED = ("grid", "csp", "cf")
-"""Experiments of the paper's figures."""
+PICTURED = {"grid": True, "csp": False, "cf": False}
+"""Experiments of the paper's figures -> whether all curves are in one panel."""
 FAIREST = 4
 """Settings beside classic PPO in pictures of actions, as in the paper's table 1."""
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Runs of an experiment.
-
-    :param over: what changes along a curve: ``"alpha"`` and ``"beta"`` grow, ``"tolerance"`` falls
-    :param disparities: name in figures -> column of the evaluation
-    :param trend: whether the disparity is expected to fall along a curve
-    :param runs: curve -> settings from that without a penalty on, each with its runs, one per seed
-    :param classic: runs without a penalty of the same seeds
-    """
-
-    over: str
-    disparities: Mapping[str, str]
-    trend: bool
-    runs: Mapping[str, Sequence[tuple[Setting, Sequence[Result]]]]
-    classic: Sequence[Result]
-
-
-def compare(curves: Curves) -> dict[str, Figures]:
+def compare(experiment: Experiment, runs: Runs) -> dict[str, Figures]:
     """Per curve: figures of every setting by its name, ``"(0.5, 0)"``; and how the disparities fall along it."""
+    _, classic = next(iter(runs.values()))[0]
     found: dict[str, Figures] = {}
-    for curve, arms in curves.runs.items():
-        figures = {_name(setting): _figures(runs, curves) for setting, runs in arms}
+    for curve, arms in runs.items():
+        figures = {
+            f"({', '.join(f'{weight:g}' for weight in setting)})": _figures(each, classic, experiment["disparities"])
+            for setting, each in arms
+        }
         found[curve] = {"settings": figures}
-        if curves.trend:
-            weights = _weights(curves, arms)
+        if experiment["trend"]:
+            weights = _weights(experiment, arms)
             found[curve]["trend"] = {
                 words: trend(weights, [each["short"]["disparities"][words]["absolute"] for each in figures.values()])
-                for words in curves.disparities
+                for words in experiment["disparities"]
             }
     return found
-
-
-def has(found: Mapping[str, Figures], length: str) -> bool:
-    """Whether all settings of the curves were evaluated in episodes of this length."""
-    return all(length in each for figures in found.values() for each in figures["settings"].values())
 
 
 def trend(weights: Sequence[float], intervals: Sequence[Sequence[float]]) -> Figures:
@@ -79,37 +62,36 @@ def trend(weights: Sequence[float], intervals: Sequence[Sequence[float]]) -> Fig
     }
 
 
-def _figures(runs: Sequence[Result], curves: Curves) -> Figures:
+def _figures(runs: Sequence[Result], classic: Sequence[Result], columns: Mapping[str, str]) -> Figures:
+    lengths = [length for length in LENGTHS if all(length in run for run in (*runs, *classic))]
     return {
-        **{
-            length: _of_length(runs, curves, length)
-            for length in LENGTHS
-            if all(length in run for run in (*runs, *curves.classic))
-        },
+        **{length: _of_length(runs, classic, columns, length) for length in lengths},
         "actions": {
-            kind: {group: dict(zip(ACTIONS, shares, strict=True)) for group, shares in zip(GROUPS, rows, strict=True)}
-            for kind, rows in ((kind, actions(runs, kind).tolist()) for kind in ("chosen", "executed"))
+            kind: {
+                group: {action: float(_means(runs, f"{kind}_{group}_{action}").mean()) for action in ACTIONS}
+                for group in GROUPS
+            }
+            for kind in ("chosen", "executed")
         },
         "obstructed": {group: float(_means(runs, f"obstructed_{group}").mean()) for group in GROUPS},
     }
 
 
-def _of_length(runs: Sequence[Result], curves: Curves, length: str) -> Figures:
+def _of_length(runs: Sequence[Result], classic: Sequence[Result], columns: Mapping[str, str], length: str) -> Figures:
     """Figures of evaluations seed by seed; cuts in % of what the same seed has without a penalty."""
 
     def both(column: str, kind: str = "mean") -> list[NDArray[np.float64]]:
-        return [_means(each, column, kind, length) for each in (runs, curves.classic)]
+        return [_means(each, column, kind, length) for each in (runs, classic)]
 
-    disparities = {}
-    for words, column in curves.disparities.items():
+    found: Figures = {"disparities": {}, "returns": {}, "prices": {}}
+    for words, column in columns.items():
         (sizes, before), (signed, signed_before) = both(column, "absolute"), both(column)
-        disparities[words] = {
+        found["disparities"][words] = {
             "absolute": mean_and_interval(sizes),
             "signed": mean_and_interval(signed),
             "cut": mean_and_interval(100 * (1 - sizes / before)),
             "cut_of_mean": mean_and_interval(100 * (1 - np.abs(signed / signed_before))),
         }
-    found: Figures = {"disparities": disparities, "returns": {}, "prices": {}}
     for group in GROUPS:
         returns, before = both(f"mean_{group}")
         found["returns"][group] = mean_and_interval(returns)
@@ -123,16 +105,8 @@ def _means(runs: Sequence[Result], column: str, kind: str = "mean", length: str 
     return np.array([run[length]["averages"][column][kind] for run in runs], dtype=np.float64)
 
 
-def actions(runs: Sequence[Result], kind: str) -> NDArray[np.float64]:
-    """Share of each action in those of each group, mean over seeds: (groups, actions).
-
-    :param kind: ``"chosen"`` or ``"executed"``
-    """
-    return np.array([[_means(runs, f"{kind}_{group}_{action}").mean() for action in ACTIONS] for group in GROUPS])
-
-
 def table(
-    title: str, curves: Curves, found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
+    experiment: Experiment, found: Mapping[str, Figures], rules: Mapping[str, Result], length: str = "short"
 ) -> Sheet:
     """Disparity, return and price of every setting, with 95 % confidence intervals.
 
@@ -140,18 +114,22 @@ def table(
     :param rules: evaluations of what did not learn, to compare with
     :param length: of the episodes, ``"short"`` or ``"long"``
     """
-    setting = f"({', '.join(WEIGHTS if curves.over == 'tolerance' else WEIGHTS[:2])})"
-    disparities = [column for words in curves.disparities for column in (f"|{words}|", words, "cut in %")]
+    setting = f"({', '.join(WEIGHTS if experiment['over'] == 'tolerance' else WEIGHTS[:2])})"
+    disparities = [column for words in experiment["disparities"] for column in (f"|{words}|", words, "cut in %")]
     prices = [f"{column} {group}" for column in ("return of", "price in %,") for group in GROUPS]
     rows = [
-        [curve, setting, *_cells(each[length])]
+        [curve, name, *_cells(each[length])]
         for curve, figures in found.items()
-        for setting, each in figures["settings"].items()
+        for name, each in figures["settings"].items()
     ]
-    dim = [[rule, "", *_cells(_of_rule(result[length]["averages"], curves))] for rule, result in rules.items()]
-    short = length == "short"
-    notes = [*_trends(curves, found)] if short else []
-    return Sheet(title if short else f"{title}, long episodes", ["", setting, *disparities, *prices], rows, dim, notes)
+    dim = [
+        [rule, "", *_cells(_of_rule(result[length]["averages"], experiment["disparities"]))]
+        for rule, result in rules.items()
+    ]
+    columns = ["", setting, *disparities, *prices]
+    if length == "long":
+        return Sheet(f"{experiment['title']}, long episodes", columns, rows, dim)
+    return Sheet(experiment["title"], columns, rows, dim, [*_trends(experiment, found)])
 
 
 def _cells(evaluation: Figures) -> Iterator[str]:
@@ -164,85 +142,84 @@ def _cells(evaluation: Figures) -> Iterator[str]:
             yield interval_text(evaluation[kind][group], 1) if kind in evaluation else ""
 
 
-def _of_rule(averages: Mapping[str, Figures], curves: Curves) -> Figures:
+def _of_rule(averages: Mapping[str, Figures], columns: Mapping[str, str]) -> Figures:
     return {
         "disparities": {
             words: {"absolute": [averages[column]["absolute"]] * 3, "signed": [averages[column]["mean"]]}
-            for words, column in curves.disparities.items()
+            for words, column in columns.items()
         },
         "returns": {group: [averages[f"mean_{group}"]["mean"]] * 3 for group in GROUPS},
     }
 
 
-def _trends(curves: Curves, found: Mapping[str, Figures]) -> Iterator[str]:
+def _trends(experiment: Experiment, found: Mapping[str, Figures]) -> Iterator[str]:
     for curve, figures in found.items():
         for words, each in figures.get("trend", {}).items():
             rises = "never rises" if each["monotone"] else "rises somewhere"
-            yield f"{curve}: Spearman({curves.over}, |{words}|) = {each['spearman']:.2f}, {rises} beyond its interval"
+            correlation = f"Spearman({experiment['over']}, |{words}|) = {each['spearman']:.2f}"
+            yield f"{curve}: {correlation}, {rises} beyond its interval"
 
 
-def _name(setting: Setting) -> str:
-    return f"({', '.join(f'{weight:g}' for weight in setting)})"
+def draw(
+    experiments: Mapping[str, Experiment],
+    runs: Mapping[str, Runs],
+    found: Mapping[str, Mapping[str, Figures]],
+    folder: Path,
+) -> None:
+    """Box plots and actions of the paper's experiments, and trade-offs of those with a trend, as PNG files.
 
-
-def draw(compared: Mapping[str, Curves], found: Mapping[str, Mapping[str, Figures]], folder: Path) -> None:
-    """Box plots and actions of the paper's experiments, and trade-offs of those with a trend, as PNG files."""
-    panels = [panel for name in PICTURED if name in compared for panel in _panels(compared[name])]
-    if panels:
-        boxes = {title: {setting: _episodes(runs, column) for setting, runs in arms} for title, column, arms in panels}
+    :param runs: by experiment
+    :param found: what :func:`compare` says of them
+    """
+    boxes: dict[str, dict[Setting, Any]] = {}
+    radars: dict[str, dict[Setting, Any]] = {}
+    sizes: dict[str, dict[Setting, float]] = {}
+    for title, words, column, arms, figures in _panels(experiments, runs, found):
+        for (setting, of_seeds), each in zip(arms, figures["settings"].values(), strict=True):
+            episodes = [run["short"]["episodes"][column] for run in of_seeds]
+            boxes.setdefault(title, {})[setting] = np.concatenate(episodes)
+            shares = [[*shares.values()] for shares in each["actions"]["chosen"].values()]
+            radars.setdefault(title, {})[setting] = np.array(shares)
+            sizes.setdefault(title, {})[setting] = each["short"]["disparities"][words]["absolute"][0]
+    if boxes:
         plot_box_grid(boxes).savefig(folder / "boxes.png")
         plot_box_grid(boxes, order="alpha").savefig(folder / "boxes-by-alpha.png")
-        radars = {
-            title: {setting: actions(runs, "chosen") for setting, runs in _fairest(arms, column)}
-            for title, column, arms in panels
-        }
-        plot_action_radar(radars, ACTIONS).savefig(folder / "actions.png")
-    for name, curves in compared.items():
-        for words, column in curves.disparities.items() if curves.trend else ():
-            lines = {curve: _trade_off(curves, curve, found[name][curve], words) for curve in curves.runs}
-            picture = plot_tradeoff(lines, disparity=f"|{words}|", weight=curves.over)
+        shown = {title: {setting: radars[title][setting] for setting in fairest(sizes[title])} for title in radars}
+        plot_action_radar(shown, ACTIONS).savefig(folder / "actions.png")
+    for name, curves in runs.items():
+        experiment = experiments[name]
+        for words, column in experiment["disparities"].items() if experiment["trend"] else ():
+            lines = {
+                curve: _trade_off(_weights(experiment, arms), found[name][curve], words)
+                for curve, arms in curves.items()
+            }
+            picture = plot_tradeoff(lines, disparity=f"|{words}|", weight=experiment["over"])
             picture.savefig(folder / f"{name}-{column}.png")
 
 
-Arms: TypeAlias = Sequence[tuple[Setting, Sequence[Result]]]
+def _panels(experiments: Mapping[str, Experiment], runs: Mapping[str, Runs], found: Any) -> Iterator[tuple[Any, ...]]:
+    """Title, disparity, its column, settings with runs, and figures, curve by curve."""
+    for name, together in PICTURED.items():
+        for words, column in experiments[name]["disparities"].items() if name in runs else ():
+            for curve, arms in runs[name].items():
+                yield words if together else f"{words}, {curve}", words, column, arms, found[name][curve]
 
 
-def _weights(curves: Curves, arms: Arms) -> list[float]:
-    """What changes along a curve."""
-    return [setting[WEIGHTS.index(curves.over)] for setting, _ in arms]
-
-
-def _panels(curves: Curves) -> Iterator[tuple[str, str, Arms]]:
-    """Titles, columns and settings of panels: one for all curves if no two of them share a setting."""
-    together = {setting: runs for arms in curves.runs.values() for setting, runs in arms}
-    apart = len(together) < 1 + sum(setting != CLASSIC for arms in curves.runs.values() for setting, _ in arms)
-    for words, column in curves.disparities.items():
-        if not apart:
-            yield words, column, list(together.items())
-            continue
-        for curve, arms in curves.runs.items():
-            yield f"{words}, {curve}", column, arms
-
-
-def _episodes(runs: Sequence[Result], column: str) -> NDArray[np.float64]:
-    return np.concatenate([np.asarray(run["short"]["episodes"][column]) for run in runs])
-
-
-def _fairest(arms: Arms, column: str) -> Arms:
+def fairest(sizes: Mapping[Setting, float]) -> list[Setting]:
     """Classic PPO and the settings with the smallest disparity."""
-
-    def size(arm: tuple[Setting, Sequence[Result]]) -> tuple[bool, float]:
-        return tuple(arm[0]) != CLASSIC, float(_means(arm[1], column, "absolute").mean())
-
-    return sorted(arms, key=size)[: FAIREST + 1]
+    return sorted(sizes, key=lambda setting: (setting != CLASSIC, sizes[setting]))[: FAIREST + 1]
 
 
-def _trade_off(curves: Curves, curve: str, figures: Figures, words: str) -> TradeOff:
+def _weights(experiment: Experiment, arms: Sequence[tuple[Setting, Any]]) -> list[float]:
+    """What changes along a curve."""
+    return [setting[WEIGHTS.index(experiment["over"])] for setting, _ in arms]
+
+
+def _trade_off(weights: Sequence[float], figures: Figures, words: str) -> TradeOff:
     shown = [each["short"] for each in figures["settings"].values()]
-    weights = np.array(_weights(curves, curves.runs[curve]))
     return TradeOff(
         alphas=np.where(np.isinf(weights), np.nan, weights),
         disparity=np.array([each["disparities"][words]["absolute"] for each in shown]),
-        returns=np.array([[each["returns"][group] for group in GROUPS] for each in shown]),
-        prices=np.array([[each["prices"][group] for group in GROUPS] for each in shown]),
+        returns=np.array([[*each["returns"].values()] for each in shown]),
+        prices=np.array([[*each["prices"].values()] for each in shown]),
     )

@@ -5,7 +5,6 @@ is what they remember and whether they learn from memories that might have been.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import DEFAULT
 from sb3_fair.zoo.studies import schemes
-from sb3_fair.zoo.studies.curves import Curve, figure
+from sb3_fair.zoo.studies.curves import Curve, Panel, curve, figure
 from sb3_fair.zoo.studies.grid import Job, Result, by_label
 from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import Results, Study, over, read
@@ -39,42 +38,6 @@ QUICK = 5
 """How many times fewer steps a quick study takes."""
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Learners on one environment.
-
-    :param env: ID
-    :param title: of the panel
-    :param n_timesteps: real steps
-    :param arms: learners by the name they have in figures: an algorithm, and its settings; ``env_kwargs``,
-        ``n_timesteps`` and ``preset`` stand for those of its plan
-    :param low: where the axis of returns begins
-    :param rules: of the environment, to compare with
-    :param levels: settings of the environment by a number that grows; all learners are trained in all of them
-    :param along: what that number is
-    """
-
-    env: str
-    title: str
-    n_timesteps: int
-    arms: Mapping[str, Mapping[str, Any]]
-    low: float
-    rules: Sequence[str] = ("oracle",)
-    levels: Mapping[float, Mapping[str, Any]] = field(default_factory=dict)
-    along: str = "steps"
-
-    @property
-    def learners(self) -> dict[str, dict[str, Any]]:
-        """Arms at all levels."""
-        if not self.levels:
-            return {label: dict(arm) for label, arm in self.arms.items()}
-        return {
-            f"{label}, {level} {self.along}": {**arm, "env_kwargs": {**arm.get("env_kwargs", {}), **settings}}
-            for label, arm in self.arms.items()
-            for level, settings in self.levels.items()
-        }
-
-
 def _value_of_table(model: Any) -> float | None:
     """Exact value of a greedy table over who is present and all counts, in small doughnuts."""
     if model.memory.name != "full":
@@ -87,7 +50,7 @@ def _value_of_table(model: Any) -> float | None:
     return doughnut_exact.policy_value(act, n_people=3, episode_length=12)
 
 
-EXPERIMENTS = {name: Experiment(**entry) for name, entry in read("fair_qcm").items()}
+EXPERIMENTS = read("fair_qcm")
 SCHEMES = "schemes"
 """The experiment of :mod:`~sb3_fair.zoo.studies.schemes`."""
 OPTIMA: dict[str, Callable[[], float]] = {
@@ -96,23 +59,35 @@ OPTIMA: dict[str, Callable[[], float]] = {
     "tabular": partial(doughnut_exact.optimum, n_people=3, episode_length=12),
 }
 """Experiment -> value of the best policy there is."""
-EXACT: dict[str, Callable[[Any], float | None]] = {EXPERIMENTS["tabular"].env: _value_of_table}
+EXACT: dict[str, Callable[[Any], float | None]] = {EXPERIMENTS["tabular"]["env"]: _value_of_table}
 """Environment -> exact value of a model's greedy policy, if that can be known, instead of playing."""
+
+
+def learners(experiment: str) -> dict[str, dict[str, Any]]:
+    """Arms by name, each at all levels of the experiment."""
+    chosen = EXPERIMENTS[experiment]
+    if "levels" not in chosen:
+        return dict(chosen["arms"])
+    return {
+        f"{label}, {level} {chosen['along']}": {**arm, "env_kwargs": {**arm.get("env_kwargs", {}), **settings}}
+        for label, arm in chosen["arms"].items()
+        for level, settings in chosen["levels"].items()
+    }
 
 
 def plan_of(experiment: str, arm: str, seed: int, quick: bool = False) -> Plan:
     """The training of a learner."""
     chosen = EXPERIMENTS[experiment]
-    settings = chosen.learners[arm]
+    settings = dict(learners(experiment)[arm])
     preset = settings.pop("preset", DEFAULT)
     return make_plan(
         settings.pop("algo"),
-        chosen.env,
+        chosen["env"],
         seed=seed,
         preset=preset,
         objectives=["R"],
         audit=(),
-        n_timesteps=settings.pop("n_timesteps", chosen.n_timesteps) // (QUICK if quick else 1),
+        n_timesteps=settings.pop("n_timesteps", chosen["n_timesteps"]) // (QUICK if quick else 1),
         n_envs=N_ENVS if preset == DEFAULT else None,
         env_kwargs=settings.pop("env_kwargs", None),
         hyperparams=settings,
@@ -156,9 +131,9 @@ def _evaluated(plan: Plan, model: Any, episodes: int, seed: int) -> EvaluatedPol
 
 def rule_figures(experiment: str) -> dict[str, dict[str, float]]:
     """What the rules of an experiment's environment reach, and the best there is."""
-    plan = plan_of(experiment, next(iter(EXPERIMENTS[experiment].learners)), 0)
+    plan = plan_of(experiment, next(iter(learners(experiment))), 0)
     figures = {"optimum": {"return": OPTIMA[experiment]()}} if experiment in OPTIMA else {}
-    for rule in EXPERIMENTS[experiment].rules:
+    for rule in EXPERIMENTS[experiment].get("rules", ("oracle",)):
         venv = evaluation_env(plan, COPIES)
         policy = evaluate_vector(RuleAgent(rule, venv, FINAL_SEED), venv, RULE_EPISODES, seed=FINAL_SEED)
         figures[rule.replace("-", " ")] = _means(policy)
@@ -174,7 +149,7 @@ def _jobs(name: str, seeds: range, quick: bool) -> Iterator[Job]:
         yield from schemes.jobs(seeds, quick)
         return
     for seed in seeds:
-        for label in EXPERIMENTS[name].learners:
+        for label in learners(name):
             plan = plan_of(name, label, seed, quick)
             yield Job(f"{name}/{label}/{seed}", judge, plan=plan, watch=Curves(plan))
 
@@ -183,29 +158,40 @@ def _tell(name: str, results: Results, seeds: range, folder: Path) -> dict[str, 
     if name == SCHEMES:
         return schemes.tell(results, seeds, folder)
     chosen = EXPERIMENTS[name]
-    runs = by_label(results, name, chosen.learners, seeds)
-    rules = {} if chosen.levels else rule_figures(name)
+    runs = by_label(results, name, learners(name), seeds)
+    rules = {} if "levels" in chosen else rule_figures(name)
     found = {label: over([run["final"] for run in each]) for label, each in runs.items()}
     columns = {figure: figure for figure in next(iter(found.values()))}
-    sheet(chosen.title, columns, found, rules, digits=2).publish(folder / f"{name}.md")
-    lines = {rule: figures["return"] for rule, figures in rules.items()}
-    panel = (chosen.title, _curves(chosen, runs), lines, "return of the greedy policy", chosen.low)
-    figure(folder / f"{name}.png", [panel], chosen.along)
+    sheet(chosen["title"], columns, found, rules, digits=2).publish(folder / f"{name}.md")
+    figure(folder / f"{name}.png", list(_panels(chosen, runs, rules)))
     return found
 
 
-def _curves(chosen: Experiment, runs: Mapping[str, Sequence[Result]]) -> dict[str, Curve]:
-    """Returns in the course of the training, or after it over the levels."""
-    if not chosen.levels:
-        return {
-            label: (np.array(each[0]["steps"], dtype=float), np.array([run["returns"] for run in each]))
-            for label, each in runs.items()
-        }
-    finals = np.array([[run["final"]["return"] for run in each] for each in runs.values()])
-    of_arms = finals.reshape(len(chosen.arms), len(chosen.levels), -1).swapaxes(1, 2)
-    return {
-        label: (np.array([*chosen.levels], dtype=float), each) for label, each in zip(chosen.arms, of_arms, strict=True)
-    }
+def _panels(
+    chosen: Mapping[str, Any], runs: Mapping[str, Sequence[Result]], rules: Mapping[str, Mapping[str, float]]
+) -> Iterator[Panel]:
+    """Returns in the course of the training, then the figures after it that the experiment shows; of an experiment with
+    levels, all of them over the levels."""
+    words = {"return": "return of the greedy policy", **chosen.get("shown", {})}
+    for key, label in words.items():
+        lines = {rule: figures[key] for rule, figures in rules.items() if key in figures}
+        if "levels" in chosen:
+            curves, along = _over_levels(chosen, runs, key), chosen["along"]
+        elif key == "return":
+            curves, along = {name: curve(each, "returns") for name, each in runs.items()}, "steps"
+        else:
+            finals = {name: [[run["final"][key]] for run in each] for name, each in runs.items()}
+            curves = {name: (np.array([place]), np.array(each)) for place, (name, each) in enumerate(finals.items())}
+            along = ""
+        title, low = (chosen["title"], chosen["low"]) if key == "return" else ("After the training", 0.0)
+        yield Panel(title, curves, label, lines, low, along)
+
+
+def _over_levels(chosen: Mapping[str, Any], runs: Mapping[str, Sequence[Result]], key: str) -> dict[str, Curve]:
+    finals = np.array([[run["final"][key] for run in each] for each in runs.values()])
+    of_arms = finals.reshape(len(chosen["arms"]), len(chosen["levels"]), -1).swapaxes(1, 2)
+    levels = np.array([*chosen["levels"]], dtype=float)
+    return {label: (levels, each) for label, each in zip(chosen["arms"], of_arms, strict=True)}
 
 
 study = Study("fair-qcm", (*EXPERIMENTS, SCHEMES), _jobs, _tell, seeds=10)

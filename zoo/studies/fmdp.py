@@ -4,7 +4,7 @@ The experiment matrix of Cimpean et al., "Fairness-Aware Reinforcement Learning 
 policies, several seeds with confidence intervals, and competitors of PCN that take as many steps.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -45,42 +45,8 @@ class Cell:
         return "/".join(["-".join(self.objectives), "_".join(parts) or "plain"])
 
 
-@dataclass(frozen=True)
-class Experiment:
-    """Fronts to compare.
-
-    :param title: of its table
-    :param cells: by the name of their row
-    :param columns: name of the table's columns
-    :param sweeps: rows of sweeps over weights, with their algorithms
-    :param best: row of the best performance: all the steps for one objective
-    """
-
-    title: str
-    cells: Mapping[str, Cell]
-    columns: str = "fronts"
-    sweeps: Mapping[str, str] = field(default_factory=dict)
-    best: str | None = None
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is done.
-
-    :param steps: of the environment, for PCN and for all runs of a sweep together
-    :param choosing: episodes on which a policy is chosen
-    :param fresh: episodes on which what was chosen is judged
-    :param divisions: of each weight of a sweep: 2 makes 0, 1/2 and 1
-    """
-
-    steps: int
-    choosing: int
-    fresh: int
-    divisions: int
-
-
-def matrix(env: str, preset: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, Experiment]:
-    """The experiments that make sense in a scenario, by name.
+def matrix(env: str, preset: str | None = None, wanted: Sequence[str] | None = None) -> dict[str, dict[str, Any]]:
+    """The experiments that make sense in a scenario, by name, with ``cells`` by the name of their row.
 
     :param env: key of :data:`SCENARIOS`
     :param preset: a key of :data:`MEASUREMENTS`
@@ -95,8 +61,7 @@ def matrix(env: str, preset: str | None = None, wanted: Sequence[str] | None = N
     for name, entry in DATA["experiments"].items():
         rows = [values[row] for row in entry["rows"] if values[row]]
         if rows:
-            more = {key: value for key, value in entry.items() if key != "rows"}
-            known[name] = Experiment(cells=dict(_cells(rows, usual)), **more)
+            known[name] = {**entry, "cells": dict(_cells(rows, usual))}
     for name in wanted or ():
         if name not in known:
             raise InputError(f"experiment must be one of {', '.join(known)} with env {env}, got {name!r}")
@@ -111,68 +76,67 @@ def _cells(rows: Sequence[Mapping[str, Any]], usual: Mapping[str, Any]) -> Itera
         yield ", ".join(label for label, _ in combination).format(**usual), Cell(tuple(objectives), different)
 
 
-@dataclass(frozen=True)
-class Plans:
-    """What is trained and measured in one call.
+class Work:
+    """The jobs of one call.
 
+    :param size: ``steps`` of PCN, as many as of all runs of a sweep together; episodes on which a policy is chosen
+        (``choosing``) and judged (``fresh``); ``divisions`` of each weight of a sweep: 2 makes 0, 1/2 and 1
     :param preset: key of :data:`MEASUREMENTS`
     """
 
-    scenario: Mapping[str, Any]
-    size: Size
-    seeds: Sequence[int]
-    preset: str | None = None
+    def __init__(
+        self, scenario: Mapping[str, Any], size: Mapping[str, int], seeds: Sequence[int], preset: str | None
+    ) -> None:
+        self.env, self.size, self.seeds = scenario["env"], size, seeds
+        self.settings = {**scenario.get("settings", {}), **MEASUREMENTS[preset or "usual"]}
+        self.floors: dict[str, float] = default_settings(find_algorithm("pcn"), self.env)["scaling_floor"]
+        """Smallest unit of each objective: those that PCN scales by."""
+        self.judged = {name: size[name] for name in ("choosing", "fresh")}
 
     def told(self, cell: Cell) -> dict[str, Any]:
         """What all work on a cell is told."""
-        settings = {**self.scenario.get("settings", {}), **MEASUREMENTS[self.preset or "usual"], **cell.settings}
-        return {"env": self.scenario["env"], "settings": {"objectives": list(cell.objectives), **settings}}
-
-    @property
-    def floors(self) -> dict[str, float]:
-        """Smallest unit of each objective: those that PCN scales by."""
-        found: dict[str, float] = default_settings(find_algorithm("pcn"), self.scenario["env"])["scaling_floor"]
-        return found
-
-    def known(self, cells: Mapping[str, Cell]) -> Iterator[Job]:
-        """What is known before anything is learned."""
-        for cell in cells.values():
-            yield Job(f"scales/{cell.name}", fmdp_runs.scales, self.told(cell))
-        yield Job(f"rules/{Cell().name}", fmdp_runs.play_rules, {**self.told(Cell()), "fresh": self.size.fresh})
-
-    def rows(self, experiment: Experiment, known: Results) -> dict[str, tuple[Cell, list[list[Job]]]]:
-        """Of each row, its cell, and seed by seed its trainings."""
-        seeds, plain = self.seeds, Cell()
-        rows = {
-            label: (cell, [[self._pcn(cell, seed, known)] for seed in seeds])
-            for label, cell in experiment.cells.items()
+        return {
+            "env": self.env,
+            "settings": {"objectives": list(cell.objectives), **self.settings, **cell.settings},
         }
-        sweep = fmdp_runs.weight_vectors(len(plain.objectives), self.size.divisions)
-        learners = {label: (algo, sweep) for label, algo in experiment.sweeps.items()}
-        if experiment.best:
-            learners[experiment.best] = "dqn", [tuple(float(name == "R") for name in plain.objectives)]
+
+    def known(self, cells: Iterable[Cell]) -> Iterator[Job]:
+        """What is known before anything is learned."""
+        for cell in cells:
+            yield Job(f"scales/{cell.name}", fmdp_runs.scales, self.told(cell))
+        rules = {**self.told(Cell()), "fresh": self.size["fresh"]}
+        yield Job(f"rules/{Cell().name}", fmdp_runs.play_rules, rules)
+
+    def rows(self, experiment: Mapping[str, Any], known: Results) -> dict[str, tuple[Cell, list[list[Job]]]]:
+        """Of each row, its cell, and seed by seed its trainings."""
+        plain = Cell()
+        rows = {
+            label: (cell, [[self._pcn(cell, seed, known)] for seed in self.seeds])
+            for label, cell in experiment["cells"].items()
+        }
+        sweep = fmdp_runs.weight_vectors(len(plain.objectives), self.size["divisions"])
+        learners = {label: (algo, sweep) for label, algo in experiment.get("sweeps", {}).items()}
+        if "best" in experiment:
+            learners[experiment["best"]] = "dqn", [tuple(float(name == "R") for name in plain.objectives)]
         for label, (algo, weights) in learners.items():
-            runs = [[self._scalar(algo, each, len(weights), seed, known) for each in weights] for seed in seeds]
+            runs = [[self._scalar(algo, each, len(weights), seed, known) for each in weights] for seed in self.seeds]
             rows[label] = plain, runs
         return rows
 
     def _pcn(self, cell: Cell, seed: int, known: Results) -> Job:
-        size = self.size
-        reference = known[f"scales/{cell.name}"]["returns"]["reference"]
-        plan = fmdp_runs.pcn(**self.told(cell), seed=seed, steps=size.steps, ref_point=reference)
-        judged = {"choosing": size.choosing, "fresh": size.fresh}
-        return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.judge_front, judged, plan, fmdp_runs.Budget(size.steps))
+        steps, reference = self.size["steps"], known[f"scales/{cell.name}"]["returns"]["reference"]
+        plan = fmdp_runs.pcn(**self.told(cell), seed=seed, steps=steps, ref_point=reference)
+        return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.judge, self.judged, plan, fmdp_runs.Budget(steps))
 
     def _scalar(self, algo: str, weights: Sequence[float], runs: int, seed: int, known: Results) -> Job:
-        size, cell = self.size, Cell()
+        cell = Cell()
         units = fmdp_results.units(known[f"scales/{cell.name}"]["returns"], self.floors, cell.objectives)
         scaled = [weight / unit for weight, unit in zip(weights, units, strict=True)]
-        steps = fmdp_runs.share_of_budget(size.steps, runs)
+        steps = fmdp_runs.share_of_budget(self.size["steps"], runs)
         plan = fmdp_runs.scalar(algo, **self.told(cell), seed=seed, steps=steps, weights=scaled)
         name = f"{algo.upper()} {':'.join(f'{weight:.2g}' for weight in weights)}"
-        judged = {"name": name, "choosing": size.choosing, "fresh": size.fresh}
         path = f"{algo}/{steps}/{'-'.join(f'{weight:.3g}' for weight in weights)}/{seed}"
-        return Job(path, fmdp_runs.judge_scalar, judged, plan)
+        return Job(path, fmdp_runs.judge, {"name": name, **self.judged}, plan)
 
 
 def study(
@@ -185,28 +149,22 @@ def study(
     n_jobs: int = -1,
     log_dir: str | Path = "logs/fmdp",
 ) -> dict[str, Any]:
-    """Trains what the experiments need, judges it on fresh episodes, prints tables and draws figures.
-
-    Runs that are in ``log_dir`` are taken from there; experiments share the runs they have in common.
+    """As :class:`~sb3_fair.zoo.studies.study.Study`; experiments share the runs they have in common.
 
     :param experiments: names of :func:`matrix`; None: all of the scenario's
     :param env: key of :data:`SCENARIOS`
-    :param seeds: runs per setting
-    :param quick: at most two seeds, a tenth to a fifth of the steps, fewer episodes and weights
     :param preset: ``"paper"``: rewards as published
-    :param n_jobs: processes; -1: one per core
-    :return: what ``study.json`` holds: per experiment and row, mean and 95 % interval over seeds
     :raises InputError: if a name is unknown
     """
     scenario = SCENARIOS[names.choose("env", env, SCENARIOS)]
     if preset is not None:
         names.choose("preset", preset, [name for name in MEASUREMENTS if name != "usual"])
     chosen = matrix(env, preset, experiments)
-    common = Plans(scenario, Size(**scenario[size(quick)]), numbers(seeds, quick), preset)
+    work = Work(scenario, scenario[size(quick)], numbers(seeds, quick), preset)
     folder = Path(log_dir) / "-".join([env, size(quick), *([preset] if preset else [])])
-    cells = {cell.name: cell for each in chosen.values() for cell in each.cells.values()}
-    known = run_grid([*common.known({Cell().name: Cell(), **cells})], folder, n_jobs)
-    rows = {name: common.rows(each, known) for name, each in chosen.items()}
+    cells = {cell.name: cell for each in chosen.values() for cell in [Cell(), *each["cells"].values()]}
+    known = run_grid([*work.known(cells.values())], folder, n_jobs)
+    rows = {name: work.rows(each, known) for name, each in chosen.items()}
     rules = known[f"rules/{Cell().name}"]["policies"]
 
     def jobs(name: str) -> list[Job]:
@@ -217,15 +175,15 @@ def study(
             label: Row(
                 cell.objectives,
                 known[f"scales/{cell.name}"],
-                common.floors,
+                work.floors,
                 [[results[job.name] for job in some] for some in runs],
             )
             for label, (cell, runs) in rows[name].items()
         }
-        found = fmdp_results.summaries(each, compete=bool(chosen[name].sweeps))
+        found = fmdp_results.summaries(each, compete="sweeps" in chosen[name])
         beside = {rule["name"].replace("-", " "): fmdp_results.of_rule(rule) for rule in rules}
-        columns = DATA["columns"][chosen[name].columns]
-        sheet(chosen[name].title, columns, found, beside).publish(folder / f"{name}.md")
+        columns = DATA["columns"][chosen[name].get("columns", "fronts")]
+        sheet(chosen[name]["title"], columns, found, beside).publish(folder / f"{name}.md")
         fmdp_figures.draw(folder / name, each, rules)
         return found
 

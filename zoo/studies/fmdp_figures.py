@@ -10,7 +10,7 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.pareto import front_of
 from sb3_fair.report.figures import radars
 from sb3_fair.zoo.runs.plan import AUDIT
-from sb3_fair.zoo.studies.curves import COLOURS, Curve, figure
+from sb3_fair.zoo.studies.curves import COLOURS, Curve, Panel, curve, figure, tidy
 from sb3_fair.zoo.studies.fmdp_results import Policies, Row
 
 AXES = ("R", *AUDIT)
@@ -25,16 +25,26 @@ def draw(folder: Path, rows: Mapping[str, Row], rules: Policies) -> None:
     picture = radars(fronts, [whole_episode(rule, ("R",)) for rule in rules])
     picture.savefig(folder / "radar.png", dpi=70)
     _scatter(folder / "fronts.png", rows, rules)
-    courses = {label: course(row) for label, row in rows.items() if "course" in row.runs[0][0]}
-    figure(folder / "curves.png", [("Learning", courses, {}, "hypervolume of the episodes that PCN keeps", 0.0)])
+    figure(folder / "curves.png", panels(rows))
+
+
+def panels(rows: Mapping[str, Row]) -> list[Panel]:
+    """PCN's progress, and the size of the window, in the course of the training, of rows that noted it."""
+    learned = {label: row for label, row in rows.items() if "course" in row.runs[0][0]}
+    courses = {label: course(row) for label, row in learned.items()}
+    found = [Panel("Learning", courses, "hypervolume of the episodes that PCN keeps", low=0.0)]
+    windows = {
+        label: curve([run["window"] for (run,) in row.runs], "size")
+        for label, row in learned.items()
+        if all("window" in run for (run,) in row.runs)
+    }
+    return [*found, Panel("Window", windows, "decisions that the history keeps", low=0.0)] if windows else found
 
 
 def course(row: Row) -> Curve:
     """Steps, and seed by seed the hypervolume of the episodes from which PCN learns, as a share of the last one."""
-    noted = [run["course"] for (run,) in row.runs]
-    known = min(len(each["steps"]) for each in noted)
-    values = np.array([each["hypervolume"][:known] for each in noted], dtype=float)
-    return np.array(noted[0]["steps"][:known], dtype=float), values / np.maximum(values[:, -1:], 1e-12)
+    steps, values = curve([run["course"] for (run,) in row.runs], "hypervolume")
+    return steps, values / np.maximum(values[:, -1:], 1e-12)
 
 
 def together(row: Row) -> Front:
@@ -76,6 +86,5 @@ def _scatter(path: Path, rows: Mapping[str, Row], rules: Policies) -> None:
         )
     axes.set_xlabel("R")
     axes.set_ylabel("IF of the whole episode")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    tidy(axes)
     picture.savefig(path)

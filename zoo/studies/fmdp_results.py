@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.pareto import expected_utility, generational_distance, hypervolume, min_max, nondominated
 from sb3_fair.report.selection import kind
+from sb3_fair.zoo.studies.fmdp_runs import mean_known
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
 from sb3_fair.zoo.studies.study import over
 
@@ -107,8 +108,8 @@ def _figures(row: Row, front: Policies) -> dict[str, float]:
         **first["whole"],
         **{f"{which} notion": first["whole"].get(row.notion(which), np.nan) for which in USUAL},
         **{f"{which} notion, fairer": _fairer(row, front, row.notion(which)) for which in USUAL},
-        "|SP|": _mean(parities),
-        "|SP| by chance": _mean(chances),
+        "|SP|": mean_known(parities),
+        "|SP| by chance": mean_known(chances),
         "hypervolume": volume(row, front, "returns", row.objectives),
         "hypervolume, whole": volume(row, front, "whole", COMMON),
     }
@@ -123,11 +124,6 @@ def _fairer(row: Row, front: Policies, notion: str) -> float:
     good = performance >= performance.max() - (1 - GOOD_ENOUGH) * abs(performance.max())
     best = int(np.argmax(np.where(good, fairness, -np.inf)))
     return float(front[best]["whole"].get(notion, np.nan))
-
-
-def _mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
 
 
 def _compare(rows: Mapping[str, Row], found: Mapping[str, list[dict[str, float]]]) -> None:

@@ -20,7 +20,7 @@ from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
 from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo.evaluation.evaluate import evaluate_model, measurable
+from sb3_fair.zoo.evaluation.evaluate import evaluate_again, evaluate_model, measurable
 from sb3_fair.zoo.registry import reference
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.layers import copies
@@ -96,12 +96,16 @@ def scalar(algo: str, env: str, settings: Mapping[str, Any], seed: int, steps: i
 
 class Budget(Watch):
     """Stops the training before it takes more steps than it was given; whole episodes would overshoot. On the way it
-    notes the hypervolume of the episodes from which PCN learns."""
+    notes the hypervolume of the episodes from which PCN learns, and of every rollout the mean size of the window: how
+    many decisions the history kept."""
 
     def __init__(self, steps: int) -> None:
         super().__init__()
         self.steps = steps
-        self.figures = {"course": {"steps": [], "hypervolume": []}}
+        self.figures = {"course": {"steps": [], "hypervolume": []}, "window": {"steps": [], "size": []}}
+
+    def _on_rollout_start(self) -> None:
+        self._sizes: list[Any] = []
 
     def _on_step(self) -> bool:
         course = self.figures["course"]
@@ -109,7 +113,13 @@ class Budget(Watch):
             course["steps"].append(self.num_timesteps)
             model: PCN = self.model  # type: ignore[assignment]
             course["hypervolume"].append(hypervolume(model.buffer_points(), model.ref_point))
+        kept = attribute(self.training_env, "decisions_kept")
+        self._sizes.append(np.where(kept > 0, kept, np.nan))  # an episode that is over has left nothing
         return self.num_timesteps + self.training_env.num_envs <= self.steps
+
+    def _on_rollout_end(self) -> None:
+        self.figures["window"]["steps"].append(self.num_timesteps)
+        self.figures["window"]["size"].append(mean_known(self._sizes))
 
 
 def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
@@ -156,28 +166,24 @@ def play_rules(env: str, settings: Mapping[str, Any], fresh: int) -> Figures:
     return {"policies": [_figures(policy) for policy in played]}
 
 
-def judge_front(plan: Plan, model: Any, choosing: int, fresh: int) -> Figures:
-    """The policies of PCN's evaluated front, judged again."""
-    front = model.coverage_set(choosing, eval_env=copies(plan, COPIES, monitor=False), seed=CHOOSING)
-    judging = _judging_env(plan.env, plan.env_kwargs, fresh)
-    found = []
-    for policy in front:
-        model.set_command(policy)
-        again = evaluate_vector(model, model.follow(judging), fresh, policy.deterministic, name=policy.name, seed=FRESH)
-        found.append({"choosing": policy.mean, **_figures(again)})
-    return {"steps": model.num_timesteps, "policies": found}
+def judge(plan: Plan, model: Any, choosing: int, fresh: int, name: str | None = None) -> Figures:
+    """The policies of PCN's evaluated front, or what an algorithm learned on a weighted sum, taking the most probable
+    actions and sampling; judged again.
 
-
-def judge_scalar(plan: Plan, model: Any, name: str, choosing: int, fresh: int) -> Figures:
-    """What an algorithm learned on a weighted sum, taking the most probable actions and sampling."""
-    choice = copies(plan, choosing, monitor=False)
+    :param name: of an algorithm's policies
+    """
+    if plan.algorithm.vector:
+        front = model.coverage_set(choosing, eval_env=copies(plan, COPIES, monitor=False), seed=CHOOSING)
+    else:
+        choice = copies(plan, choosing, monitor=False)
+        front = [evaluate_model(plan, model, choice, choosing, CHOOSING, way) for way in (True, False)]
     judging = _judging_env(plan.env, plan.env_kwargs, fresh)
-    found = []
-    for deterministic in (True, False):
-        chosen = evaluate_model(plan, model, choice, choosing, CHOOSING, deterministic)
-        again = evaluate_model(plan, model, judging, fresh, FRESH, deterministic)
-        found.append({"choosing": chosen.mean, **_figures(replace(again, name=name))})
-    return {"steps": model.num_timesteps, "policies": found}
+    again = (evaluate_again(plan, model, policy, judging, fresh, FRESH) for policy in front)
+    policies = [
+        {"choosing": policy.mean, **_figures(replace(found, name=name or found.name))}
+        for policy, found in zip(front, again, strict=True)
+    ]
+    return {"steps": model.num_timesteps, "policies": policies}
 
 
 def _judging_env(env: str, given: Mapping[str, Any], n_envs: int) -> VecEnv:
@@ -194,11 +200,12 @@ def _figures(policy: EvaluatedPolicy) -> Figures:
         "deterministic": policy.deterministic,
         "length": policy.length,
         "returns": dict(zip(policy.objectives, policy.mean.tolist(), strict=True)),
-        "whole": {name: _mean(values) for name, values in policy.final.items()},
+        "whole": {name: mean_known(values) for name, values in policy.final.items()},
         "chance": dict(policy.chance),
     }
 
 
-def _mean(values: Any) -> float:
+def mean_known(values: Any) -> float:
+    """Without those that are NaN; NaN if all are."""
     known = np.asarray(values)[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")

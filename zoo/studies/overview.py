@@ -17,7 +17,7 @@ from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import obstacles
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import default_settings, tuning
-from sb3_fair.zoo.studies.grid import Job
+from sb3_fair.zoo.studies.grid import Job, by_label
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
 from sb3_fair.zoo.studies.study import Results, conduct, numbers, over, read
 
@@ -43,16 +43,12 @@ def study(
     n_jobs: int = -1,
     log_dir: str | Path = "logs/all",
 ) -> dict[str, Any]:
-    """Trains every pair that makes sense with the seeds 0, 1, ..., evaluates on fresh episodes, prints and saves.
+    """As :class:`~sb3_fair.zoo.studies.study.Study`: every pair that makes sense, with the seeds 0, 1, ...
 
     :param algos: of :data:`ALGORITHMS`; None: all
     :param envs: IDs; None: :data:`SCENARIOS`
-    :param seeds: runs per pair
-    :param quick: at most two seeds, a hundredth of the steps and a fifth of the episodes: a look at what would come out
-    :param n_jobs: processes; -1: one per core
-    :param log_dir: for the results of the runs, which are not done again, and ``study.json``
-    :return: what ``study.json`` holds: environment -> algorithm or rule -> figure -> mean and ends of its 95 %
-        confidence interval, over the seeds, of a rule over episodes
+    :return: environment -> algorithm or rule -> figure -> mean and ends of its 95 % confidence interval, over the
+        seeds, of a rule over episodes
     :raises InputError: if a name is unknown, or no pair makes sense
     """
     algos = names.choose_all("algorithm", algos, ALGORITHMS)
@@ -64,8 +60,8 @@ def study(
     some = numbers(seeds, quick, first=0)
 
     def tell(env: str, results: Results) -> dict[str, Any]:
-        found = {algo: over([results[_name(env, algo, seed)] for seed in some]) for algo in plans[env]}
-        found |= {rule: over(played) for rule, played in results[_name(env, RULES)].items()}
+        learned = by_label(results, _name(env), plans[env], some)
+        found = {name: over(runs) for name, runs in (learned | results[f"{_name(env)}/{RULES}"]).items()}
         summary(env, found).publish(Path(log_dir, f"{_name(env)}.md"))
         return found
 
@@ -74,7 +70,7 @@ def study(
 
 def sensible(algos: Sequence[str], env: str) -> list[str]:
     """The algorithms that make sense in an environment, with their settings there."""
-    return [algo for algo in algos if not [*_obstacles(algo, env)]]
+    return [algo for algo in algos if not any(_obstacles(algo, env))]
 
 
 def _obstacles(algo: str, env: str) -> Iterator[str]:
@@ -99,14 +95,14 @@ def shortened(plan: Plan, times: int) -> Plan:
 
 
 def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator[Job]:
-    yield Job(_name(env, RULES), play_rules, {"config": next(iter(plans.values())).config})
+    yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": next(iter(plans.values())).config})
     for algo, plan in plans.items():
         for seed in seeds:
-            yield Job(_name(env, algo, seed), judge, plan=replace(plan, seed=seed))
+            yield Job(f"{_name(env)}/{algo}/{seed}", judge, plan=replace(plan, seed=seed))
 
 
-def _name(env: str, *parts: Any) -> str:
-    return "/".join(map(str, (env.removeprefix(PREFIX).split("/")[1], *parts)))
+def _name(env: str) -> str:
+    return env.removeprefix(PREFIX).split("/")[1]
 
 
 def judge(plan: Plan, model: Any) -> Figures:

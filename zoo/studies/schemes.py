@@ -39,8 +39,18 @@ N_TIMESTEPS, COPIES, EPISODES, SEED, SHOWN = 200_000, 64, 200, 20_000, 3
 def jobs(seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     """A training per scheme and seed."""
     for seed in seeds:
-        for name in SCHEMES:
-            yield Job(f"schemes/{name}/{seed}", judge, plan=plan_of(name, seed, N_TIMESTEPS // (5 if quick else 1)))
+        for name, scheme in SCHEMES.items():
+            plan = make_plan(
+                "tabular_fair_qcm",
+                ENV,
+                seed=seed,
+                preset=DEFAULT,
+                n_timesteps=N_TIMESTEPS // (5 if quick else 1),
+                n_envs=COPIES,
+                env_kwargs={"scheme": scheme},
+                hyperparams=SETTINGS,
+            )
+            yield Job(f"schemes/{name}/{seed}", judge, plan=plan)
 
 
 def tell(results: Results, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
@@ -57,42 +67,22 @@ def tell(results: Results, seeds: Sequence[int], folder: Path) -> dict[str, Any]
     return found
 
 
-def plan_of(scheme: str, seed: int, n_timesteps: int) -> Plan:
-    """The training under a scheme."""
-    return make_plan(
-        "tabular_fair_qcm",
-        ENV,
-        seed=seed,
-        preset=DEFAULT,
-        n_timesteps=n_timesteps,
-        n_envs=COPIES,
-        env_kwargs={"scheme": SCHEMES[scheme]},
-        hyperparams=SETTINGS,
-    )
-
-
 def judge(plan: Plan, model: Any) -> dict[str, Any]:
     """How the greedy policy scores under all schemes, and the first routes it takes."""
-    actions, arrived, costs = _played(plan, model)
+    venv = model.follow(copies(plan, EPISODES, seed=SEED))
+    observations, steps = venv.reset(), []
+    for _ in range(venv.get_attr("max_steps")[0]):
+        chosen, _ = model.predict(observations, deterministic=True)
+        observations, _, _, infos = venv.step(chosen)
+        event = stack(infos, "fair_event")
+        steps.append((chosen, event.granted, event.base))
+    actions, arrived, costs = (np.stack(column, axis=1) for column in zip(*steps, strict=True))
     status = count_status(actions, arrived, stakeholders=(0, 1))
     return {
         "scores": {name: float((each.score(status) + costs.sum(axis=1)).mean()) for name, each in SCHEMES.items()},
         "routes": actions[:SHOWN],
         "arrived": arrived[:SHOWN],
     }
-
-
-def _played(plan: Plan, model: Any) -> tuple[Any, Any, Any]:
-    """Actions, whether shipments arrived, and costs (negative), each (episodes, T)."""
-    venv = model.follow(copies(plan, EPISODES, seed=SEED))
-    observations, steps = venv.reset(), []
-    for _ in range(venv.get_attr("max_steps")[0]):
-        actions, _ = model.predict(observations, deterministic=True)
-        observations, _, _, infos = venv.step(actions)
-        event = stack(infos, "fair_event")
-        steps.append((actions, event.granted, event.base))
-    chosen, arrived, costs = (np.stack(column, axis=1) for column in zip(*steps, strict=True))
-    return chosen, arrived, costs
 
 
 def draw(path: Path, runs: Mapping[str, Mapping[str, Any]]) -> None:

@@ -48,12 +48,8 @@ class Sheet:
     def markdown(self) -> str:
         """For a page."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows, *self.dim]
-        rows = ["| " + " | ".join(map(_escaped, line)) + " |" for line in lines]
+        rows = ["| " + " | ".join(text.replace("|", "\\|") for text in line) + " |" for line in lines]
         return "\n".join([f"**{self.title}**", "", *rows, *(f"\n{note}" for note in self.notes)])
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
 
 
 def sheet(

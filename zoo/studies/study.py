@@ -85,7 +85,7 @@ class Study:
         :param first_seed: of the runs; below 100 to choose settings
         :param quick: at most two seeds, and a fraction of the steps
         :param n_jobs: processes; -1: one per core
-        :param log_dir: for the results of the runs, which are not done again, for tables, figures and ``study.json``
+        :param log_dir: for the results of the runs, which are not done again, tables, figures and ``study.json``
         :return: what ``study.json`` holds: experiment -> learner or curve -> mean and ends of 95 % intervals over seeds
         """
         chosen = names.choose_all("experiment", experiments, self.experiments)

@@ -51,11 +51,11 @@ class Pair:
 
 def tuned_pairs(algos: Sequence[str] = ALGORITHMS) -> list[Pair]:
     """All pairs whose settings were tuned."""
-    notes = {(algo, env): tuning(find_algorithm(algo), env) for algo in algos for env in WORLDS}
     return [
         Pair(algo, env, note["by"], note.get("sampled", False))
-        for (algo, env), note in notes.items()
-        if note is not None
+        for algo in algos
+        for env in WORLDS
+        if (note := tuning(find_algorithm(algo), env)) is not None
     ]
 
 
@@ -68,17 +68,13 @@ def study(
     n_jobs: int = -1,
     log_dir: str | Path = "logs/tuned",
 ) -> dict[str, Any]:
-    """Trains every pair as tuned and with the algorithm's own defaults, for the same steps and objectives; prints and
-    writes down a table.
+    """As :class:`~sb3_fair.zoo.studies.study.Study`: every pair as tuned and with the algorithm's own defaults, for the
+    same steps and objectives.
 
     :param algos: some algorithms; None: all
     :param envs: IDs of tuned environments; None: all
-    :param seeds: runs per pair and way; settings were found with others
-    :param quick: at most two seeds, a twentieth of the steps, a fifth of the episodes: whether all runs
-    :param n_jobs: processes; -1: one per core
-    :param log_dir: for the results of the runs, which are not done again, ``study.json`` and ``tuned.md``
-    :return: what ``study.json`` holds: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and
-        ends of its 95 % confidence interval
+    :return: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and ends of its 95 % confidence
+        interval
     :raises InputError: if a name is unknown, or there are no pairs
     """
     pairs = tuned_pairs(names.choose_all("algorithm", algos, ALGORITHMS))
@@ -146,7 +142,7 @@ def summary(pairs: Sequence[Pair], found: Mapping[str, Mapping[str, Any]]) -> Sh
     for pair in pairs:
         outcome = found[pair.name]
         rows[pair.name] = {"by": pair.by, "better": "yes" if outcome["better"] else "no"}
-        rows[pair.name] |= {way: outcome[way][pair.by] for way in (BEFORE, AFTER)}
-        if RETURN in pair.figures[1:]:
-            rows[pair.name] |= {"R0": outcome[BEFORE][RETURN][0], "R1": outcome[AFTER][RETURN][0]}
+        for way, column in ((BEFORE, "R0"), (AFTER, "R1")):
+            rows[pair.name][way] = outcome[way][pair.by]
+            rows[pair.name][column] = outcome[way][RETURN][0] if RETURN in pair.figures[1:] else ""
     return sheet(f"Tuned settings beat the defaults in {100 * share:.0f} % of {len(pairs)} pairs", columns, rows)

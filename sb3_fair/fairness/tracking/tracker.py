@@ -159,6 +159,12 @@ class Tracker:
             self._next[rows] = ids + 1
         return ids
 
+    @property
+    def kept(self) -> NDArray[np.int64]:
+        """How many of its latest decisions each copy keeps, (n,); of several histories, the most."""
+        seen = self._next - self._first
+        return np.max([track.kept(seen) for track in self._tracks], axis=0)
+
     def _columns(self, group: Any, m: int) -> dict[str, NDArray[np.intp]]:
         """The column of each decision in each partition."""
         columns = {}

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from sb3_fair.zoo.studies import curves
+from sb3_fair.zoo.studies.curves import Panel
 from sb3_fair.zoo.studies.study import mean_and_interval, over
 
 
@@ -26,7 +27,7 @@ def test_figures_are_averaged_over_the_runs_that_have_them():
 def test_a_curve_is_the_mean_over_seeds_within_its_interval():
     axes = Figure().subplots()
     values = np.array([[1.0, 2.0, 9.0], [3.0, 2.0, 11.0]])
-    curves.draw(axes, {"one": (np.array([10.0, 20, 30]), values)}, {"best": 12.0}, "return", low=0.0)
+    curves.draw(axes, Panel("title", {"one": (np.array([10.0, 20, 30]), values)}, "return", {"best": 12.0}, low=0.0))
     line, best = axes.get_lines()
     np.testing.assert_array_equal(line.get_ydata(), [2, 2, 10])
     assert set(best.get_ydata()) == {12.0}
@@ -39,7 +40,7 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval():
 def test_more_curves_than_colours_are_all_drawn_and_look_different():
     axes = Figure().subplots()
     many = {str(number): (np.array([1.0, 2.0]), np.ones((2, 2))) for number in range(2 * len(curves.COLOURS) + 1)}
-    curves.draw(axes, many, {str(number): 0.5 for number in range(5)}, "x")
+    curves.draw(axes, Panel("title", many, "x", {str(number): 0.5 for number in range(5)}))
     assert len(axes.get_lines()) == len(many) + 5
     assert len({(line.get_color(), line.get_linestyle()) for line in axes.get_lines()[: len(many)]}) == len(many)
 
@@ -50,11 +51,26 @@ def test_neighbours_with_the_same_learners_share_a_legend(tmp_path, monkeypatch)
     curve = (np.array([1.0, 2.0]), np.ones((2, 2)))
     one, two = {"one": curve}, {"one": curve, "two": curve}
     panels = [
-        ("a", one, {}, "x", None),
-        ("b", one, {}, "y", None),
-        ("c", two, {}, "x", None),
-        ("d", two, {"best": 1.0}, "x", None),
+        Panel("a", one, "x"),
+        Panel("b", one, "y"),
+        Panel("c", two, "x"),
+        Panel("d", two, "x", {"best": 1.0}),
     ]
     curves.figure(tmp_path / "figure.png", panels)
     legends = [axes.get_legend().get_visible() for axes in drawn[0].axes]
     assert legends == [False, True, True, True]
+
+
+def test_a_single_figure_is_a_point_within_its_interval():
+    axes = Figure().subplots()
+    curves.draw(axes, Panel("title", {"one": (np.array([0]), np.array([[1.0], [3.0]]))}, "wasted", along=""))
+    (container,) = axes.containers
+    assert container.lines[0].get_ydata().tolist() == [2.0] and not len(axes.get_xticks())
+    low, high = container.lines[2][0].get_segments()[0][:, 1]
+    assert [low, high] == pytest.approx(mean_and_interval([1.0, 3.0])[1:])
+
+
+def test_curves_go_as_far_as_all_runs_got():
+    runs = [{"steps": [1, 2, 3], "of": {"x": [4, 5, 6]}}, {"steps": [1, 2], "of": {"x": [7, 8]}}]
+    steps, values = curves.curve(runs, "of", "x")
+    assert steps.tolist() == [1, 2] and values.tolist() == [[4, 5], [7, 8]]

@@ -25,8 +25,8 @@ def short(monkeypatch):
         return replace(plan, n_timesteps=512, n_envs=4, hyperparams={**plan.hyperparams, **SMALL, **changed})
 
     for name, each in f_ppo.EXPERIMENTS.items():
-        tiny = replace(each, episodes=5, steps=min(each.steps, 30), after=0)
-        monkeypatch.setitem(f_ppo.EXPERIMENTS, name, tiny)
+        tiny = {"episodes": 5, "steps": min(each["steps"], 30), "after": 0}
+        monkeypatch.setitem(f_ppo.EXPERIMENTS, name, each | tiny)
     monkeypatch.setattr(f_ppo, "make_plan", short_plan)
     return changed
 
@@ -34,8 +34,8 @@ def short(monkeypatch):
 def only(monkeypatch, arms, rules=()):
     """The epidemic with some of its learners and rules."""
     chosen = f_ppo.EXPERIMENTS["epidemic"]
-    some = {"arms": {name: chosen.arms[name] for name in arms}, "rules": {name: chosen.rules[name] for name in rules}}
-    monkeypatch.setitem(f_ppo.EXPERIMENTS, "epidemic", replace(chosen, **some))
+    some = {key: {name: chosen[key][name] for name in kept} for key, kept in (("arms", arms), ("rules", rules))}
+    monkeypatch.setitem(f_ppo.EXPERIMENTS, "epidemic", chosen | some)
 
 
 def test_a_study_leaves_numbers_and_figures(short, tmp_path, monkeypatch):
@@ -74,17 +74,18 @@ def test_another_weight_of_f_ppo_leaves_the_runs_of_other_learners_alone(short):
 @pytest.mark.parametrize("name", f_ppo.EXPERIMENTS)
 def test_learners_share_ppo_settings_and_steps(name):
     experiment = f_ppo.EXPERIMENTS[name]
-    plans = {label: f_ppo.plan_of(experiment.env, arm, 0) for label, arm in experiment.arms.items()}
+    env, arms = experiment["env"], experiment["arms"]
+    plans = {label: f_ppo.plan_of(env, arm, 0) for label, arm in arms.items()}
     if "printed" in name:
-        assert plans["F-PPO"] == replace(make_plan("f_ppo", experiment.env, preset="published"), n_eval_episodes=100)
+        assert plans["F-PPO"] == replace(make_plan("f_ppo", env, preset="published"), n_eval_episodes=100)
         return
-    zoo = make_plan("f_ppo", experiment.env)
+    zoo = make_plan("f_ppo", env)
     shared = zoo.hyperparams.keys() & find_algorithm("ppo").settings.keys()
     assert {"n_steps", "learning_rate"} <= shared and zoo.n_timesteps >= 500_000
     for label, plan in plans.items():
         assert (plan.n_timesteps, plan.n_envs) == (zoo.n_timesteps, zoo.n_envs)
         assert {**plan.env_kwargs, "objectives": ["R"]} == zoo.env_kwargs and plan.weights[0] == 1
-        assert dict(zip(plan.objectives, plan.weights, strict=True)) == experiment.arms[label].get("weights", {"R": 1})
+        assert dict(zip(plan.objectives, plan.weights, strict=True)) == arms[label].get("weights", {"R": 1})
         for key in shared - ({"ent_coef"} if label == "PPO without entropy" else set()):
             assert plan.hyperparams[key] == zoo.hyperparams[key]
         assert plan.hyperparams.keys() <= plan.algorithm.settings.keys()

@@ -11,12 +11,12 @@ from sb3_fair.common.run_folder import plain
 from sb3_fair.fairness import price_of_fairness
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fair_ppo, fair_ppo_results
-from sb3_fair.zoo.studies.fair_ppo import Arm, Experiment
-from sb3_fair.zoo.studies.fair_ppo_results import Curves, compare, trend
+from sb3_fair.zoo.studies.fair_ppo import Arm
+from sb3_fair.zoo.studies.fair_ppo_results import compare, trend
 from sb3_fair.zoo.studies.training import trained
 
 DP = {"DP": "dp_norm"}
-
+DEMOGRAPHIC = {"title": "Title", "disparities": DP, "over": "alpha", "seeds": None, "trend": True}
 SMALL = {"n_steps": 10, "batch_size": 400, "n_epochs": 1}
 
 
@@ -72,14 +72,14 @@ def curves():
     classic = [result(rng, 1.0) for _ in range(4)]
     arms = [((0.0, 0.0), classic)]
     arms += [((alpha, 0.0), [result(rng, 1 - alpha / 3) for _ in range(4)]) for alpha in (0.5, 1.0)]
-    return Curves("alpha", {"DP": "dp_norm"}, True, {"linear": arms}, classic)
+    return {"linear": arms}
 
 
 @pytest.mark.slow
 def test_a_study_leaves_numbers_tables_and_figures(small, monkeypatch, tmp_path, capsys):
     arms = {"linear": [Arm(), Arm(0.5, retro="linear"), Arm(1.0, retro="linear")]}
-    experiment = replace(fair_ppo.EXPERIMENTS["alpha"], arms=arms)
-    grid = Experiment("Grid", {"beta 0": [Arm(), Arm(0.5, 0.5)]}, DP, seeds=1, trend=False)
+    experiment = fair_ppo.EXPERIMENTS["alpha"] | {"arms": arms}
+    grid = fair_ppo.EXPERIMENTS["grid"] | {"arms": {"beta 0": [Arm(), Arm(0.5, 0.5)]}}
     monkeypatch.setitem(fair_ppo.EXPERIMENTS, "alpha", experiment)
     monkeypatch.setitem(fair_ppo.EXPERIMENTS, "grid", grid)
     found = fair_ppo.study(["chosen", "alpha", "grid"], seeds=2, n_jobs=1, log_dir=tmp_path)
@@ -106,9 +106,9 @@ def test_a_study_leaves_numbers_tables_and_figures(small, monkeypatch, tmp_path,
 
 
 def test_figures_are_those_of_the_runs_seed_by_seed(curves):
-    settings = compare(curves)["linear"]["settings"]
+    settings = compare(DEMOGRAPHIC, curves)["linear"]["settings"]
     figures = settings["(1, 0)"]["short"]
-    runs, classic = curves.runs["linear"][2][1], curves.classic
+    (_, classic), _, (_, runs) = curves["linear"]
 
     def column(runs, name, kind="mean"):
         return np.array([run["short"]["averages"][name][kind] for run in runs])
@@ -134,12 +134,19 @@ def test_the_trend_is_spearmans_over_means_and_forgives_rises_within_the_interva
     assert not trend([0, 0.25, 0.5, 1], intervals)["monotone"]
 
 
-def test_panels_hold_all_curves_that_share_no_setting_but_classic(curves):
-    assert [title for title, _, _ in fair_ppo_results._panels(curves)] == ["DP"]
-    both = replace(curves, runs={"linear": curves.runs["linear"], "terminal": curves.runs["linear"]})
-    assert [title for title, _, _ in fair_ppo_results._panels(both)] == ["DP, linear", "DP, terminal"]
-    order = [setting for setting, _ in fair_ppo_results._fairest(curves.runs["linear"], "dp_norm")]
-    assert order == [(0.0, 0.0), (1.0, 0.0), (0.5, 0.0)]
+def test_a_panel_holds_all_curves_of_the_grid_and_one_of_others(curves):
+    def titles(name):
+        found = {name: compare(DEMOGRAPHIC, both)}
+        return [panel[0] for panel in fair_ppo_results._panels({name: DEMOGRAPHIC}, {name: both}, found)]
+
+    both = {"linear": curves["linear"], "terminal": curves["linear"]}
+    assert titles("grid") == ["DP", "DP"] and titles("csp") == ["DP, linear", "DP, terminal"]
+    assert titles("alpha") == []
+
+
+def test_classic_ppo_comes_before_the_fairest_settings():
+    sizes = {(0.0, 0.0): 0.5, (0.5, 0.0): 0.3, (1.0, 0.0): 0.1, (0.0, 1.0): 0.2, (0.0, 2.0): 0.4, (2.0, 2.0): 0.6}
+    assert fair_ppo_results.fairest(sizes) == [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.0, 2.0)]
 
 
 def test_arms_without_a_penalty_are_one_classic_ppo():
@@ -149,10 +156,10 @@ def test_arms_without_a_penalty_are_one_classic_ppo():
     assert Arm(fairness="cf", twins=True).plan(0) == Arm(twins=True).plan(0)
     assert Arm(0.5, 0.25, "csp", "linear").name == "csp/linear/0.5-0.25"
     for name, each in fair_ppo.EXPERIMENTS.items():
-        for arms in each.arms.values():
+        for arms in each["arms"].values():
             assert len(arms) > 1
-            weights = [arm.setting(each.over)[fair_ppo_results.WEIGHTS.index(each.over)] for arm in arms]
-            assert weights == sorted(set(weights), reverse=each.over == "tolerance"), name
+            weights = [arm.setting(each["over"])[fair_ppo_results.WEIGHTS.index(each["over"])] for arm in arms]
+            assert weights == sorted(set(weights), reverse=each["over"] == "tolerance"), name
             assert all(arm.name.startswith("classic") for arm in arms if arm.alpha == arm.beta == 0)
             assert {arm.twins for arm in arms} == {name == "cf"}
 
@@ -164,7 +171,7 @@ def test_arms_are_told_apart_and_differ_by_their_penalty_alone():
     assert Arm(standing=True, twins=True).name == "classic-twins-standing"
     assert Arm(0.5, standing=True).name == "dp/telescoped/0.5-0-standing"
     assert arm.plan(0).vec_env_wrapper and not Arm(0.5).plan(0).vec_env_wrapper
-    arms = [arm for each in fair_ppo.EXPERIMENTS.values() for arms in each.arms.values() for arm in arms]
+    arms = [arm for each in fair_ppo.EXPERIMENTS.values() for arms in each["arms"].values() for arm in arms]
     plans = {arm.name: arm.plan(3) for arm in arms}
     assert len(plans) == len({json.dumps(plan.config) for plan in plans.values()})
     zoo = make_plan("fair_ppo", fair_ppo.ENV)
@@ -179,26 +186,26 @@ def test_arms_are_told_apart_and_differ_by_their_penalty_alone():
 def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeypatch, tmp_path):
     experiment = fair_ppo.EXPERIMENTS["tolerance"]
     rng = np.random.default_rng(0)
-    arms = experiment.arms["telescoped"]
+    arms = experiment["arms"]["telescoped"]
     results = {
         f"{arm.name}/{seed}": result(rng, 1 - 0.2 * place) for place, arm in enumerate(arms) for seed in (100, 101, 102)
     }
-    curves = fair_ppo._curves("tolerance", results, range(100, 105))
-    found = compare(curves)
+    curves = fair_ppo._runs("tolerance", results, range(100, 105))
+    found = compare(experiment, curves)
     assert list(found["telescoped"]["settings"]) == [
         "(0, 0, inf)", "(2, 0, 0.45)", "(2, 0, 0.3)", "(2, 0, 0.2)", "(2, 0, 0.1)",
     ]  # fmt: skip
     assert found["telescoped"]["trend"]["DP"] == {"spearman": pytest.approx(1), "monotone": True}
-    assert len(curves.classic) == 3
+    assert len(curves["telescoped"][0][1]) == 3
     lines = []
     plain = fair_ppo_results.plot_tradeoff
     monkeypatch.setattr(
         fair_ppo_results, "plot_tradeoff", lambda given, **more: lines.append(given) or plain(given, **more)
     )
-    fair_ppo_results.draw({"tolerance": curves}, {"tolerance": found}, tmp_path)
+    fair_ppo_results.draw({"tolerance": experiment}, {"tolerance": curves}, {"tolerance": found}, tmp_path)
     assert (tmp_path / "tolerance-dp_norm.png").is_file()
     np.testing.assert_array_equal(lines[0]["telescoped"].alphas, [np.nan, 0.45, 0.3, 0.2, 0.1])
-    sheet = fair_ppo_results.table("", curves, found, {})
+    sheet = fair_ppo_results.table(experiment, found, {})
     assert sheet.columns[1] == "(alpha, beta, tolerance)"
     assert "Spearman(tolerance, |DP|) = 1.00, never rises" in sheet.notes[0]
 
@@ -213,14 +220,14 @@ def test_agents_of_an_arm_with_standing_see_it(small):
 
 
 def test_the_paper_grid_is_complete():
-    arms = [arm for arms in fair_ppo.EXPERIMENTS["grid"].arms.values() for arm in arms]
+    arms = [arm for arms in fair_ppo.EXPERIMENTS["grid"]["arms"].values() for arm in arms]
     assert {(arm.alpha, arm.beta) for arm in arms} == {(a / 4, b / 4) for a in range(5) for b in range(5)}
 
 
 def test_quick_jobs_are_short_and_some_experiments_have_fewer_seeds():
     experiment = fair_ppo.EXPERIMENTS["csp"]
     jobs = [job for job in fair_ppo.study.jobs("csp", range(100, 105), False) if job.plan]
-    assert len(jobs) == 3 * sum(map(len, experiment.arms.values()))
+    assert len(jobs) == 3 * sum(map(len, experiment["arms"].values()))
     assert all(job.plan.hyperparams["fairness"] == "csp" or job.name.startswith("classic") for job in jobs)
     quick = [job for job in fair_ppo.study.jobs("csp", range(100, 102), True) if job.plan]
     assert quick[0].plan.n_timesteps * 10 == jobs[0].plan.n_timesteps
@@ -239,7 +246,7 @@ def test_the_loss_as_printed_is_classic_ppo(small):
 
 
 def test_runs_of_other_settings_are_not_taken(small, monkeypatch, tmp_path):
-    monkeypatch.setitem(fair_ppo.EXPERIMENTS, "alpha", Experiment("Classic", {"linear": [Arm()]}, DP, trend=False))
+    monkeypatch.setitem(fair_ppo.EXPERIMENTS, "alpha", DEMOGRAPHIC | {"arms": {"linear": [Arm()]}, "trend": False})
     first = fair_ppo.study(["alpha"], seeds=1, n_jobs=1, log_dir=tmp_path)
     assert fair_ppo.study(["alpha"], seeds=1, n_jobs=1, log_dir=tmp_path) == first
     small["learning_rate"] = 0.05
@@ -251,7 +258,7 @@ def test_runs_of_other_settings_are_not_taken(small, monkeypatch, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", fair_ppo.EXPERIMENTS)
 def test_every_arm_of_an_experiment_runs(small, name):
-    for arm in {arm for arms in fair_ppo.EXPERIMENTS[name].arms.values() for arm in arms}:
+    for arm in {arm for arms in fair_ppo.EXPERIMENTS[name]["arms"].values() for arm in arms}:
         found = run(arm, long_episodes=1)
         for length in ("short", "long"):
             assert np.isfinite(found[length]["averages"]["dp_norm"]["mean"])

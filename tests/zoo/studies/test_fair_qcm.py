@@ -1,7 +1,6 @@
 """Does the study train every learner on equal terms and report what it reached?"""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,9 +16,8 @@ from sb3_fair.zoo.studies.grid import run_grid
 def short(monkeypatch):
     """All experiments, cut to a few steps."""
     for name, experiment in fair_qcm.EXPERIMENTS.items():
-        monkeypatch.setitem(
-            fair_qcm.EXPERIMENTS, name, replace(experiment, n_timesteps=1600, rules=experiment.rules[:1])
-        )
+        few = {"n_timesteps": 1600, "rules": experiment.get("rules", ["oracle"])[:1]}
+        monkeypatch.setitem(fair_qcm.EXPERIMENTS, name, experiment | few)
     monkeypatch.setattr(fair_qcm, "OPTIMA", {})
     monkeypatch.setattr(fair_qcm, "POINTS", 2)
     monkeypatch.setattr(fair_qcm, "EPISODES", 10)
@@ -31,7 +29,7 @@ def short(monkeypatch):
 
 def test_a_study_leaves_numbers_and_a_figure(short, tmp_path):
     found = fair_qcm.study(["tabular"], seeds=2, n_jobs=1, log_dir=tmp_path)
-    assert found["tabular"].keys() == fair_qcm.EXPERIMENTS["tabular"].arms.keys()
+    assert found["tabular"].keys() == fair_qcm.EXPERIMENTS["tabular"]["arms"].keys()
     mean, low, high = found["tabular"]["FairQCM"]["return"]
     assert low <= mean <= high
     folder = tmp_path / "full"
@@ -42,12 +40,27 @@ def test_a_study_leaves_numbers_and_a_figure(short, tmp_path):
     assert mean == pytest.approx(np.mean([run["final"]["return"] for run in runs]))
 
 
+@pytest.mark.parametrize("name", [name for name in fair_qcm.EXPERIMENTS if "doughnut" in name])
+def test_wasted_doughnuts_are_drawn_below_the_returns(name):
+    runs = {
+        label: [{"steps": [1], "returns": [9.0], "final": {"wasted": wasted}} for wasted in (1.0, 3.0)]
+        for label in ("FairQCM", "Full")
+    }
+    rules = {"optimum": {"return": 9.0}, "oracle": {"return": 8.0, "wasted": 0.5}}
+    returns, wasted = fair_qcm._panels(fair_qcm.EXPERIMENTS[name], runs, rules)
+    assert returns.lines == {"optimum": 9.0, "oracle": 8.0} and wasted.lines == {"oracle": 0.5}
+    assert "wasted" in wasted.label and wasted.along == ""
+    assert [(places.tolist(), values.tolist()) for places, values in wasted.curves.values()] == [
+        ([0], [[1.0], [3.0]]), ([1], [[1.0], [3.0]]),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("name", fair_qcm.EXPERIMENTS)
 def test_learners_share_batch_history_and_updates(name):
     if name == "doughnut-replay":  # which is about them
         return
     models = []
-    for label in fair_qcm.EXPERIMENTS[name].learners:
+    for label in fair_qcm.learners(name):
         plan = fair_qcm.plan_of(name, label, 0)
         if plan.algo in ("fair_qcm", "recurrent_dqn"):
             models.append(build_model(plan, training_env(plan), "cpu"))
@@ -58,18 +71,20 @@ def test_learners_share_batch_history_and_updates(name):
 
 def test_a_study_along_a_number_trains_every_learner_at_every_level(short, tmp_path, monkeypatch):
     chosen = fair_qcm.EXPERIMENTS["clients"]
-    two = {level: chosen.levels[level] for level in (3, 5)}
-    monkeypatch.setitem(fair_qcm.EXPERIMENTS, "clients", replace(chosen, levels=two))
+    two = {level: chosen["levels"][level] for level in (3, 5)}
+    monkeypatch.setitem(fair_qcm.EXPERIMENTS, "clients", chosen | {"levels": two})
     found = fair_qcm.study(["clients"], seeds=2, n_jobs=1, log_dir=tmp_path)["clients"]
     labels = [f"{arm}, {level} clients" for arm in ("FairQCM", "Full") for level in (3, 5)]
-    assert list(found) == labels == list(fair_qcm.EXPERIMENTS["clients"].learners)
+    assert list(found) == labels == list(fair_qcm.learners("clients"))
     assert [len(fair_qcm.plan_of("clients", label, 0).env_kwargs["at_home"]) for label in labels] == [3, 5, 3, 5]
     runs = [
         json.loads(file.read_text())["result"] for file in (tmp_path / "full/clients/Full, 5 clients").glob("*.json")
     ]
     each = {"Full, 5 clients": runs, **dict.fromkeys(labels[:3], runs)}
-    steps, values = fair_qcm._curves(fair_qcm.EXPERIMENTS["clients"], {label: each[label] for label in labels})["Full"]
-    assert steps.tolist() == [3, 5] and sorted(values[:, 1]) == sorted(run["final"]["return"] for run in runs)
+    returns, missed = fair_qcm._panels(fair_qcm.EXPERIMENTS["clients"], {label: each[label] for label in labels}, {})
+    for panel, key in ((returns, "return"), (missed, "missed")):
+        levels, values = panel.curves["Full"]
+        assert levels.tolist() == [3, 5] and sorted(values[:, 1]) == sorted(run["final"][key] for run in runs)
     assert (tmp_path / "full/clients.png").stat().st_size > 5000
 
 

@@ -1,7 +1,6 @@
 """Does the study of fairness MDPs give learners equal budgets, judge them on fresh episodes, and resume?"""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import pytest
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fmdp, fmdp_figures, fmdp_results, fmdp_runs, training
-from sb3_fair.zoo.studies.fmdp import SCENARIOS, Cell, Size
+from sb3_fair.zoo.studies.fmdp import SCENARIOS, Cell
 from sb3_fair.zoo.studies.fmdp_results import Row
 
 TINY = {"steps": 2560, "choosing": 2, "fresh": 3, "divisions": 1}
@@ -59,8 +58,28 @@ def test_the_course_of_a_training_is_noted_evenly_and_shown_as_a_share_of_its_en
         [{"course": {"steps": [1, 2, 3], "hypervolume": [1.0, 2.0, 4.0]}}],
         [{"course": {"steps": [1, 2], "hypervolume": [3.0, 3.0]}}],
     ]
-    at, shares = fmdp_figures.course(Row(("R",), {}, {}, rising))
+    row = Row(("R",), {}, {}, rising)
+    at, shares = fmdp_figures.course(row)
     assert at.tolist() == [1, 2] and shares.tolist() == [[0.5, 1.0], [1.0, 1.0]]
+    assert len(fmdp_figures.panels({"of an earlier version": row})) == 1
+
+
+def test_the_size_of_the_window_in_training_is_noted_and_drawn_below_the_learning_curve(tiny):
+    settings = fmdp.MEASUREMENTS["usual"] | {"objectives": ["R", "SP", "IF"]}
+    discount = {"factor": 0.9, "threshold": 0.0001, "min_window": 10}
+    runs = {}
+    for label, more in {"window 10": {"window": 10}, "window 100": {"window": 100}, "factor 0.9": discount}.items():
+        plan = fmdp_runs.pcn(SCENARIOS["hiring-small"]["env"], settings | more, 0, 2500, {"R": -5, "SP": -1, "IF": -2})
+        watch = fmdp_runs.Budget(2500)
+        training.trained(plan, watch)
+        runs[label] = watch.figures
+    sizes = {label: run["window"]["size"] for label, run in runs.items()}
+    assert all(sizes.values()) and max(sizes["window 10"]) < 10
+    # the first rollout is that of a random policy, the same of all
+    assert sizes["window 10"][0] < sizes["factor 0.9"][0] < sizes["window 100"][0]
+    _, window = fmdp_figures.panels({label: Row(("R",), {}, {}, [[run]]) for label, run in runs.items()})
+    steps, drawn = window.curves["factor 0.9"]
+    assert steps.tolist() == runs["factor 0.9"]["window"]["steps"] and drawn.tolist() == [sizes["factor 0.9"]]
 
 
 def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones():
@@ -76,7 +95,7 @@ def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, 
 
     def two(*arguments):
         return {
-            name: replace(experiment, cells=dict(list(experiment.cells.items())[-2:]))
+            name: experiment | {"cells": dict(list(experiment["cells"].items())[-2:])}
             for name, experiment in usual(*arguments).items()
         }
 
@@ -95,7 +114,7 @@ def test_a_run_of_an_experiment_that_another_has_done_is_taken_from_there(tiny, 
 @pytest.mark.parametrize("name", fmdp.matrix("hiring-small"))
 def test_every_experiment_leaves_a_table_and_figures(tiny, tmp_path, name):
     found = run([name], tmp_path)[name]
-    cells = fmdp.matrix("hiring-small")[name].cells
+    cells = fmdp.matrix("hiring-small")[name]["cells"]
     assert list(found)[: len(cells)] == list(cells)
     for row in found.values():
         assert np.isfinite([row[figure][0] for figure in ("R", "hypervolume", "hypervolume, whole")]).all()
@@ -112,11 +131,11 @@ def test_weights_of_a_sweep_cover_the_simplex():
     np.testing.assert_allclose(ten.sum(axis=1), 1)
 
 
-@pytest.mark.parametrize("size", [Size(**each[size]) for each in SCENARIOS.values() for size in ("full", "quick")])
+@pytest.mark.parametrize("size", [each[size] for each in SCENARIOS.values() for size in ("full", "quick")])
 def test_a_sweep_takes_hardly_fewer_steps_than_pcn_and_never_more(size):
-    runs = len(fmdp_runs.weight_vectors(3, size.divisions))
-    each = fmdp_runs.share_of_budget(size.steps, runs)
-    assert 0.8 * size.steps < runs * each <= size.steps
+    runs = len(fmdp_runs.weight_vectors(3, size["divisions"]))
+    each = fmdp_runs.share_of_budget(size["steps"], runs)
+    assert 0.8 * size["steps"] < runs * each <= size["steps"]
     assert each % fmdp_runs.ROLLOUT == 0
 
 

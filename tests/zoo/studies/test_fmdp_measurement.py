@@ -109,7 +109,7 @@ def rewards(row, kept, parity, individual):
 
 
 def cells(name):
-    return matrix("hiring-small")[name].cells
+    return matrix("hiring-small")[name]["cells"]
 
 
 def steps_of(cell, steps=STEPS):
@@ -137,6 +137,21 @@ def test_the_discount_of_a_cell_changes_the_reward_as_defined(label):
         lambda past: individual(past, factor),
     )
     np.testing.assert_allclose(np.array([each[4] for each in row])[:, 1:], expected, atol=1e-9)
+
+
+def test_the_size_of_a_history_is_the_number_of_decisions_that_are_left():
+    factor, threshold, least = 0.9, 0.01, 10
+    discount = {"factor": factor, "threshold": threshold, "min_window": least}
+    given = env_kwargs({**MEASUREMENTS["usual"], **discount})
+    venv = make_vec(ENV, n_envs=1, monitor=False, objectives=OBJECTIVES, **given)
+    venv.reset()
+    rng, past = np.random.default_rng(0), []
+    for _ in range(40):
+        actions = (rng.random(1) < 0.3).astype(int)
+        people = stack(venv.step(actions)[3], "individual")
+        past = truncated([*past, (people["features"][0], people["group"][0], actions[0])], factor, threshold, least)
+        assert venv.get_attr("decisions_kept")[0].tolist() == [len(past)]
+    assert len(past) < 40
 
 
 @pytest.mark.parametrize("distance", [hmom, heom, braycurtis])
@@ -175,7 +190,7 @@ def test_rewards_as_published_are_levels_by_a_similarity_that_carry_over():
     given = env_kwargs(MEASUREMENTS["paper"])
     assert given["emit"] == "level" and given["reset_on_episode"] is False
     assert (given["distance"].name, given["distance"].kernel, given["distance"].lam) == ("heom", "exp", 0.1)
-    names = {cell.name for cell in matrix("hiring", "paper")["distance"].cells.values()}
+    names = {cell.name for cell in matrix("hiring", "paper")["distance"]["cells"].values()}
     assert "R-SP-IF/plain" in names and "R-SP-IF/distance-hmom" in names
 
 
@@ -183,7 +198,7 @@ def test_rewards_as_published_are_levels_by_a_similarity_that_carry_over():
 def test_every_cell_can_be_built(scenario):
     chosen = SCENARIOS[scenario]
     for experiment in matrix(scenario).values():
-        for cell in experiment.cells.values():
+        for cell in experiment["cells"].values():
             settings = env_kwargs({**chosen.get("settings", {}), **MEASUREMENTS["usual"], **cell.settings})
             venv = make_vec(chosen["env"], monitor=False, objectives=cell.objectives, **settings)
             assert venv.get_attr("objective_names")[0] == cell.objectives
@@ -202,6 +217,6 @@ def test_every_distance_is_tried():
 
 def test_experiments_without_values_are_left_out_and_labels_join_what_varies():
     assert "population" not in matrix("fraud")
-    assert list(matrix("fraud")["bias"].cells) == ["no bias", "EU", "EU, merchant 0"]
+    assert list(matrix("fraud")["bias"]["cells"]) == ["no bias", "EU", "EU, merchant 0"]
     assert "more men, Belgian men" in cells("bias") and len(cells("bias")) == 9
     assert "R:EO:CSC, window 50" in cells("multi")
