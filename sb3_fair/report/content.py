@@ -39,7 +39,7 @@ def content(
     everybody = (*front, *baselines)
     chosen = representative_set(front.means) if len(front) else []
     palette = dict(zip(chosen, colours(front.means[chosen], front.objectives), strict=True)) if chosen else {}
-    first, alike = same(front), bands(front)
+    first, alike = same(everybody), bands(front)
     roles, rule = short_list(front, baselines)
     worse, dominated = beaten(front, baselines), beaten(front, front)
     good = np.array([measure.goodness(everybody) for measure in shown]).T
@@ -53,7 +53,11 @@ def content(
             "band": alike[index],
             "beaten": [baselines[other].name for other in np.flatnonzero(worse[index]).tolist()],
             "dominated": [front[other].name for other in np.flatnonzero(dominated[index]).tolist()],
-            "same": [front[other].name for other in range(len(front)) if first[other] == index != other],
+            "same": [
+                other.name
+                for other, leader in zip(everybody, first, strict=True)
+                if leader == index and other is not policy
+            ],
             **_figures(policy, shown, good[index], words),
         }
         for index, policy in enumerate(front)

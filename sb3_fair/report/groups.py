@@ -10,6 +10,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
+from sb3_fair.fairness.proportions import wilson
 
 PERMUTATIONS = 2_000
 
@@ -82,6 +83,8 @@ def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float | None] | None
     if not people.any():
         return None
     found: Interval = rate_and_interval(hits, people)
+    if len(people) > 1 and found.low == found.high:  # all or nobody, in every episode: that does not make it certain
+        found = wilson(hits.sum(), people.sum())
     return [float(found.mean), *(None if np.isnan(end) else float(np.clip(end, 0, 1)) for end in found[1:])]
 
 
