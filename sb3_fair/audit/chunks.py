@@ -3,9 +3,8 @@
 import codecs
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ ENDINGS |= {".jsonl": "json", ".ndjson": "json", ".json": "json"}
 Chunk = Mapping[str, Any]
 
 
-@dataclass
-class Chunks:
+class Chunks(NamedTuple):
     """A table, some rows at a time.
 
     :param chunks: each from column to values (m,)
@@ -34,9 +32,6 @@ class Chunks:
     chunks: Iterator[Chunk]
     comma: bool = False
     warnings: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Chunk]:
-        return self.chunks
 
 
 def chunks_of_table(table: Any, columns: Sequence[str]) -> Chunks:

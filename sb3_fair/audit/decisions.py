@@ -62,6 +62,11 @@ class Decisions:
     favourable: list[str]
     deserving: list[str]
 
+    @property
+    def compared(self) -> list[Attribute]:
+        """The attributes and their intersection."""
+        return [*self.attributes, *([self.intersection] if self.intersection else ())]
+
 
 def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisions:
     """What was decided, in order of time; rows without an action are left out.

@@ -48,11 +48,8 @@ def individual_notions(
         value = formulas[name](everyone)
         low, high = _jackknife(formulas[name], everyone, value, confidence)
         bottom, top = NOTIONS[name].bounds
-        found.append(
-            NotionValue(
-                "", name, NOTIONS[name].title, value, max(low, bottom), min(high, top), math.nan, None, len(scaled)
-            )
-        )
+        ends = max(low, bottom), min(high, top)
+        found.append(NotionValue("", name, NOTIONS[name].title, value, *ends, math.nan, None, len(scaled)))
     return found
 
 

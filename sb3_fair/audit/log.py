@@ -5,7 +5,7 @@ reward and stakeholder where they are given. Features are kept of a uniform samp
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.values import MOST_LABELS, UNKNOWN, Array, Labels, numbers, rows_text, same_but_for_case, times
+from sb3_fair.audit.values import (
+    MOST_LABELS,
+    UNKNOWN,
+    Array,
+    Labels,
+    is_number,
+    numbers,
+    rows_text,
+    same_but_for_case,
+    times,
+)
 
 CHANCES = {
     "score": "the favourable decision, in [0, 1]",
@@ -95,7 +105,7 @@ class LogBuilder:
         self._kept: dict[str, list[NDArray[Any]]] = defaultdict(list)
         self._of_rows: dict[str, list[NDArray[Any]]] = defaultdict(list)
         self._missing: dict[str, int] = defaultdict(int)
-        self._missing_rows: dict[str, NDArray[np.intp]] = {}
+        self._missing_rows: dict[str, list[int]] = defaultdict(list)
         self._sampler = _Sampler(columns, reservoir, seed) if columns.features else None
 
     def add(self, chunk: Mapping[str, Any]) -> None:
@@ -127,8 +137,11 @@ class LogBuilder:
             if score is not None:
                 missing[str(self.columns.score)] = np.isnan(score)
             self._sampler.add(self._n, np.column_stack(values), score)
-        for name, rows in missing.items():
-            self._count_missing(name, rows)
+        for name, absent in missing.items():
+            rows = np.flatnonzero(absent)
+            if len(rows):
+                self._missing[name] += len(rows)
+                self._missing_rows[name] += (rows[: _OUTLIERS - len(self._missing_rows[name])] + self._n + 1).tolist()
         self._n += len(chunk[self.columns.action])
 
     def _numbers(self, name: str, chunk: Mapping[str, Any]) -> Array:
@@ -149,13 +162,6 @@ class LogBuilder:
                 f"{rows_text(wrong, self._n)}"
             )
         return found
-
-    def _count_missing(self, name: str, missing: NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(missing)
-        if len(rows):
-            self._missing[name] += len(rows)
-            known = self._missing_rows.get(name, rows[:0])
-            self._missing_rows[name] = np.concatenate([known, rows[:_OUTLIERS] + self._n])[:_OUTLIERS]
 
     def finish(self) -> Log:
         """The log of all rows.
@@ -179,7 +185,7 @@ class LogBuilder:
             numbers={role: of_rows[role] for role in PER_ROW if role in of_rows},
             stakeholders=None if columns.stakeholder is None else kept[columns.stakeholder],
             sample=None if self._sampler is None else self._sampler.sample(),
-            warnings=[*self._missing_warnings(), *self._spelling_warnings()],
+            warnings=[*self._missing_warnings(), *self._label_warnings(kept)],
         )
 
     def _missing_warnings(self) -> list[str]:
@@ -195,19 +201,23 @@ class LogBuilder:
         said = []
         for name, count in self._missing.items():
             first = self._missing_rows[name]
-            where = ", ".join(str(row + 1) for row in first.tolist()) + (", ..." if count > len(first) else "")
+            where = ", ".join(map(str, first)) + (", ..." if count > len(first) else "")
             rows, verb = ("row", "is") if count == 1 else ("rows", "are")
             out = " and ".join(consequence for names, consequence in consequences if name in names)
             said.append(f"{count:,} {rows} without {name!r} {verb} {out} ({rows} {where}).")
         return said
 
-    def _spelling_warnings(self) -> list[str]:
-        return [
-            f"{name!r} has {one!r} and {two!r}, which are taken for two different values."
-            for name, labels in self._labels.items()
-            if len(labels.names) <= MOST_LABELS
-            for one, two in same_but_for_case(labels.names)
-        ]
+    def _label_warnings(self, kept: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+        for name, labels in self._labels.items():
+            if len(labels.names) > MOST_LABELS:
+                continue
+            for one, two in same_but_for_case(labels.names):
+                yield f"{name!r} has {one!r} and {two!r}, which are taken for two different values."
+            kinds = np.array([False, *map(is_number, labels.names)])
+            if kinds.any() and not kinds[1:].all():
+                rows = int(np.count_nonzero(kinds[kept[name]]))
+                example = labels.names[int(kinds.argmax()) - 1]
+                yield f"{name!r} mixes numbers and words: {rows:,} rows have a number, such as {example}."
 
 
 class _Sampler:

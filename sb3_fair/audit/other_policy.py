@@ -1,6 +1,5 @@
 """What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,20 +58,15 @@ def other_policy(
     if known.any() and not (selective and chance is None):
         among["deserving"] = (there & right, weights)
     rates = []
-    for attribute in (*decided.attributes, *([decided.intersection] if decided.intersection else ())):
+    for attribute in decided.compared:
         for name, (who, weight) in among.items():
-            for label, logged, values, weighing in _by_group(attribute, who, accepted, target, weight):
-                estimate = _mean(values, weighing, confidence)
+            for code, label in enumerate(attribute.labels, start=1):
+                rows = np.flatnonzero(who & (attribute.codes == code))
+                total = weight[rows].sum()
+                logged = float(accepted[rows].sum() / total) if total else np.nan
+                estimate = _mean(target[rows], weight[rows], confidence)
                 rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
     return rates, _earned(log, decided, target, chance, there, accepted, confidence, seed)
-
-
-def _by_group(attribute: Any, who: Any, accepted: Any, target: Array, weight: Array) -> Iterator[tuple[Any, ...]]:
-    for code, label in enumerate(attribute.labels, start=1):
-        rows = np.flatnonzero(who & (attribute.codes == code))
-        total = weight[rows].sum()
-        logged = float(accepted[rows].sum() / total) if total else np.nan
-        yield label, logged, target[rows], weight[rows]
 
 
 def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:

@@ -8,7 +8,7 @@ from typing import Any
 from sb3_fair.audit.drawings import course, interval
 from sb3_fair.audit.markup import Markup, join, tag
 from sb3_fair.audit.result import Audit, Gap, Group, NotionValue, Share
-from sb3_fair.audit.words import favourable_text, percent, span
+from sb3_fair.audit.words import favourable_text, number, percent, span
 from sb3_fair.fairness.descriptions import describe
 from sb3_fair.report.html import source_hash, stylesheet
 
@@ -213,7 +213,7 @@ def _earned(audit: Audit) -> Markup | None:
             f"What a decision would earn. Effective sample size {found.effective:,.0f} of {found.n:,}; mean weight "
             f"{found.mean_weight:.3f}, 1 if the propensities are right."
         )
-    rows = [[one.title, number(one.value, 4), _ends(one.low, one.high, 4)] for one in (found.logged, *found.estimates)]
+    rows = [[one.title, number(one.value, 4), _ends(one.low, one.high, 4)] for one in found.all]
     return join(tag("h3", said), _table(["estimate", "reward", "interval"], rows))
 
 
@@ -238,14 +238,6 @@ def _made(about: dict[str, Any]) -> Markup:
             shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             entries.append(join(tag("dt", key.replace("_", " ")), tag("dd", shown)))
     return tag("dl", *entries, class_="made")
-
-
-def number(value: float, digits: int = 3) -> str:
-    """With a real minus sign; a dash where it is undefined."""
-    if math.isnan(value):
-        return "–"
-    text = f"{value:.{digits}f}"
-    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
 def _ends(low: float, high: float, digits: int = 3) -> str:

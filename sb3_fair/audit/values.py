@@ -61,7 +61,6 @@ class Labels:
         self.names: list[str] = []
         self._missing, self._most = missing, most
         self._of_text: dict[str, int] = {}
-        self._codes = _Lookup(self._meet)
 
     def codes(self, values: Any) -> NDArray[np.int32]:
         """Codes (n,) of a chunk of the column (n,).
@@ -77,13 +76,15 @@ class Labels:
             found, places = np.unique(values, return_inverse=True)
             different = [None if value != value else value for value in found]
         else:
+            index: dict[Any, int] = {}
             try:
-                return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+                places = np.fromiter((index.setdefault(value, len(index)) for value in values), np.intp, len(values))
             except TypeError as error:
                 raise ValueError(f"{self.name!r} must hold single values: {error}") from error
-        return np.array([self._codes[value] for value in different], dtype=np.int32)[places]
+            different = list(index)
+        return np.array([self._code(value) for value in different], dtype=np.int32)[places]
 
-    def _meet(self, value: Any) -> int:
+    def _code(self, value: Any) -> int:
         shown = "" if value is None or _is_nan(value) else text(value, self._point)
         if shown.lower() in self._missing:
             return 0
@@ -95,20 +96,6 @@ class Labels:
             self.names.append(shown)
             self._of_text[shown] = len(self.names)
         return self._of_text[shown]
-
-
-class _Lookup(dict[Any, int]):
-    """Codes of values; what has no code yet asks ``meet``."""
-
-    def __init__(self, meet: Any) -> None:
-        super().__init__()
-        self._meet = meet
-
-    def __missing__(self, value: Any) -> int:
-        code = self._meet(value)
-        if not _is_nan(value):  # each NaN is another key
-            self[value] = code
-        return int(code)
 
 
 def _is_nan(value: Any) -> bool:
@@ -166,6 +153,11 @@ def _number(value: Any, comma: bool) -> float:
     except ValueError:
         return math.inf
     return math.inf if "_" in shown else found
+
+
+def is_number(label: str) -> bool:
+    """Whether a label is written as a number."""
+    return label not in ("true", "false") and math.isfinite(_number(label, comma=True))
 
 
 def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:

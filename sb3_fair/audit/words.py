@@ -19,6 +19,14 @@ def percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
+def number(value: float, digits: int = 3) -> str:
+    """With a real minus sign; a dash where it is undefined."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+
+
 def points(value: float) -> str:
     """A difference in percentage points, without its sign."""
     return f"{100 * abs(value):.1f}"
