@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.chunks import Chunks, chunks_of_file, chunks_of_table
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows, with_holm
+from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows
 from sb3_fair.audit.decisions import Decisions, decisions
 from sb3_fair.audit.individuals import individual_notions
 from sb3_fair.audit.log import Log
@@ -25,6 +25,7 @@ from sb3_fair.audit.windows import MOST_OVER_TIME, RollingNotions
 from sb3_fair.audit.words import sentences
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
+from sb3_fair.fairness.proportions import holm
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 
@@ -112,7 +113,7 @@ def audit(
     named = target if policy is None else policy.name
     columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, named)  # type: ignore[arg-type]
     names = _asked(notions, columns)
-    accepted_limits = _limits(limits, names, columns)
+    accepted_limits = _limits(limits or {}, names, columns)
     chunks_of = table.chunks_of if isinstance(table, _File) else partial(chunks_of_table, table)
     log = read_log(chunks_of, columns, reservoir, seed, policy)
     decided = decisions(log, favourable, deserving)
@@ -132,7 +133,8 @@ def audit(
     accepted[decided.rows] = ACCEPTED[decided.cells]
     individual = [name for name in names if name not in group_names]
     found += individual_notions(log, accepted, individual, distance, confidence)
-    gaps = with_holm(gaps)
+    raised = holm([gap.p for gap in gaps])
+    gaps = [replace(gap, p_holm=float(p)) for gap, p in zip(gaps, raised, strict=True)]
     windows: RollingNotions | None = None
     series: list[Series] = []
     moments: list[Moment] = []
@@ -199,10 +201,10 @@ def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
     return names
 
 
-def _limits(limits: Mapping[str, float] | None, names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
+def _limits(limits: Mapping[str, float], names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
     """(notion, attribute, or empty for all) -> limit."""
     found = {}
-    for key, limit in dict(limits or {}).items():
+    for key, limit in limits.items():
         notion, at, attribute = str(key).partition("@")
         find_notion(notion)
         if notion not in names:
@@ -211,9 +213,9 @@ def _limits(limits: Mapping[str, float] | None, names: list[str], columns: Colum
         if at and attribute not in allowed:
             raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
         low, high = NOTIONS[notion].bounds
-        if not low <= number(f"limit of {key}", limit) <= high:
+        found[notion, attribute] = number(f"limit of {key}", limit)
+        if not low <= limit <= high:
             raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
-        found[notion, attribute] = float(limit)
     return found
 
 
@@ -229,17 +231,17 @@ def _over_time(
     for attribute in windows.attributes:
         own = {name: limit for (name, of), limit in limits.items() if of == ""}
         own |= {name: limit for (name, of), limit in limits.items() if of == attribute}
-        course = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
+        places, shown, found = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
+        rows = decided.rows[places]
         for column, name in enumerate(windows.notions):
-            shown = (each[:, column].tolist() for each in (course.values, course.low, course.high, course.lowest))
-            rows, times = (decided.rows[course.rows] + 1).tolist(), _times(log, decided.rows[course.rows])
-            series.append(Series(attribute, name, own.get(name, math.nan), rows, times, *shown))
-        for name, runs in course.runs.items():
+            values = shown[:, :, column].tolist()
+            limit = own.get(name, math.nan)
+            series.append(Series(attribute, name, limit, (rows + 1).tolist(), _times(log, rows), *values))
+        for name, runs in found.items():
             for run in runs:
                 ends = decided.rows[[run.first, run.last]]
-                start, end = _times(log, ends) or (None, None)
-                first, last = (ends + 1).tolist()
-                moments.append(Moment(attribute, name, own[name], first, last, start, end, run.worst))
+                times = _times(log, ends) or (None, None)
+                moments.append(Moment(attribute, name, own[name], *(ends + 1).tolist(), *times, run.worst))
     return series, moments
 
 

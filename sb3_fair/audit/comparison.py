@@ -10,7 +10,7 @@ from sb3_fair.audit.decisions import Attribute
 from sb3_fair.audit.resampling import Array, bounds, chance_levels, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
-from sb3_fair.fairness.proportions import holm, newcombe, p_value, wilson
+from sb3_fair.fairness.proportions import newcombe, p_value, wilson
 
 RATES = {
     "SP": "got the favourable decision",
@@ -93,9 +93,3 @@ def gap_rows(
             first, second = attribute.labels[low], attribute.labels[high]
             found.append(Gap(attribute.name, name, RATES[name], first, second, *map(float, gap), p, np.nan))
     return found
-
-
-def with_holm(gaps: list[Gap]) -> list[Gap]:
-    """The gaps with p-values raised for their number."""
-    raised = holm([gap.p for gap in gaps])
-    return [replace(gap, p_holm=float(p)) for gap, p in zip(gaps, raised, strict=True)]

@@ -89,11 +89,9 @@ def _earned(
     rows = np.flatnonzero(there & ~np.isnan(reward))
     if not len(rows):
         return None
-    described = [target[rows]]
-    for attribute in decided.attributes:
-        if len(attribute.labels) <= _MOST:
-            described += [attribute.codes[rows] == code for code in range(2, len(attribute.labels) + 1)]
+    few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
+    described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
     return off_policy(
-        reward[rows], accepted[rows], chance[rows], target[rows], features=np.column_stack(described).astype(float),
+        reward[rows], accepted[rows], chance[rows], target[rows], features=np.column_stack([target[rows], *described]).astype(float),
         confidence=confidence, seed=seed,
     )  # fmt: skip

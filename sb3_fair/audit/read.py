@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.chunks import Chunk, Chunks
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.log import Log, LogBuilder
+from sb3_fair.audit.log import Log
 from sb3_fair.audit.values import UNKNOWN, is_arrow, numbers, text
 
 
@@ -38,13 +38,12 @@ def read_log(
     if policy is not None:
         used = list(dict.fromkeys([*(name for name in used if name != policy.name), *policy.columns]))
     chunks = chunks_of(used)
-    builder = LogBuilder(columns, reservoir, seed, comma=chunks.comma)
+    log = Log(columns, reservoir, seed, comma=chunks.comma)
     start = 0
     for chunk in chunks.chunks:
-        builder.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
+        log.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
         start += len(chunk[columns.action])
-    log = builder.finish()
-    log.warnings.extend(chunks.warnings)
+    log.finish().warnings.extend(chunks.warnings)
     return log
 
 

@@ -6,6 +6,7 @@ A column is a numpy array, a list, or an array of pyarrow. Rows are counted from
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -113,7 +114,14 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
     :raises ValueError: if something is no number; says in which rows
     """
     if is_arrow(values):
-        values = _arrow_numbers(values)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            known = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
+            values = known.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowException:
+            values = values.to_pylist()
     listed: Any = values
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         found = values.astype(np.float64)
@@ -126,17 +134,6 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
         shown = shown if isinstance(listed[wrong[0]], float) else repr(shown)
         raise ValueError(f"{name!r} must hold finite numbers, got {shown} in {rows_text(wrong, start)}")
     return found
-
-
-def _arrow_numbers(values: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        plain = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
-        return plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowException:
-        return values.to_pylist()
 
 
 def _number(value: Any, comma: bool) -> float:
@@ -166,14 +163,19 @@ def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
     :raises ValueError: if something is neither a number nor a date such as 2026-01-31; says in which row
     """
     if is_arrow(values):
-        values = _arrow_times(values)
+        import pyarrow as pa
+
+        for kind in (pa.float64(), pa.timestamp("us")):
+            with suppress(pa.ArrowException):
+                values = values.cast(kind).to_numpy(zero_copy_only=False)
+                break
+        else:
+            values = values.to_pylist()
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.dtype.kind == "M":
         return array.astype("datetime64[us]")
-    try:
+    with suppress(ValueError):
         return numbers(name, array, start)
-    except ValueError:
-        pass
     shown = [None if value is None or _is_nan(value) else str(value).strip() for value in array]
     found = np.array([_moment(value) for value in shown], dtype="datetime64[us]")
     known = np.array([(value or "").lower() not in UNKNOWN for value in shown], dtype=np.bool_)
@@ -184,17 +186,6 @@ def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
             f"in {rows_text(wrong, start)}"
         )
     return found
-
-
-def _arrow_times(values: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
-    for kind in (pa.float64(), pa.timestamp("us")):
-        try:
-            return values.cast(kind).to_numpy(zero_copy_only=False)
-        except pa.ArrowException:
-            pass
-    return np.array(values.to_pylist(), dtype=object)
 
 
 def _moment(value: str | None) -> Any:

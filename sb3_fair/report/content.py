@@ -63,8 +63,9 @@ def content(
         for index, policy in enumerate(front)
         if first[index] == index
     ]
+    environment = str((made or {}).get("environment", "")).rpartition("/")[2]
     return {
-        "title": title or _title(made or {}),
+        "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
         "lead": _lead(front, len(policies), len({policy["band"] for policy in policies})),
         "objectives": axis_order(front.objectives),
         "axes": [shown.index(measure) for measure in on_axes],
@@ -186,11 +187,6 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
             )
         ),
     }
-
-
-def _title(made: Mapping[str, Any]) -> str:
-    environment = str(made.get("environment", "")).rpartition("/")[2]
-    return f"Performance and fairness: {environment}" if environment else "Performance and fairness"
 
 
 def _lead(front: Front, different: int, apart: int) -> str:

@@ -132,7 +132,7 @@ def radars(
     worst = np.full(len(names), radial_range[0]) if radial_range else np.nanmin(np.minimum(everything, 0), axis=0)
     columns = min(columns, len(fronts))
     rows = -(-len(fronts) // columns)
-    figure = _figure(6 * columns, 6 * rows)
+    figure = blank(6 * columns, 6 * rows)
     for place, (title, front) in enumerate(fronts.items()):
         polar: Any = figure.add_subplot(rows, columns, place + 1, projection="polar")
         _draw_radar(polar, front, shown[title], values[title], worst)
@@ -168,7 +168,7 @@ def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
     shown = axes(front, words)
     low, high = np.array([measure.span(front) for measure in shown]).T
     heights = np.where(high > low, (_goodness(front, shown) - low) / np.where(high > low, high - low, 1.0), 0.5)
-    figure = _figure(1.3 * len(shown) + 2, 4)
+    figure = blank(1.3 * len(shown) + 2, 4)
     axis = figure.add_subplot()
     for line, style in zip(heights, _styles(front), strict=True):
         axis.plot(range(len(shown)), line, marker="o", markersize=5, **style)
@@ -197,7 +197,7 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
     both = list(combinations([measure for measure in axes(front) if measure.name in front.objectives], 2))
     columns = min(3, len(both))
     rows = -(-len(both) // columns)
-    figure = _figure(4.4 * columns, 3.7 * rows)
+    figure = blank(4.4 * columns, 3.7 * rows)
     together: dict[int, tuple[dict[str, Any], list[EvaluatedPolicy]]] = {}
     for policy, style in zip(front, _styles(front), strict=True):
         together.setdefault(id(style), (style, []))[1].append(policy)
@@ -230,8 +230,8 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
 def bars(front: Front, words: Words = NO_WORDS) -> "Figure":
     """Mean and standard deviation of each objective over all policies."""
     shown = axes(front, words)
-    values = _means(front, shown)
-    figure = _figure(1.6 * len(shown), 2.8)
+    values = np.array([[measure.mean(policy) for measure in shown] for policy in front])
+    figure = blank(1.6 * len(shown), 2.8)
     for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
         axis = figure.add_subplot(1, len(shown), place + 1)
         axis.bar([0], [np.nanmean(column)], yerr=[np.nanstd(column)], width=0.5, color=GREY, ecolor=INK, capsize=4)
@@ -253,7 +253,7 @@ def learning_curves(runs: Sequence[Curves]) -> "Figure":
     titles = [chart["title"] for chart in drawn[0]]
     columns = min(3, len(titles))
     rows = -(-len(titles) // columns)
-    figure = _figure(4.4 * columns, 3.1 * rows)
+    figure = blank(4.4 * columns, 3.1 * rows)
     for place, title in enumerate(titles):
         axis = figure.add_subplot(rows, columns, place + 1)
         series = [chart["series"] for seed in drawn for chart in seed if chart["title"] == title]
@@ -276,10 +276,6 @@ def _over_seeds(lines: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64], .
     x = np.array([step for step in lines[0]["x"] if low <= step <= high])
     values = np.array([np.interp(x, line["x"], line["y"]) for line in lines])
     return x, values.mean(axis=0), values.std(axis=0)
-
-
-def _means(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
-    return np.array([[measure.mean(policy) for measure in shown] for policy in front])
 
 
 def _goodness(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
@@ -308,7 +304,8 @@ def short(name: str) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line[:60])
 
 
-def _figure(width: float, height: float) -> "Figure":
+def blank(width: float, height: float) -> "Figure":
+    """A figure of so many inches, without pyplot."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))

@@ -1,6 +1,7 @@
 """Writes a report: HTML, figures, JSON."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ def made_by(run: RunFolder) -> dict[str, Any]:
     config = run.config
     versions = run.versions
     settings = {**config.get("env_kwargs", {}), **config.get("hyperparams", {})}
+    as_yaml = partial(yaml.safe_dump, default_flow_style=True, width=10_000)  # on one line
     return {
         "environment": config.get("env", "unknown"),
         "algorithm": config.get("algo", "unknown"),
@@ -83,11 +85,10 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "seed": config.get("seed"),
         "training steps": config.get("n_timesteps"),
         "date": versions.pop("date", "unknown"),
-        "settings": ", ".join(f"{key}: {_flow(value)}" for key, value in settings.items() if value is not None),
+        "settings": ", ".join(
+            f"{key}: {as_yaml(value).removesuffix('...\n').strip()}"
+            for key, value in settings.items()
+            if value is not None
+        ),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
-
-
-def _flow(value: Any) -> str:
-    """The value as YAML on one line."""
-    return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...")
