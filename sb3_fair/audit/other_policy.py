@@ -91,7 +91,6 @@ def _earned(
         return None
     few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
     described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
-    return off_policy(
-        reward[rows], accepted[rows], chance[rows], target[rows], features=np.column_stack([target[rows], *described]).astype(float),
-        confidence=confidence, seed=seed,
-    )  # fmt: skip
+    features = np.column_stack([target[rows], *described]).astype(float)
+    given = reward[rows], accepted[rows], chance[rows], target[rows]
+    return off_policy(*given, features=features, confidence=confidence, seed=seed)

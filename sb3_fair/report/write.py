@@ -77,7 +77,8 @@ def made_by(run: RunFolder) -> dict[str, Any]:
     config = run.config
     versions = run.versions
     settings = {**config.get("env_kwargs", {}), **config.get("hyperparams", {})}
-    as_yaml = partial(yaml.safe_dump, default_flow_style=True, width=10_000)  # on one line
+    flow = partial(yaml.safe_dump, default_flow_style=True, width=10_000)  # YAML on one line
+    texts = {key: flow(value).removesuffix("...\n").strip() for key, value in settings.items() if value is not None}
     return {
         "environment": config.get("env", "unknown"),
         "algorithm": config.get("algo", "unknown"),
@@ -85,10 +86,6 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "seed": config.get("seed"),
         "training steps": config.get("n_timesteps"),
         "date": versions.pop("date", "unknown"),
-        "settings": ", ".join(
-            f"{key}: {as_yaml(value).removesuffix('...\n').strip()}"
-            for key, value in settings.items()
-            if value is not None
-        ),
+        "settings": ", ".join(f"{key}: {text}" for key, text in texts.items()),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
