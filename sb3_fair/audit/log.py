@@ -20,7 +20,6 @@ from sb3_fair.audit.values import (
     is_number,
     numbers,
     rows_text,
-    same_but_for_case,
     times,
 )
 
@@ -163,8 +162,10 @@ class Log:
         for name, labels in self._labels.items():
             if len(labels.names) > MOST_LABELS:
                 continue
-            for one, two in same_but_for_case(labels.names):
-                yield f"{name!r} has {one!r} and {two!r}, which are taken for two different values."
+            seen: dict[str, str] = {}
+            for label in labels.names:
+                if (other := seen.setdefault(label.casefold(), label)) != label:
+                    yield f"{name!r} has {other!r} and {label!r}, which are taken for two different values."
             kinds = np.array([False, *map(is_number, labels.names)])
             if kinds.any() and not kinds[1:].all():
                 rows = int(np.count_nonzero(kinds[kept[name]]))

@@ -1,6 +1,6 @@
 """What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -66,7 +66,15 @@ def other_policy(
                 logged = float(accepted[rows].sum() / total) if total else np.nan
                 estimate = _mean(target[rows], weight[rows], confidence)
                 rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
-    return rates, _earned(log, decided, target, chance, there, accepted, confidence, seed)
+    if "reward" not in log.numbers or chance is None:
+        return rates, None
+    reward = log.numbers["reward"][decided.rows]
+    rows = np.flatnonzero(there & ~np.isnan(reward))
+    few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
+    described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
+    features = np.column_stack([target[rows], *described]).astype(float)
+    given = reward[rows], accepted[rows], chance[rows], target[rows]
+    return rates, off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
 
 
 def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:
@@ -77,20 +85,3 @@ def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, floa
     mean = float((weights * values).sum() / total)
     half = float(ndtri((1 + confidence) / 2) * np.sqrt(np.square(weights * (values - mean)).sum()) / total)
     return mean, max(mean - half, 0.0), min(mean + half, 1.0), effective
-
-
-def _earned(
-    log: Log, decided: Decisions, target: Array, chance: Array | None, there: Any, accepted: Any, confidence: float,
-    seed: int,
-) -> OffPolicy | None:  # fmt: skip
-    if "reward" not in log.numbers or chance is None:
-        return None
-    reward = log.numbers["reward"][decided.rows]
-    rows = np.flatnonzero(there & ~np.isnan(reward))
-    if not len(rows):
-        return None
-    few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
-    described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
-    features = np.column_stack([target[rows], *described]).astype(float)
-    given = reward[rows], accepted[rows], chance[rows], target[rows]
-    return off_policy(*given, features=features, confidence=confidence, seed=seed)

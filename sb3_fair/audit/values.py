@@ -5,7 +5,6 @@ A column is a numpy array, a list, or an array of pyarrow. Rows are counted from
 
 import math
 import re
-from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -196,14 +195,3 @@ def _moment(value: str | None) -> Any:
     except ValueError:
         return np.datetime64("NaT")
     return np.datetime64(moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment)
-
-
-def same_but_for_case(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of labels that differ in upper and lower case only."""
-    seen: dict[str, str] = {}
-    pairs = []
-    for name in names:
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
-            pairs.append((other, name))
-    return pairs

@@ -14,10 +14,12 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.groups import group_rates
 from sb3_fair.report.measures import Measure, axes, measures
-from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
+from sb3_fair.report.selection import axis_order, base, colours, representative_set
 from sb3_fair.report.shortlist import bands, beaten, same, short_list
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
+HEADS = ("Hypervolume", "Loss", "Reward of an episode")
+"""Titles of curves, before those of returns in the order of the axes."""
 CONTEXT = ("asked", "training episodes")
 """Curves that are there to compare the other one with."""
 Curves = Mapping[str, Sequence[float | None]]
@@ -117,26 +119,21 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
             pictures["Loss"]["loss"] = key
     if not any(title.startswith("Return") for title in pictures) and "rollout/ep_rew_mean" in curves:
         pictures["Reward of an episode"] = {"mean": "rollout/ep_rew_mean"}
+    order = [
+        *HEADS,
+        *(f"Return of {name}" for name in axis_order([title.removeprefix("Return of ") for title in pictures])),
+    ]
     drawn = []
-    for title, lines in sorted(pictures.items(), key=lambda picture: _place(picture[0])):
-        series = [
-            {"name": name, "context": name in CONTEXT, **_series(curves[time], curves[key])}
-            for name, key in sorted(lines.items())
-        ]
+    for title, lines in sorted(pictures.items(), key=lambda picture: order.index(picture[0])):
+        series = []
+        for name, key in sorted(lines.items()):
+            points = zip(curves[time], curves[key], strict=True)
+            known = [(x, y) for x, y in points if x is not None and y is not None and np.isfinite(y)]
+            x, y = ([point[side] for point in known] for side in (0, 1))
+            series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
         if series and all(line["x"] for line in series):
             drawn.append({"title": title, "series": series})
     return drawn
-
-
-def _place(title: str) -> int:
-    """Where a picture stands: returns last, in the order of the axes."""
-    name = title.removeprefix("Return of ")
-    return 0 if name == title else 1 + (AXES.index(base(name)) if base(name) in AXES else -1)
-
-
-def _series(time: Sequence[float | None], values: Sequence[float | None]) -> dict[str, list[float]]:
-    points = [(x, y) for x, y in zip(time, values, strict=True) if x is not None and y is not None and np.isfinite(y)]
-    return {"x": [x for x, _ in points], "y": [y for _, y in points]}
 
 
 def _figures(

@@ -70,7 +70,7 @@ def save_all(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
-        "radar": radar(front, baselines, words=words),
+        "radar": radars({"": front}, baselines, words=words),
         "parallel": parallel(front, words),
         "bars": bars(front, words),
     }
@@ -85,26 +85,6 @@ def save_all(
 
 
 @styled
-def radar(
-    front: Front,
-    baselines: Sequence[EvaluatedPolicy] = (),
-    *,
-    radial_range: tuple[float, float] | None = None,
-    words: Words = NO_WORDS,
-) -> "Figure":
-    """One polar axis per objective, the best at the rim, optimised objectives in bold.
-
-    The best is 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
-
-    :param baselines: count for that only
-    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
-        axis its own, from the worst policy to the best
-    :param words: what the environment says of its own measures
-    """
-    return radars({"": front}, baselines, radial_range=radial_range, words=words)
-
-
-@styled
 def radars(
     fronts: Mapping[str, Front],
     baselines: Sequence[EvaluatedPolicy] = (),
@@ -113,10 +93,15 @@ def radars(
     columns: int = 3,
     words: Words = NO_WORDS,
 ) -> "Figure":
-    """A :func:`radar` for each front, all with the same axes and ranges.
+    """A radar for each front, all with the same polar axes, one per objective, optimised ones in bold, the best at the
+    rim: 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
 
     :param fronts: by their titles; what no policy of a front has is left out of its lines
+    :param baselines: count for what is reached only
+    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
+        axis its own, from the worst policy to the best
     :param columns: radars side by side
+    :param words: what the environment says of its own measures
     """
     measured = {title: {measure.name: measure for measure in axes(front, words)} for title, front in fronts.items()}
     names = axis_order(list(dict.fromkeys(name for each in measured.values() for name in each)))
@@ -175,17 +160,10 @@ def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
     for x, measure in enumerate(shown):
         axis.vlines(x, 0, 1, color=GREY, linewidth=1, zorder=0)
         sign = 1 if measure.about.better == "higher" else -1
-        axis.text(x, 1.06, f"{sign * high[x]:.3g}", ha="center", color=SOFT)
-        axis.text(x, -0.1, f"{sign * low[x]:.3g}", ha="center", color=SOFT)
-        axis.text(
-            x,
-            1.16,
-            short(measure.name),
-            ha="center",
-            color=INK,
-            fontweight="bold" if measure.optimised else "normal",
-            size=12,
-        )
+        for y, value in ((1.06, high[x]), (-0.1, low[x])):
+            axis.text(x, y, f"{sign * value:.3g}", ha="center", color=SOFT)
+        weight = "bold" if measure.optimised else "normal"
+        axis.text(x, 1.16, short(measure.name), ha="center", color=INK, fontweight=weight, size=12)
     axis.set_ylim(-0.12, 1.2)
     axis.axis("off")
     return figure
