@@ -181,21 +181,20 @@ def audit_file(
 
 
 def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
-    possible = {
-        name: notion
+    lacking = {
+        name: "feedback" if notion.needs_feedback and columns.feedback is None
+        else "features" if notion.needs_features and not columns.features else ""
         for name, notion in NOTIONS.items()
-        if (columns.feedback is not None or not notion.needs_feedback)
-        and (columns.features or not notion.needs_features)
-    }
+    }  # fmt: skip
     if notions is None:
-        return list(possible)
+        return [name for name, what in lacking.items() if not what]
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         raise ValueError(f"notions must be a list of names, got {notions!r}")
     names = list(dict.fromkeys(notions))
     for name in names:
-        notion = find_notion(name)
-        if name not in possible:
-            raise ValueError(f"notion {name!r} needs {'feedback' if notion.needs_feedback else 'features'}")
+        find_notion(name)
+        if lacking[name]:
+            raise ValueError(f"notion {name!r} needs {lacking[name]}")
     if not names:
         raise ValueError("notions must name at least one, got none")
     return names

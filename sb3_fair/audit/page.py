@@ -209,11 +209,11 @@ def _glossary(audit: Audit) -> Markup:
 
 
 def _made(about: dict[str, Any]) -> Markup:
-    entries = []
-    for key, value in about.items():
-        if value is not None and value not in ([], ()):
-            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            entries.append(join(tag("dt", key.replace("_", " ")), tag("dd", shown)))
+    given = {key: value for key, value in about.items() if value is not None and value not in ([], ())}
+    texts = {
+        key: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value for key, value in given.items()
+    }
+    entries = (join(tag("dt", key.replace("_", " ")), tag("dd", text)) for key, text in texts.items())
     return tag("dl", *entries, class_="made")
 
 

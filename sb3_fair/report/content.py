@@ -49,7 +49,11 @@ def content(
         {
             "id": index,
             "colour": f"rgb({', '.join(map(str, palette[index]))})" if index in palette else None,
-            "command": _command(policy),
+            "command": policy.command
+            and {
+                "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
+                "horizon": float(policy.command.desired_horizon),
+            },
             "use": _use(policy, index, run),
             "roles": roles.get(index, []),
             "band": alike[index],
@@ -149,15 +153,6 @@ def _figures(
         "good": [_number(value) for value in good],
         "chance": [_number(policy.chance.get(measure.name, float("nan"))) for measure in shown],
         "groups": group_rates(policy, words),
-    }
-
-
-def _command(policy: EvaluatedPolicy) -> dict[str, Any] | None:
-    if policy.command is None:
-        return None
-    return {
-        "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
-        "horizon": float(policy.command.desired_horizon),
     }
 
 

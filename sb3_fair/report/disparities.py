@@ -107,13 +107,11 @@ def plot_action_radar(panels: Mapping[str, Mapping[Setting, ArrayLike]], actions
         title: {setting: np.asarray(values, dtype=np.float64) for setting, values in lines.items()}
         for title, lines in panels.items()
     }
-    for lines in frequencies.values():
-        for values in lines.values():
-            if values.shape != (len(GROUPS), len(actions)):
-                raise ValueError(
-                    f"panels must have frequencies of shape ({len(GROUPS)}, {len(actions)}), got {values.shape}"
-                )
-    reach = max((np.nanmax(values) for lines in frequencies.values() for values in lines.values()), default=1.0)
+    drawn, shape = [values for lines in frequencies.values() for values in lines.values()], (len(GROUPS), len(actions))
+    for values in drawn:
+        if values.shape != shape:
+            raise ValueError(f"panels must have frequencies of shape {shape}, got {values.shape}")
+    reach = max(map(np.nanmax, drawn), default=1.0)
     angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
     figure = blank(4.6 * len(panels), 4.2 * len(GROUPS))
     for row, group in enumerate(GROUPS):

@@ -135,7 +135,8 @@ def _draw_radar(
     polar.set_theta_zero_location("N")
     for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
         polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
-    labels = [f"{_label(measure)}\n{bottom:.3g}" for measure, bottom in zip(shown, worst, strict=True)]
+    below = [" − best" * (one.about.better == "higher" and base(one.name) not in NOTIONS) for one in shown]
+    labels = [f"{short(one.name)}{of}\n{low:.3g}" for one, of, low in zip(shown, below, worst, strict=True)]
     polar.set_xticks(angles, labels)
     for text, measure in zip(polar.get_xticklabels(), shown, strict=True):
         text.set_fontweight("bold" if measure.optimised else "normal")
@@ -269,11 +270,6 @@ def _styles(front: Front) -> list[dict[str, Any]]:
         {"color": palette[index], "linewidth": 2, "alpha": 1.0, "zorder": 2} if index in palette else other
         for index in range(len(front))
     ]
-
-
-def _label(measure: Measure) -> str:
-    below = measure.about.better == "higher" and base(measure.name) not in NOTIONS
-    return f"{short(measure.name)} − best" if below else short(measure.name)
 
 
 def short(name: str) -> str:
