@@ -31,7 +31,6 @@ CHANCES = {
 PER_ROW = ("reward", "propensity", "target")
 """Roles of columns of numbers that are kept for every row."""
 _OUTLIERS = 3
-_SMALL = np.uint16
 
 
 class Log:
@@ -74,7 +73,7 @@ class Log:
         for name, labels in self._labels.items():
             codes = labels.codes(chunk[name])
             wide = name == self.columns.stakeholder and name not in self.columns.group
-            self._kept[name].append(codes if wide else codes.astype(_SMALL))
+            self._kept[name].append(codes if wide else codes.astype(np.uint16))
             if name != self.columns.feedback:
                 missing[name] = codes == 0
         if self.columns.time is not None:

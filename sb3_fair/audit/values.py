@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-NOTHING = ("",)
 UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
 """How files write that a value is not known; of a group only the empty text, since "NA" may be a country."""
 MOST_LABELS = 1000
@@ -54,7 +53,7 @@ class Labels:
     """
 
     def __init__(
-        self, name: str, missing: tuple[str, ...] = NOTHING, most: int | None = MOST_LABELS, comma: bool = False
+        self, name: str, missing: tuple[str, ...] = ("",), most: int | None = MOST_LABELS, comma: bool = False
     ) -> None:
         self.name = name
         self._point = "," if comma else "."

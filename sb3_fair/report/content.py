@@ -59,11 +59,7 @@ def content(
             "band": alike[index],
             "beaten": [baselines[other].name for other in np.flatnonzero(worse[index]).tolist()],
             "dominated": [front[other].name for other in np.flatnonzero(dominated[index]).tolist()],
-            "same": [
-                other.name
-                for other, leader in zip(everybody, first, strict=True)
-                if leader == index and other is not policy
-            ],
+            "same": [everybody[other].name for other, leader in enumerate(first) if leader == index != other],
             **_figures(policy, shown, good[index], words),
         }
         for index, policy in enumerate(front)

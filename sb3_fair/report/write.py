@@ -60,16 +60,10 @@ def from_run(folder: str | Path) -> Path:
     front = run.front
     if not len(front):
         raise FileNotFoundError(f"run must hold evaluated policies in front.json, but {str(folder)!r} has none")
-    return write_report(
-        folder, front, baselines=run.baselines, curves=comparable_curves(run), made=made_by(run), words=run.words
-    )
-
-
-def comparable_curves(run: RunFolder) -> Curves:
-    """The training log without the commands of held objectives, which are not in the units of what was reached."""
-    held = run.config.get("hyperparams", {}).get("held")
-    held = held if isinstance(held, Mapping) else {}
-    return {key: values for key, values in run.curves.items() if key not in {f"pcn/desired_{name}" for name in held}}
+    held = run.config.get("hyperparams", {}).get("held")  # their commands are not in the units of what was reached
+    without = {f"pcn/desired_{name}" for name in held} if isinstance(held, Mapping) else ()
+    curves = {key: values for key, values in run.curves.items() if key not in without}
+    return write_report(folder, front, baselines=run.baselines, curves=curves, made=made_by(run), words=run.words)
 
 
 def made_by(run: RunFolder) -> dict[str, Any]:
