@@ -239,8 +239,8 @@ def _over_time(
         for name, runs in found.items():
             for run in runs:
                 ends = decided.rows[[run.first, run.last]]
-                times = _times(log, ends) or (None, None)
-                moments.append(Moment(attribute, name, own[name], *(ends + 1).tolist(), *times, run.worst))
+                (first, last), (start, end) = (ends + 1).tolist(), _times(log, ends) or (None, None)
+                moments.append(Moment(attribute, name, own[name], first, last, start, end, run.worst))
     return series, moments
 
 

@@ -69,8 +69,10 @@ def notion_rows(
     reach = map(tuple, bounds(counts, table).tolist()) if counts[:, ~KNOWN].any() else repeat(None)
     n = int(counts.sum())
     return [
-        NotionValue(attribute.name, one.name, one.title, value, *ends, level, within if one.needs_feedback else None, n)
-        for one, value, ends, level, within in zip(notions, values, intervals, chance, reach, strict=False)
+        NotionValue(
+            attribute.name, one.name, one.title, value, low, high, level, within if one.needs_feedback else None, n
+        )
+        for one, value, (low, high), level, within in zip(notions, values, intervals, chance, reach, strict=False)
     ]
 
 
@@ -90,6 +92,7 @@ def gap_rows(
             low, high = sorted(pair, key=lambda group: had[group] / of[group])
             gap = newcombe(*(wilson(had[side], of[side], confidence) for side in (low, high)))
             p = p_value((had[low], had[high]), (of[low], of[high]))
-            first, second = attribute.labels[low], attribute.labels[high]
-            found.append(Gap(attribute.name, name, RATES[name], first, second, *map(float, gap), p, np.nan))
+            between = RATES[name], attribute.labels[low], attribute.labels[high]
+            ends = float(gap.low), float(gap.high)
+            found.append(Gap(attribute.name, name, *between, float(gap.mean), *ends, p, np.nan))
     return found

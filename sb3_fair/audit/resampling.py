@@ -127,8 +127,8 @@ def bounds(counts: Array, table: GapTable) -> Array:
     for deserve in product((False, True), repeat=2):  # the rejected, the accepted
         filled = np.where(KNOWN, counts, 0.0)
         for took, right in enumerate(deserve):
-            there = (took == ACCEPTED) & (right == DESERVING) & ((took == right) == RIGHT)
-            filled[:, np.flatnonzero(KNOWN & there)[0]] += counts[:, ~KNOWN & (took == ACCEPTED)].sum(axis=1)
+            cell = np.equal(ACCEPTED, took) & np.equal(DESERVING, right) & np.equal(RIGHT, took == right)
+            filled[:, np.flatnonzero(KNOWN & cell)[0]] += counts[:, ~KNOWN & np.equal(ACCEPTED, took)].sum(axis=1)
         corners.append(filled)
     hits, people = table.hits_and_people(np.array(corners))
     gaps = np.full((hits.shape[-1], 2), np.nan)

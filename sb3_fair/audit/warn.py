@@ -42,11 +42,11 @@ def all_warnings(
         )
     if columns.feedback is not None:
         yield from _feedback(columns.feedback, counts, missing)
-    for attribute in dict.fromkeys(one.attribute for one in found):
-        undefined = [one.notion for one in found if one.attribute == attribute and math.isnan(one.value)]
+    for name in dict.fromkeys(one.attribute for one in found):
+        undefined = [one.notion for one in found if one.attribute == name and math.isnan(one.value)]
         if undefined:
             yield (
-                f"Undefined for {attribute}: {', '.join(undefined)}. Fewer than two groups have a rate. Undefined is "
+                f"Undefined for {name}: {', '.join(undefined)}. Fewer than two groups have a rate. Undefined is "
                 "not fair."
             )
     if sample is not None and not len(sample.rows):

@@ -1,7 +1,6 @@
 """Writes a report: HTML, figures, JSON."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +70,9 @@ def made_by(run: RunFolder) -> dict[str, Any]:
     config = run.config
     versions = run.versions
     settings = {**config.get("env_kwargs", {}), **config.get("hyperparams", {})}
-    flow = partial(yaml.safe_dump, default_flow_style=True, width=10_000)  # YAML on one line
-    texts = {key: flow(value).removesuffix("...\n").strip() for key, value in settings.items() if value is not None}
+    end = "...\n"  # of YAML
+    known = {key: value for key, value in settings.items() if value is not None}
+    flow = {key: yaml.safe_dump(value, default_flow_style=True, width=10_000) for key, value in known.items()}
     return {
         "environment": config.get("env", "unknown"),
         "algorithm": config.get("algo", "unknown"),
@@ -80,6 +80,6 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "seed": config.get("seed"),
         "training steps": config.get("n_timesteps"),
         "date": versions.pop("date", "unknown"),
-        "settings": ", ".join(f"{key}: {text}" for key, text in texts.items()),
+        "settings": ", ".join(f"{key}: {text.removesuffix(end).strip()}" for key, text in flow.items()),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
