@@ -184,7 +184,12 @@ def test_nothing_is_cut_off_on_paper(tmp_path, opened, front, baselines, curves)
     assert page.locator("details:not([open]):not(.use)").count() == 0 and not page.locator(".use").is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
-    page.wait_for_function("document.querySelector('#parallel .main-svg').getBoundingClientRect().width > 750")
+    chart = page.locator("#parallel .main-svg").first
+    for _ in range(100):  # Plotly resizes later, and the page's policy refuses wait_for_function
+        if chart.bounding_box()["width"] > 750:
+            break
+        page.wait_for_timeout(50)
+    assert chart.bounding_box()["width"] > 750
 
 
 def test_names_of_axes_do_not_overlap_on_a_phone(tmp_path, opened, front):
