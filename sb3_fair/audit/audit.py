@@ -1,21 +1,23 @@
 """Audits decisions that were already made: a table or file of logged decisions, one per row."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.audit.chunks import Chunks, chunks_of_file, chunks_of_table
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows, with_holm
+from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows
 from sb3_fair.audit.decisions import Decisions, decisions
 from sb3_fair.audit.individuals import individual_notions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.other_policy import other_policy
-from sb3_fair.audit.read import OtherPolicy, read_file, read_table
+from sb3_fair.audit.read import OtherPolicy, read_log
 from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
 from sb3_fair.audit.stakeholders import welfare_figures
 from sb3_fair.audit.warn import all_warnings
@@ -23,6 +25,7 @@ from sb3_fair.audit.windows import MOST_OVER_TIME, RollingNotions
 from sb3_fair.audit.words import sentences
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
+from sb3_fair.fairness.proportions import holm
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.validation import number
 
@@ -32,9 +35,7 @@ BAND_DRAWS = 200
 
 
 class _File(NamedTuple):
-    path: str | Path
-    delimiter: str | None
-    encoding: str | None
+    chunks_of: Callable[[list[str]], Chunks]
 
 
 @checked
@@ -106,22 +107,21 @@ def audit(
     :raises ValueError: if a column is missing, or a value does not fit; names it, and the rows
     :raises TypeError: if the table is of another kind
     """
+    from sb3_fair import __version__
+
     policy = target if isinstance(target, OtherPolicy) else None
     named = target if policy is None else policy.name
     columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, named)  # type: ignore[arg-type]
     names = _asked(notions, columns)
-    accepted_limits = _limits(limits, names, columns)
-    if isinstance(table, _File):
-        options = {"delimiter": table.delimiter, "encoding": table.encoding}
-        log = read_file(table.path, columns, reservoir, seed, policy, **options)
-    else:
-        log = read_table(table, columns, reservoir, seed, policy)
+    accepted_limits = _limits(limits or {}, names, columns)
+    chunks_of = table.chunks_of if isinstance(table, _File) else partial(chunks_of_table, table)
+    log = read_log(chunks_of, columns, reservoir, seed, policy)
     decided = decisions(log, favourable, deserving)
     rng = np.random.default_rng(seed)
     group_names = [name for name in names if NOTIONS[name].needs_groups]
     chosen = [notion for name in group_names if isinstance(notion := NOTIONS[name], GroupNotion)]
     groups, found, gaps = [], [], []
-    for attribute in (*decided.attributes, *([decided.intersection] if decided.intersection else ())):
+    for attribute in decided.compared:
         counts = attribute.counts(decided.cells)
         groups += group_rows(attribute, counts, feedback_missing, confidence)
         if chosen:
@@ -129,10 +129,12 @@ def audit(
                 attribute, counts, chosen, feedback_missing, confidence, n_boot, n_permutations, rng
             )  # fmt: skip
             gaps += gap_rows(attribute, counts, group_names, feedback_missing, confidence)
-    found += individual_notions(
-        log, _accepted(log, decided), [name for name in names if name not in group_names], distance, confidence
-    )
-    gaps = with_holm(gaps)
+    accepted = np.zeros(log.n, dtype=bool)
+    accepted[decided.rows] = ACCEPTED[decided.cells]
+    individual = [name for name in names if name not in group_names]
+    found += individual_notions(log, accepted, individual, distance, confidence)
+    raised = holm([gap.p for gap in gaps])
+    gaps = [replace(gap, p_holm=float(p)) for gap, p in zip(gaps, raised, strict=True)]
     windows: RollingNotions | None = None
     series: list[Series] = []
     moments: list[Moment] = []
@@ -140,9 +142,23 @@ def audit(
         few = [attribute for attribute in decided.attributes if len(attribute.labels) <= MOST_OVER_TIME]
         windows = RollingNotions(few, decided.cells[: decided.timed], chosen, window, feedback_missing)
         series, moments = _over_time(windows, log, decided, accepted_limits, rng, confidence)
-    about = _about(log, decided, names, window, confidence, n_boot, n_permutations, seed)
+    about = {
+        "rows": log.n,
+        "decisions": len(decided.rows),
+        **asdict(columns),
+        "favourable": decided.favourable,
+        "deserving": decided.deserving,
+        "notions": names,
+        "window": window,
+        "sample": None if log.sample is None else len(log.sample.rows),
+        "confidence": confidence,
+        "n_boot": n_boot,
+        "n_permutations": n_permutations,
+        "seed": seed,
+        "version": __version__,
+    }
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
-    broken = _broken(found, accepted_limits, decided.intersection.name if decided.intersection else " and ")
+    broken = _broken(found, accepted_limits, " and ".join(columns.group) if len(columns.group) > 1 else "")
     said = sentences(about, groups, found, gaps, moments, broken)
     welfare = welfare_figures(log, decided, scheme)
     other = other_policy(log, decided, confidence, seed)
@@ -161,34 +177,33 @@ def audit_file(
     :raises OSError: if the file cannot be read
     :raises ValueError: as for :func:`audit`, or if the file is damaged or empty
     """
-    return audit(_File(path, delimiter, encoding), **arguments)
+    return audit(_File(partial(chunks_of_file, path, delimiter=delimiter, encoding=encoding)), **arguments)
 
 
 def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
-    possible = {
-        name: notion
+    lacking = {
+        name: "feedback" if notion.needs_feedback and columns.feedback is None
+        else "features" if notion.needs_features and not columns.features else ""
         for name, notion in NOTIONS.items()
-        if (columns.feedback is not None or not notion.needs_feedback)
-        and (columns.features or not notion.needs_features)
-    }
+    }  # fmt: skip
     if notions is None:
-        return list(possible)
+        return [name for name, what in lacking.items() if not what]
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         raise ValueError(f"notions must be a list of names, got {notions!r}")
     names = list(dict.fromkeys(notions))
     for name in names:
-        notion = find_notion(name)
-        if name not in possible:
-            raise ValueError(f"notion {name!r} needs {'feedback' if notion.needs_feedback else 'features'}")
+        find_notion(name)
+        if lacking[name]:
+            raise ValueError(f"notion {name!r} needs {lacking[name]}")
     if not names:
         raise ValueError("notions must name at least one, got none")
     return names
 
 
-def _limits(limits: Mapping[str, float] | None, names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
+def _limits(limits: Mapping[str, float], names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
     """(notion, attribute, or empty for all) -> limit."""
     found = {}
-    for key, limit in dict(limits or {}).items():
+    for key, limit in limits.items():
         notion, at, attribute = str(key).partition("@")
         find_notion(notion)
         if notion not in names:
@@ -197,16 +212,10 @@ def _limits(limits: Mapping[str, float] | None, names: list[str], columns: Colum
         if at and attribute not in allowed:
             raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
         low, high = NOTIONS[notion].bounds
-        if not low <= number(f"limit of {key}", limit) <= high:
+        found[notion, attribute] = number(f"limit of {key}", limit)
+        if not low <= limit <= high:
             raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
-        found[notion, attribute] = float(limit)
     return found
-
-
-def _accepted(log: Log, decided: Decisions) -> NDArray[np.bool_]:
-    accepted = np.zeros(log.n, dtype=bool)
-    accepted[decided.rows] = ACCEPTED[decided.cells]
-    return accepted
 
 
 def _over_time(
@@ -221,16 +230,16 @@ def _over_time(
     for attribute in windows.attributes:
         own = {name: limit for (name, of), limit in limits.items() if of == ""}
         own |= {name: limit for (name, of), limit in limits.items() if of == attribute}
-        course = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
+        places, shown, found = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
+        rows = decided.rows[places]
         for column, name in enumerate(windows.notions):
-            shown = (each[:, column].tolist() for each in (course.values, course.low, course.high, course.lowest))
-            rows, times = (decided.rows[course.rows] + 1).tolist(), _times(log, decided.rows[course.rows])
-            series.append(Series(attribute, name, own.get(name, math.nan), rows, times, *shown))
-        for name, runs in course.runs.items():
+            values = shown[:, :, column].tolist()
+            limit = own.get(name, math.nan)
+            series.append(Series(attribute, name, limit, (rows + 1).tolist(), _times(log, rows), *values))
+        for name, runs in found.items():
             for run in runs:
                 ends = decided.rows[[run.first, run.last]]
-                start, end = _times(log, ends) or (None, None)
-                first, last = (ends + 1).tolist()
+                (first, last), (start, end) = (ends + 1).tolist(), _times(log, ends) or (None, None)
                 moments.append(Moment(attribute, name, own[name], first, last, start, end, run.worst))
     return series, moments
 
@@ -250,29 +259,8 @@ def _broken(found: list[NotionValue], limits: Mapping[tuple[str, str], float], i
     only."""
     broken = []
     for one in found:
-        general = math.nan if one.attribute == intersection else limits.get((one.notion, ""), math.nan)
+        general = math.nan if one.attribute == intersection != "" else limits.get((one.notion, ""), math.nan)
         limit = limits.get((one.notion, one.attribute), general)
         if not math.isnan(limit) and not one.value >= limit:
             broken.append(Broken(one.attribute, one.notion, limit, one.value))
     return broken
-
-
-def _about(log: Log, decided: Decisions, names: list[str], window: int | None, *settings: Any) -> dict[str, Any]:
-    from sb3_fair import __version__
-
-    confidence, n_boot, n_permutations, seed = settings
-    return {
-        "rows": log.n,
-        "decisions": len(decided.rows),
-        **asdict(log.columns),
-        "favourable": decided.favourable,
-        "deserving": decided.deserving,
-        "notions": names,
-        "window": window,
-        "sample": None if log.sample is None else len(log.sample.rows),
-        "confidence": confidence,
-        "n_boot": n_boot,
-        "n_permutations": n_permutations,
-        "seed": seed,
-        "version": __version__,
-    }

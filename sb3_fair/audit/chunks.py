@@ -3,9 +3,8 @@
 import codecs
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,8 +21,7 @@ ENDINGS |= {".jsonl": "json", ".ndjson": "json", ".json": "json"}
 Chunk = Mapping[str, Any]
 
 
-@dataclass
-class Chunks:
+class Chunks(NamedTuple):
     """A table, some rows at a time.
 
     :param chunks: each from column to values (m,)
@@ -34,9 +32,6 @@ class Chunks:
     chunks: Iterator[Chunk]
     comma: bool = False
     warnings: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Chunk]:
-        return self.chunks
 
 
 def chunks_of_table(table: Any, columns: Sequence[str]) -> Chunks:
@@ -208,35 +203,25 @@ def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     import pyarrow as pa
     from pyarrow import json
 
-    line, seen = 1, False
-    for block in _lines(path):
-        if not seen and block.lstrip()[:1] == b"[":
-            raise ValueError(f"{path.name} must hold one JSON object per line, got a list")
-        try:
-            table = json.read_json(pa.BufferReader(block), json.ReadOptions(use_threads=False, block_size=len(block)))
-        except pa.ArrowException as error:
-            raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
-        if not seen:
-            check_columns(columns, table.column_names, path.name)
-        seen = True
-        nothing = pa.nulls(len(table), pa.string())
-        there = set(table.column_names)
-        yield {name: table.column(name) if name in there else nothing for name in columns}
-        line += block.count(b"\n")
-
-
-def _lines(path: Path) -> Iterator[bytes]:
-    """Blocks of whole lines, without a byte order mark."""
-    import pyarrow as pa
-
-    rest = b""
+    line = 1
     with pa.input_stream(str(path)) as stream:
-        first = True
-        while block := stream.read(BLOCK):
-            rest += block.removeprefix(codecs.BOM_UTF8) if first else block
-            first = False
-            whole, newline, rest = rest.rpartition(b"\n")
-            if whole.strip():
-                yield whole + newline
-    if rest.strip():
-        yield rest + b"\n"
+        rest = stream.read(BLOCK).removeprefix(codecs.BOM_UTF8)
+        while rest:
+            more = stream.read(BLOCK)
+            block, newline, rest = rest.rpartition(b"\n") if more else (rest, b"\n", b"")
+            block, rest = block + newline, rest + more
+            if not block.strip():
+                continue
+            if line == 1 and block.lstrip()[:1] == b"[":
+                raise ValueError(f"{path.name} must hold one JSON object per line, got a list")
+            options = json.ReadOptions(use_threads=False, block_size=len(block))
+            try:
+                table = json.read_json(pa.BufferReader(block), options)
+            except pa.ArrowException as error:
+                raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
+            if line == 1:
+                check_columns(columns, table.column_names, path.name)
+            nothing = pa.nulls(len(table), pa.string())
+            there = set(table.column_names)
+            yield {name: table.column(name) if name in there else nothing for name in columns}
+            line += block.count(b"\n")

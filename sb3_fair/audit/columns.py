@@ -9,20 +9,7 @@ from sb3_fair.fairness.validation import did_you_mean
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of columns. Each row is a decision about a person.
-
-    :param action: what was decided
-    :param group: attributes whose groups are compared
-    :param feedback: which decision would have been right, or whether the favourable one would have been
-    :param features: of the person, for individual notions
-    :param nominal: those of the features whose values are names
-    :param score: probability that the decision is favourable
-    :param time: when it was made; None: in the order of the rows
-    :param reward: what the decision brought to its stakeholder
-    :param stakeholder: whom it concerned
-    :param propensity: probability with which the decision that was made had been made
-    :param target: probability with which another policy would make the favourable decision
-    """
+    """Names of columns. Each row is a decision about a person; see :func:`sb3_fair.audit.audit`."""
 
     action: str
     group: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, repeat
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from sb3_fair.audit.decisions import Attribute
 from sb3_fair.audit.resampling import Array, bounds, chance_levels, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
-from sb3_fair.fairness.proportions import holm, newcombe, p_value, wilson
+from sb3_fair.fairness.proportions import newcombe, p_value, wilson
 
 RATES = {
     "SP": "got the favourable decision",
@@ -26,19 +26,13 @@ MANY = 20
 """With more groups than this, each is compared with the largest one only."""
 
 
-def one_rate(name: str) -> GroupNotion:
-    """The notion, with the first of its rates only."""
-    notion = NOTIONS[name]
-    assert isinstance(notion, GroupNotion)
-    return replace(notion, rates=notion.rates[:1])
-
-
 def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tuple[Array, Array]:
     """Hits and people (groups, names) of the first rates of the notions, from counts (groups, CELLS).
 
     Where known outcomes stand for unknown ones, the people are those of known outcome: no more are known.
     """
-    rates = [one_rate(name) for name in names]
+    notions = (NOTIONS[name] for name in names)
+    rates = [replace(notion, rates=notion.rates[:1]) for notion in notions if isinstance(notion, GroupNotion)]
     hits, people = GapTable(rates, missing).hits_and_people(counts[None])
     if missing == "reweight":
         _, known = GapTable(rates).hits_and_people(counts[None])
@@ -46,18 +40,13 @@ def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tu
     return hits[0], people[0]
 
 
-def shares(hits: Array, people: Array, confidence: float) -> list[Share]:
-    """Wilson's intervals of shares, all (n,)."""
-    return [Share(*map(float, each)) for each in zip(hits, people, *wilson(hits, people, confidence), strict=True)]
-
-
 def group_rows(attribute: Attribute, counts: Array, missing: FeedbackMissing, confidence: float) -> list[Group]:
     """How each group fared, from counts (groups, CELLS); the largest first."""
     hits, people = counted(("SP", "EO", "PE"), counts, missing)
-    columns = [shares(hits[:, rate], people[:, rate], confidence) for rate in range(3)]
+    shares = np.stack([hits, people, *wilson(hits, people, confidence)], axis=-1).tolist()
     found = [
-        Group(attribute.name, label, int(counts[index].sum()), *(column[index] for column in columns))
-        for index, label in enumerate(attribute.labels)
+        Group(attribute.name, label, int(n), *(Share(*share) for share in row))
+        for label, n, row in zip(attribute.labels, counts.sum(axis=1), shares, strict=True)
     ]
     return sorted(found, key=lambda group: -group.n)
 
@@ -74,23 +63,16 @@ def notion_rows(
 ) -> list[NotionValue]:
     """The group notions of an attribute, from counts (groups, CELLS)."""
     table = GapTable(notions, missing)
-    values = table(counts[None])[0]
-    intervals = notion_intervals(counts, table, n_boot, rng, confidence)
-    chance = chance_levels(counts, table, n_permutations, rng)
-    reach = bounds(counts, table) if counts[:, ~KNOWN].any() else None
+    values = table(counts[None])[0].tolist()
+    intervals = notion_intervals(counts, table, n_boot, rng, confidence).tolist()
+    chance = chance_levels(counts, table, n_permutations, rng).tolist()
+    reach = map(tuple, bounds(counts, table).tolist()) if counts[:, ~KNOWN].any() else repeat(None)
+    n = int(counts.sum())
     return [
         NotionValue(
-            attribute.name,
-            notion.name,
-            notion.title,
-            float(values[index]),
-            float(intervals[index, 0]),
-            float(intervals[index, 1]),
-            float(chance[index]),
-            None if reach is None or not notion.needs_feedback else (float(reach[index, 0]), float(reach[index, 1])),
-            int(counts.sum()),
+            attribute.name, one.name, one.title, value, low, high, level, within if one.needs_feedback else None, n
         )
-        for index, notion in enumerate(notions)
+        for one, value, (low, high), level, within in zip(notions, values, intervals, chance, reach, strict=False)
     ]
 
 
@@ -100,38 +82,17 @@ def gap_rows(
     """Differences between pairs of groups, the lower rate first; p-values are not yet raised."""
     names = [name for name in RATES if name in notions or ("EqOdds" in notions and name in ("EO", "PE"))]
     hits, people = counted(names, counts, missing)
-    found: list[Gap] = []
+    found = []
     for column, name in enumerate(names):
         there = np.flatnonzero(people[:, column] > 0)
-        largest = int(there[counts[there].sum(axis=1).argmax()]) if len(there) else 0
+        largest = there[counts[there].sum(axis=1).argmax()] if len(there) else 0
         few = len(attribute.labels) <= MANY
-        pairs = combinations(there, 2) if few else ((one, largest) for one in there if one != largest)
-        for pair in pairs:
-            index = np.array(pair)
-            rates = hits[index, column] / people[index, column]
-            low, high = pair if rates[0] <= rates[1] else pair[::-1]
-            gap = newcombe(*(wilson(hits[side, column], people[side, column], confidence) for side in (low, high)))
-            found.append(
-                Gap(
-                    attribute.name,
-                    name,
-                    RATES[name],
-                    attribute.labels[low],
-                    attribute.labels[high],
-                    float(gap.mean),
-                    float(gap.low),
-                    float(gap.high),
-                    p_value(
-                        (hits[low, column], hits[high, column]),
-                        (people[low, column], people[high, column]),
-                    ),
-                    np.nan,
-                )
-            )
+        for pair in combinations(there, 2) if few else ((one, largest) for one in there if one != largest):
+            had, of = hits[:, column], people[:, column]
+            low, high = sorted(pair, key=lambda group: had[group] / of[group])
+            gap = newcombe(*(wilson(had[side], of[side], confidence) for side in (low, high)))
+            p = p_value((had[low], had[high]), (of[low], of[high]))
+            between = RATES[name], attribute.labels[low], attribute.labels[high]
+            ends = float(gap.low), float(gap.high)
+            found.append(Gap(attribute.name, name, *between, float(gap.mean), *ends, p, np.nan))
     return found
-
-
-def with_holm(gaps: list[Gap]) -> list[Gap]:
-    """The gaps with p-values raised for their number."""
-    raised = holm([gap.p for gap in gaps])
-    return [replace(gap, p_holm=float(p)) for gap, p in zip(gaps, raised, strict=True)]

@@ -62,6 +62,11 @@ class Decisions:
     favourable: list[str]
     deserving: list[str]
 
+    @property
+    def compared(self) -> list[Attribute]:
+        """The attributes and their intersection."""
+        return [*self.attributes, *([self.intersection] if self.intersection else ())]
+
 
 def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisions:
     """What was decided, in order of time; rows without an action are left out.
@@ -81,9 +86,9 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
             raise ValueError(f"group must have at least two different values to compare, but {attribute!r} has "
                              f"{log.labels[attribute]}")  # fmt: skip
     right: list[str] = []
-    if columns.feedback is None:
-        outcome = np.zeros(1, dtype=np.intp)
-        feedback: NDArray[Any] = np.zeros(log.n, dtype=np.uint8)
+    outcome, feedback = np.zeros(1, dtype=np.intp), log.feedback
+    if columns.feedback is None or feedback is None:
+        feedback = np.zeros(log.n, dtype=np.uint16)
     else:
         known = log.labels[columns.feedback]
         if not known:
@@ -92,20 +97,14 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
         right = [name for name in known if name in good] if deserving is None and same else []
         right = right or ([] if same and deserving is None else chosen("deserving", columns.feedback, deserving, known))
         outcome = np.array([0, *(2 if name in right else 1 for name in known)])
-        feedback = log.feedback if log.feedback is not None else np.zeros(log.n, dtype=np.uint8)
     rows = np.flatnonzero(log.actions) if (log.actions == 0).any() else np.arange(log.n)
-    rows, timed = _in_order(rows, log.times)
+    timed = len(rows)
+    if log.times is not None:
+        rows = rows[np.argsort(log.times[rows], kind="stable")]  # what has no time comes last
+        timed = int(np.count_nonzero(log.times[rows] == log.times[rows]))
     cells = _CELL[accepted[log.actions[rows]].astype(np.intp), outcome[feedback[rows]]]
     attributes = [Attribute(name, log.labels[name], codes[rows]) for name, codes in log.groups.items()]
     return Decisions(cells, rows, timed, attributes, _intersection(attributes), good, right)
-
-
-def _in_order(rows: NDArray[np.int64], times: NDArray[Any] | None) -> tuple[NDArray[np.int64], int]:
-    if times is None:
-        return rows, len(rows)
-    order = np.argsort(times[rows], kind="stable")  # what has no time comes last
-    rows = rows[order]
-    return rows, int(np.count_nonzero(times[rows] == times[rows]))
 
 
 def _intersection(attributes: list[Attribute]) -> Attribute | None:

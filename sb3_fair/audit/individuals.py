@@ -42,26 +42,15 @@ def individual_notions(
         "LIP": lambda rows: lipschitz_violation(scaled[rows], chances[rows], distance=distance, nominal=nominal),
         "CSC": lambda rows: consistency(scaled[rows], actions[rows], distance=distance, nominal=nominal),
     }
-    everyone = np.arange(len(scaled))
+    fold = np.arange(len(scaled)) % FOLDS
     found = []
     for name in names:
-        value = formulas[name](everyone)
-        low, high = _jackknife(formulas[name], everyone, value, confidence)
+        value = formulas[name](np.arange(len(scaled)))
+        half = math.nan
+        if len(scaled) >= 2 * FOLDS:
+            parts = np.array([formulas[name](np.flatnonzero(fold != part)) for part in range(FOLDS)])
+            half = float(stdtrit(FOLDS - 1, (1 + confidence) / 2) * np.sqrt((FOLDS - 1) * parts.var()))
         bottom, top = NOTIONS[name].bounds
-        found.append(
-            NotionValue(
-                "", name, NOTIONS[name].title, value, max(low, bottom), min(high, top), math.nan, None, len(scaled)
-            )
-        )
+        ends = max(value - half, bottom), min(value + half, top)
+        found.append(NotionValue("", name, NOTIONS[name].title, value, *ends, math.nan, None, len(scaled)))
     return found
-
-
-def _jackknife(
-    formula: Callable[[NDArray[np.intp]], float], everyone: NDArray[np.intp], value: float, confidence: float
-) -> tuple[float, float]:
-    if len(everyone) < 2 * FOLDS:
-        return math.nan, math.nan
-    parts = np.array([formula(everyone[everyone % FOLDS != part]) for part in range(FOLDS)])
-    error = math.sqrt((FOLDS - 1) / FOLDS * np.square(parts - parts.mean()).sum())
-    half = float(stdtrit(FOLDS - 1, (1 + confidence) / 2)) * error
-    return value - half, value + half

@@ -5,15 +5,23 @@ reward and stakeholder where they are given. Features are kept of a uniform samp
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.values import MOST_LABELS, UNKNOWN, Array, Labels, numbers, rows_text, same_but_for_case, times
+from sb3_fair.audit.values import (
+    MOST_LABELS,
+    UNKNOWN,
+    Array,
+    Labels,
+    is_number,
+    numbers,
+    rows_text,
+    times,
+)
 
 CHANCES = {
     "score": "the favourable decision, in [0, 1]",
@@ -23,69 +31,27 @@ CHANCES = {
 PER_ROW = ("reward", "propensity", "target")
 """Roles of columns of numbers that are kept for every row."""
 _OUTLIERS = 3
-_SMALL = np.uint16
 
 
-@dataclass
-class Sample:
-    """Features of a uniform sample of the rows that have all of them.
-
-    :param rows: (m,) where they stand in the log
-    :param features: (m, d); codes of nominal features
-    :param scores: (m,) probability of the favourable decision, or None
-    :param low: (d,) lowest value in the whole log, ``high`` the highest
-    :param eligible: how many rows there were to choose from
-    """
-
-    rows: NDArray[np.int64]
-    features: Array
-    scores: Array | None
-    low: Array
-    high: Array
-    eligible: int
-
-
-@dataclass
 class Log:
-    """All rows of a log.
+    """All rows of a log, which are added chunk by chunk.
 
-    :param n: rows
-    :param actions: (n,) code of the action, 0 where it is missing
-    :param groups: attribute -> (n,) code of the group, 0 where it is missing
-    :param feedback: (n,) code of the feedback, 0 where it is unknown; None: no such column
-    :param labels: column -> the labels of its codes 1, 2, ...
-    :param times: (n,) or None
-    :param numbers: reward, propensity and target, as far as they are given -> (n,); NaN where unknown
-    :param stakeholders: (n,) codes or None
-    :param warnings: what was noticed while reading
-    """
-
-    columns: Columns
-    n: int
-    actions: NDArray[np.uint16]
-    groups: dict[str, NDArray[np.uint16]]
-    feedback: NDArray[np.uint16] | None
-    labels: dict[str, list[str]]
-    times: NDArray[Any] | None
-    numbers: dict[str, Array]
-    stakeholders: NDArray[np.int32] | None
-    sample: Sample | None
-    warnings: list[str] = field(default_factory=list)
-
-
-class LogBuilder:
-    """Makes a :class:`Log` of chunks of rows.
+    After :meth:`finish` it has, 0 or NaN where a value is missing: ``actions`` (n,) codes; ``groups``, attribute ->
+    (n,) codes; ``feedback`` (n,) codes or None; ``labels``, column -> the labels of its codes 1, 2, ...; ``times`` (n,)
+    or None; ``numbers``, reward, propensity and target, as far as they are given -> (n,); ``stakeholders`` (n,) codes
+    or None; ``sample`` for individual notions, None without features; ``warnings``: what was noticed.
 
     :param columns: what the columns mean
-    :param reservoir: size of the sample for individual notions
+    :param reservoir: size of the sample
     :param seed: of the sample, which does not depend on the size of the chunks
     :param comma: whether "0,5" is a number
     """
 
-    def __init__(self, columns: Columns, reservoir: int = 1000, seed: int = 0, comma: bool = False) -> None:
+    def __init__(self, columns: Columns, reservoir: int, seed: int, comma: bool) -> None:
         self.columns = columns
+        self.n = 0
+        self.sample = Sample(columns, reservoir, seed) if columns.features else None
         self._comma = comma
-        self._n = 0
         self._labels = {name: Labels(name, comma=comma) for name in columns.group}
         self._labels[columns.action] = Labels(columns.action, UNKNOWN, comma=comma)
         if columns.feedback is not None:
@@ -95,8 +61,7 @@ class LogBuilder:
         self._kept: dict[str, list[NDArray[Any]]] = defaultdict(list)
         self._of_rows: dict[str, list[NDArray[Any]]] = defaultdict(list)
         self._missing: dict[str, int] = defaultdict(int)
-        self._missing_rows: dict[str, NDArray[np.intp]] = {}
-        self._sampler = _Sampler(columns, reservoir, seed) if columns.features else None
+        self._missing_rows: dict[str, list[int]] = defaultdict(list)
 
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Rows that follow those added before.
@@ -108,79 +73,70 @@ class LogBuilder:
         for name, labels in self._labels.items():
             codes = labels.codes(chunk[name])
             wide = name == self.columns.stakeholder and name not in self.columns.group
-            self._kept[name].append(codes if wide else codes.astype(_SMALL))
+            self._kept[name].append(codes if wide else codes.astype(np.uint16))
             if name != self.columns.feedback:
                 missing[name] = codes == 0
         if self.columns.time is not None:
-            when = times(self.columns.time, chunk[self.columns.time], self._n)
+            when = times(self.columns.time, chunk[self.columns.time], self.n)
             self._of_rows["time"].append(when)
             missing[self.columns.time] = when != when
         roles = {role: name for role in PER_ROW if (name := getattr(self.columns, role)) is not None}
         for role, name in roles.items():
-            found = self._chances(role, name, chunk) if role in CHANCES else self._numbers(name, chunk)
+            found = self._role(role, name, chunk)
             self._of_rows[role].append(found)
             missing[name] = np.isnan(found)
-        if self._sampler is not None:
+        if self.sample is not None:
             values = [self._feature(name, chunk) for name in self.columns.features]
             missing |= {name: np.isnan(column) for name, column in zip(self.columns.features, values, strict=True)}
-            score = None if self.columns.score is None else self._chances("score", self.columns.score, chunk)
+            score = None if self.columns.score is None else self._role("score", self.columns.score, chunk)
             if score is not None:
                 missing[str(self.columns.score)] = np.isnan(score)
-            self._sampler.add(self._n, np.column_stack(values), score)
-        for name, rows in missing.items():
-            self._count_missing(name, rows)
-        self._n += len(chunk[self.columns.action])
-
-    def _numbers(self, name: str, chunk: Mapping[str, Any]) -> Array:
-        return numbers(name, chunk[name], self._n, self._comma)
+            self.sample.add(self.n, np.column_stack(values), score)
+        for name, absent in missing.items():
+            rows = np.flatnonzero(absent)
+            if len(rows):
+                self._missing[name] += len(rows)
+                self._missing_rows[name] += (rows[: _OUTLIERS - len(self._missing_rows[name])] + self.n + 1).tolist()
+        self.n += len(chunk[self.columns.action])
 
     def _feature(self, name: str, chunk: Mapping[str, Any]) -> Array:
-        if self._sampler is None or name not in self._sampler.nominal:
-            return self._numbers(name, chunk)
-        codes = self._sampler.nominal[name].codes(chunk[name]).astype(np.float64)
+        if self.sample is None or name not in self.sample.nominal:
+            return numbers(name, chunk[name], self.n, self._comma)
+        codes = self.sample.nominal[name].codes(chunk[name]).astype(np.float64)
         return np.where(codes == 0, np.nan, codes)
 
-    def _chances(self, role: str, name: str, chunk: Mapping[str, Any]) -> Array:
-        found = self._numbers(name, chunk)
+    def _role(self, role: str, name: str, chunk: Mapping[str, Any]) -> Array:
+        found = numbers(name, chunk[name], self.n, self._comma)
         wrong = np.flatnonzero((found < 0) | (found > 1) | ((found == 0) & (role == "propensity")))
-        if len(wrong):
+        if len(wrong) and role in CHANCES:
             raise ValueError(
                 f"{role} must be the probability of {CHANCES[role]}, but {name!r} is {found[wrong[0]]:g} in "
-                f"{rows_text(wrong, self._n)}"
+                f"{rows_text(wrong, self.n)}"
             )
         return found
 
-    def _count_missing(self, name: str, missing: NDArray[np.bool_]) -> None:
-        rows = np.flatnonzero(missing)
-        if len(rows):
-            self._missing[name] += len(rows)
-            known = self._missing_rows.get(name, rows[:0])
-            self._missing_rows[name] = np.concatenate([known, rows[:_OUTLIERS] + self._n])[:_OUTLIERS]
-
-    def finish(self) -> Log:
-        """The log of all rows.
+    def finish(self) -> "Log":
+        """Itself, with all rows.
 
         :raises ValueError: if there are none
         """
-        if not self._n:
+        if not self.n:
             raise ValueError("the log must have at least one row, got none")
         kept, of_rows = (
             {name: np.concatenate(parts.pop(name)) for name in list(parts)} for parts in (self._kept, self._of_rows)
         )
         columns = self.columns
-        return Log(
-            columns=columns,
-            n=self._n,
-            actions=kept[columns.action],
-            groups={name: kept[name] for name in columns.group},
-            feedback=None if columns.feedback is None else kept[columns.feedback],
-            labels={name: labels.names for name, labels in self._labels.items()},
-            times=of_rows.get("time"),
-            numbers={role: of_rows[role] for role in PER_ROW if role in of_rows},
-            stakeholders=None if columns.stakeholder is None else kept[columns.stakeholder],
-            sample=None if self._sampler is None else self._sampler.sample(),
-            warnings=[*self._missing_warnings(), *self._spelling_warnings()],
-        )
+        self.actions = kept[columns.action]
+        self.groups = {name: kept[name] for name in columns.group}
+        self.feedback = None if columns.feedback is None else kept[columns.feedback]
+        self.stakeholders = None if columns.stakeholder is None else kept[columns.stakeholder]
+        self.labels = {name: labels.names for name, labels in self._labels.items()}
+        self.times = of_rows.get("time")
+        self.numbers = {role: of_rows[role] for role in PER_ROW if role in of_rows}
+        self.warnings = [*self._missing_warnings(), *self._label_warnings(kept)]
+        if self.sample is not None:
+            self.sample.sort()
+        return self
 
     def _missing_warnings(self) -> list[str]:
         columns = self.columns
@@ -195,53 +151,74 @@ class LogBuilder:
         said = []
         for name, count in self._missing.items():
             first = self._missing_rows[name]
-            where = ", ".join(str(row + 1) for row in first.tolist()) + (", ..." if count > len(first) else "")
+            where = ", ".join(map(str, first)) + (", ..." if count > len(first) else "")
             rows, verb = ("row", "is") if count == 1 else ("rows", "are")
             out = " and ".join(consequence for names, consequence in consequences if name in names)
             said.append(f"{count:,} {rows} without {name!r} {verb} {out} ({rows} {where}).")
         return said
 
-    def _spelling_warnings(self) -> list[str]:
-        return [
-            f"{name!r} has {one!r} and {two!r}, which are taken for two different values."
-            for name, labels in self._labels.items()
-            if len(labels.names) <= MOST_LABELS
-            for one, two in same_but_for_case(labels.names)
-        ]
+    def _label_warnings(self, kept: Mapping[str, NDArray[Any]]) -> Iterator[str]:
+        for name, labels in self._labels.items():
+            if len(labels.names) > MOST_LABELS:
+                continue
+            seen: dict[str, str] = {}
+            for label in labels.names:
+                if (other := seen.setdefault(label.casefold(), label)) != label:
+                    yield f"{name!r} has {other!r} and {label!r}, which are taken for two different values."
+            kinds = np.array([False, *map(is_number, labels.names)])
+            if kinds.any() and not kinds[1:].all():
+                rows = int(np.count_nonzero(kinds[kept[name]]))
+                example = labels.names[int(kinds.argmax()) - 1]
+                yield f"{name!r} mixes numbers and words: {rows:,} rows have a number, such as {example}."
 
 
-class _Sampler:
-    """Keeps the rows with the smallest of random numbers: a uniform sample."""
+class Sample:
+    """Features of a uniform sample of the rows that have all of them: those with the smallest of random numbers.
+
+    ``rows`` (m,) where they stand in the log; ``low`` (d,) lowest value in the whole log, ``high`` the highest;
+    ``eligible``: how many rows there were to choose from.
+    """
 
     def __init__(self, columns: Columns, size: int, seed: int) -> None:
         self.nominal = {name: Labels(name, most=None) for name in columns.nominal}
+        self.rows = np.empty(0, dtype=np.int64)
+        width = len(columns.features)
+        self.low, self.high = np.full(width, np.inf), np.full(width, -np.inf)
+        self.eligible = 0
         self._size = size
         self._rng = np.random.default_rng(seed)
-        width = len(columns.features)
         self._has_scores = columns.score is not None
-        self._low, self._high = np.full(width, np.inf), np.full(width, -np.inf)
-        self._keys, self._rows = np.empty(0), np.empty(0, dtype=np.int64)
-        self._values = np.empty((0, width + 1))
-        self._eligible = 0
+        self._keys, self._values = np.empty(0), np.empty((0, width + 1))
+
+    @property
+    def features(self) -> Array:
+        """(m, d); codes of nominal features."""
+        return self._values[:, :-1]
+
+    @property
+    def scores(self) -> Array | None:
+        """(m,) probability of the favourable decision, or None."""
+        return self._values[:, -1] if self._has_scores else None
 
     def add(self, start: int, features: Array, scores: Array | None) -> None:
+        """Rows of the log from ``start`` on."""
         keys = self._rng.random(len(features))
         values = np.column_stack([features, np.zeros(len(features)) if scores is None else scores])
         whole = ~np.isnan(values).any(axis=1)
-        self._eligible += int(np.count_nonzero(whole))
+        self.eligible += int(np.count_nonzero(whole))
         if whole.any():
-            self._low = np.minimum(self._low, features[whole].min(axis=0))
-            self._high = np.maximum(self._high, features[whole].max(axis=0))
+            self.low = np.minimum(self.low, features[whole].min(axis=0))
+            self.high = np.maximum(self.high, features[whole].max(axis=0))
         new = np.flatnonzero(whole & (keys < self._keys.max(initial=0.0) if len(self._keys) == self._size else whole))
         self._keys = np.concatenate([self._keys, keys[new]])
-        self._rows = np.concatenate([self._rows, start + new])
+        self.rows = np.concatenate([self.rows, start + new])
         self._values = np.concatenate([self._values, values[new]])
         if len(self._keys) > self._size:
-            best = np.argpartition(self._keys, self._size)[: self._size]
-            self._keys, self._rows, self._values = self._keys[best], self._rows[best], self._values[best]
+            self._choose(np.argpartition(self._keys, self._size)[: self._size])
 
-    def sample(self) -> Sample:
-        order = np.argsort(self._rows)
-        values = self._values[order]
-        scores = values[:, -1] if self._has_scores else None
-        return Sample(self._rows[order], values[:, :-1], scores, self._low, self._high, self._eligible)
+    def sort(self) -> None:
+        """In the order of the log."""
+        self._choose(np.argsort(self.rows))
+
+    def _choose(self, places: NDArray[np.intp]) -> None:
+        self._keys, self.rows, self._values = self._keys[places], self.rows[places], self._values[places]

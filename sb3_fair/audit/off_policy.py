@@ -9,13 +9,15 @@ learning*; cross-fitting as in Chernozhukov et al. 2018.
 import math
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from sb3_fair.fairness.arguments import Numbers, checked
+from sb3_fair.common.extras import extra
+from sb3_fair.fairness.arguments import Numbers, Range, checked
 
 Array = NDArray[np.float64]
 LEAST = 50
@@ -55,32 +57,18 @@ class OffPolicy:
     estimates: list[Estimated]
     refused: str = ""
 
-
-class Ridge:
-    """Linear regression with a small penalty; any regressor of scikit-learn can stand in its place."""
-
-    def fit(self, features: Array, values: Array) -> "Ridge":
-        """Coefficients of values (n,) on features (n, d)."""
-        self._centre, self._scale = features.mean(axis=0), features.std(axis=0) + 1e-12
-        design = self._design(features)
-        penalty = np.diag([0.0] + [1.0] * features.shape[1])
-        self._coefficients = np.linalg.solve(design.T @ design + penalty, design.T @ values)
-        return self
-
-    def predict(self, features: Array) -> Array:
-        """Values (n,)."""
-        return self._design(features) @ self._coefficients
-
-    def _design(self, features: Array) -> Array:
-        return np.column_stack([np.ones(len(features)), (features - self._centre) / self._scale])
+    @property
+    def all(self) -> list[Estimated]:
+        """The logged decisions, then the estimates."""
+        return [self.logged, *self.estimates]
 
 
 @checked
 def off_policy(
     rewards: Numbers,
     accepted: Any,
-    propensity: Numbers,
-    target: Numbers,
+    propensity: Annotated[ArrayLike, Range("(0, 1]")],
+    target: Annotated[ArrayLike, Range("[0, 1]")],
     *,
     features: Numbers | None = None,
     regressor: Any = None,
@@ -95,11 +83,13 @@ def off_policy(
     :param propensity: (n,) probability, in (0, 1], with which the decision that was made had been made
     :param target: (n,) probability with which the other policy makes the favourable decision
     :param features: (n, d) for the model of the reward that the doubly robust estimate takes; None: ``target`` alone
-    :param regressor: anything with ``fit`` and ``predict``, as in scikit-learn; None: a linear model
+    :param regressor: anything with ``fit`` and ``predict``, as in scikit-learn; None: a linear model of
+        scikit-learn, which the extra ``[audit]`` installs
     :param folds: parts of the log; the reward of each is predicted from the others
     :return: without estimates if the effective sample is smaller than 50 or 1 % of the rows, or the mean weight is
         far from 1: then the log does not have enough of what the other policy does
     :raises ValueError: if shapes differ or a probability is out of range
+    :raises MissingExtra: if no ``regressor`` is given and scikit-learn is not installed
     """
     reward, chance, wanted = (np.asarray(each, dtype=np.float64) for each in (rewards, propensity, target))
     took = np.asarray(accepted, dtype=bool)
@@ -108,17 +98,21 @@ def off_policy(
             raise ValueError(f"{name} must have the shape of rewards {reward.shape}, (n,), got {array.shape}")
     if not len(reward):
         raise ValueError("rewards must hold at least one number, got none")
-    if not ((chance > 0) & (chance <= 1)).all():
-        raise ValueError(f"propensity must be in (0, 1], got {chance[~((chance > 0) & (chance <= 1))][0]:g}")
-    if not ((wanted >= 0) & (wanted <= 1)).all():
-        raise ValueError(f"target must be in [0, 1], got {wanted[~((wanted >= 0) & (wanted <= 1))][0]:g}")
     n = len(reward)
     weights = np.where(took, wanted, 1 - wanted) / chance
     total = weights.sum()
     effective = float(total**2 / np.square(weights).sum()) if total else 0.0
     mean = total / n
     logged = _estimated("logged", "the logged decisions", reward, confidence)
-    refused = _refused(n, effective, mean, weights)
+    least, error = max(LEAST, LEAST_SHARE * n), weights.std() / math.sqrt(n)
+    refused = ""
+    if effective < least:
+        refused = f"the overlap is too small: the effective sample is {effective:.0f}, at least {least:.0f} is needed"
+    elif abs(mean - 1) > max(_OFF * error, 0.05):
+        refused = (
+            f"the mean weight is {mean:.2f}, not 1: the propensities are wrong, or the log lacks decisions that the "
+            "other policy makes"
+        )
     if refused:
         return OffPolicy(n, effective, mean, logged, [], refused)
     predicted = _predicted(reward, took, wanted if features is None else features, regressor, folds, seed)
@@ -133,19 +127,6 @@ def off_policy(
     return OffPolicy(n, effective, mean, logged, estimates)
 
 
-def _refused(n: int, effective: float, mean: float, weights: Array) -> str:
-    least = max(LEAST, LEAST_SHARE * n)
-    if effective < least:
-        return f"the overlap is too small: the effective sample is {effective:.0f}, at least {least:.0f} is needed"
-    error = weights.std(ddof=1) / math.sqrt(n)
-    if abs(mean - 1) > max(_OFF * error, 0.05):
-        return (
-            f"the mean weight is {mean:.2f}, not 1: the propensities are wrong, or the log lacks decisions that the "
-            "other policy makes"
-        )
-    return ""
-
-
 def _estimated(name: str, title: str, terms: Array, confidence: float) -> Estimated:
     """The mean of independent terms (n,)."""
     value = float(terms.mean())
@@ -157,15 +138,19 @@ def _estimated(name: str, title: str, terms: Array, confidence: float) -> Estima
 
 def _predicted(reward: Array, took: NDArray[np.bool_], features: Any, regressor: Any, folds: int, seed: int) -> Array:
     """Reward (n, 2) of the unfavourable and the favourable decision, predicted for each row from the other folds."""
-    described = np.asarray(features, dtype=np.float64)
-    described = described.reshape(len(reward), -1)
+    if regressor is None:
+        with extra("audit", "the doubly robust estimate"):
+            from sklearn.linear_model import Ridge
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import StandardScaler
+        regressor = make_pipeline(StandardScaler(), Ridge())
+    described = np.asarray(features, dtype=np.float64).reshape(len(reward), -1)
     fold = np.random.default_rng(seed).integers(folds, size=len(reward))
     predicted = np.zeros((len(reward), 2))
-    for part in range(folds):
-        for decision in (0, 1):
-            known = (fold != part) & (took == decision)
-            here = fold == part
-            if known.any() and here.any():
-                model = (Ridge() if regressor is None else deepcopy(regressor)).fit(described[known], reward[known])
-                predicted[here, decision] = model.predict(described[here])
+    for part, decision in product(range(folds), (0, 1)):
+        known, here = (fold != part) & (took == decision), fold == part
+        if known.any() and here.any():
+            predicted[here, decision] = (
+                deepcopy(regressor).fit(described[known], reward[known]).predict(described[here])
+            )
     return predicted

@@ -1,7 +1,6 @@
 """What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -59,20 +58,23 @@ def other_policy(
     if known.any() and not (selective and chance is None):
         among["deserving"] = (there & right, weights)
     rates = []
-    for attribute in (*decided.attributes, *([decided.intersection] if decided.intersection else ())):
+    for attribute in decided.compared:
         for name, (who, weight) in among.items():
-            for label, logged, values, weighing in _by_group(attribute, who, accepted, target, weight):
-                estimate = _mean(values, weighing, confidence)
+            for code, label in enumerate(attribute.labels, start=1):
+                rows = np.flatnonzero(who & (attribute.codes == code))
+                total = weight[rows].sum()
+                logged = float(accepted[rows].sum() / total) if total else np.nan
+                estimate = _mean(target[rows], weight[rows], confidence)
                 rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
-    return rates, _earned(log, decided, target, chance, there, accepted, confidence, seed)
-
-
-def _by_group(attribute: Any, who: Any, accepted: Any, target: Array, weight: Array) -> Iterator[tuple[Any, ...]]:
-    for code, label in enumerate(attribute.labels, start=1):
-        rows = np.flatnonzero(who & (attribute.codes == code))
-        total = weight[rows].sum()
-        logged = float(accepted[rows].sum() / total) if total else np.nan
-        yield label, logged, target[rows], weight[rows]
+    if "reward" not in log.numbers or chance is None:
+        return rates, None
+    reward = log.numbers["reward"][decided.rows]
+    rows = np.flatnonzero(there & ~np.isnan(reward))
+    few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
+    described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
+    features = np.column_stack([target[rows], *described]).astype(float)
+    given = reward[rows], accepted[rows], chance[rows], target[rows]
+    return rates, off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
 
 
 def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:
@@ -83,23 +85,3 @@ def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, floa
     mean = float((weights * values).sum() / total)
     half = float(ndtri((1 + confidence) / 2) * np.sqrt(np.square(weights * (values - mean)).sum()) / total)
     return mean, max(mean - half, 0.0), min(mean + half, 1.0), effective
-
-
-def _earned(
-    log: Log, decided: Decisions, target: Array, chance: Array | None, there: Any, accepted: Any, confidence: float,
-    seed: int,
-) -> OffPolicy | None:  # fmt: skip
-    if "reward" not in log.numbers or chance is None:
-        return None
-    reward = log.numbers["reward"][decided.rows]
-    rows = np.flatnonzero(there & ~np.isnan(reward))
-    if not len(rows):
-        return None
-    described = [target[rows]]
-    for attribute in decided.attributes:
-        if len(attribute.labels) <= _MOST:
-            described += [attribute.codes[rows] == code for code in range(2, len(attribute.labels) + 1)]
-    return off_policy(
-        reward[rows], accepted[rows], chance[rows], target[rows], features=np.column_stack(described).astype(float),
-        confidence=confidence, seed=seed,
-    )  # fmt: skip

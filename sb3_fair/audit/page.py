@@ -1,18 +1,22 @@
 """The page of an audit: one HTML document in the look of the report, without programs and without a network."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
 from sb3_fair.audit.drawings import course, interval
 from sb3_fair.audit.markup import Markup, join, tag
-from sb3_fair.audit.result import Audit, Gap, Group, NotionValue, Share
-from sb3_fair.audit.words import favourable_text, percent, span
+from sb3_fair.audit.result import Audit, Gap, NotionValue, Share
+from sb3_fair.audit.words import favourable_text, number, percent, span
 from sb3_fair.fairness.descriptions import describe
 from sb3_fair.report.html import source_hash, stylesheet
 
 _GROUPS, _GAPS, _MOMENTS = 60, 60, 40
+LEAD = (
+    "Decisions that were already made: how often each group got the favourable one, how sure that is, and how large "
+    "the differences between groups would be by chance."
+)
 LIMITS = (
     "A log says who was decided on, not who never applied or was turned away before.",
     "Equal rates are not yet just, and unequal ones not yet unjust: reasons that this table does not hold may lie "
@@ -38,61 +42,44 @@ def page(audit: Audit) -> str:
         Markup(f"<style>{style}</style>"),
     )
     attributes = dict.fromkeys(group.attribute for group in audit.groups)
-    parts = [
-        _header(audit, title),
-        _card("In words", tag("ul", *_sentences(audit), class_="say")) if audit.sentences else None,
-        _card("To be careful about", tag("ul", *(tag("li", text) for text in audit.warnings), class_="say"),
-              kind="card careful") if audit.warnings else None,
-        *(_attribute(audit, attribute) for attribute in attributes),
-        _individuals(audit),
-        *(_over_time(audit, attribute) for attribute in attributes),
-        _other(audit),
-        _welfare(audit),
-        _card("What the figures mean", _glossary(audit)),
-        _card("What this page cannot tell", tag("ul", *(tag("li", text) for text in LIMITS), class_="say")),
-        _card("How it was made", _made(about)),
-    ]  # fmt: skip
-    return "<!doctype html>\n" + tag("html", head, tag("body", tag("main", *parts)), lang="en") + "\n"
-
-
-def _header(audit: Audit, title: str) -> Markup:
-    about = audit.about
     facts = [
         (f"{about['decisions']:,}", "decisions"),
         (f"{len(about['group'])}", "attribute" + "s" * (len(about["group"]) > 1)),
         (f"{100 * about['confidence']:g} %", "intervals"),
     ]
-    return tag(
-        "header",
-        tag("p", "sb3-fair", class_="brand"),
-        tag("h1", title),
-        tag(
-            "p",
-            "Decisions that were already made: how often each group got the favourable one, how sure that is, and how "
-            "large the differences between groups would be by chance.",
-            class_="lead",
-        ),
-        tag("ul", *(tag("li", tag("b", number), " ", words) for number, words in facts), class_="facts"),
-    )
+    parts = [
+        tag("header", tag("p", "sb3-fair", class_="brand"), tag("h1", title), tag("p", LEAD, class_="lead"),
+            tag("ul", *(tag("li", tag("b", many), " ", words) for many, words in facts), class_="facts")),
+        _card("In words", _say(audit.sentences, len(audit.broken))) if audit.sentences else None,
+        _card("To be careful about", _say(audit.warnings), kind="card careful") if audit.warnings else None,
+        *(_attribute(audit, attribute) for attribute in attributes),
+        _individuals([one for one in audit.notions if not one.attribute]),
+        *(_over_time(audit, attribute) for attribute in attributes),
+        _other(audit),
+        _welfare(audit),
+        _card("What the figures mean", _glossary(audit)),
+        _card("What this page cannot tell", _say(LIMITS)),
+        _card("How it was made", _made(about)),
+    ]  # fmt: skip
+    return "<!doctype html>\n" + tag("html", head, tag("body", tag("main", *parts)), lang="en") + "\n"
 
 
 def _card(title: str, *content: Any, kind: str = "card") -> Markup:
     return tag("section", tag("h2", title), *content, class_=kind)
 
 
-def _sentences(audit: Audit) -> Iterator[Markup]:
-    for index, text in enumerate(audit.sentences):
-        yield tag("li", text, class_="broken" if index < len(audit.broken) else None)
+def _say(texts: Sequence[str], broken: int = 0) -> Markup:
+    """A list of sentences; the first ``broken`` ones stand out."""
+    items = (tag("li", text, class_="broken" if index < broken else None) for index, text in enumerate(texts))
+    return tag("ul", *items, class_="say")
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], left: int = 1) -> Markup:
     """Cells of the first ``left`` columns are texts."""
 
-    def kind(column: int) -> str | None:
-        return "left" if column < left else None
-
-    head = tag("tr", *(tag("th", text, class_=kind(column), scope="col") for column, text in enumerate(heads)))
-    body = [tag("tr", *(tag("td", cell, class_=kind(column)) for column, cell in enumerate(row))) for row in rows]
+    kinds = ["left"] * left + [None] * (len(heads) - left)
+    head = tag("tr", *(tag("th", text, class_=kind, scope="col") for text, kind in zip(heads, kinds, strict=True)))
+    body = [tag("tr", *(tag("td", cell, class_=kind) for cell, kind in zip(row, kinds, strict=True))) for row in rows]
     return tag("div", tag("table", tag("thead", head), tag("tbody", *body)), class_="scroll")
 
 
@@ -101,24 +88,19 @@ def _attribute(audit: Audit, attribute: str) -> Markup:
     notions = [one for one in audit.notions if one.attribute == attribute]
     gaps = sorted((gap for gap in audit.gaps if gap.attribute == attribute), key=_sort_key)
     more = len(groups) - _GROUPS
+    columns = {"favourable": "got the favourable decision", "deserving": "of those who deserved it",
+               "undeserving": "of those who did not"}  # fmt: skip
+    shown = [name for name in columns if any(getattr(group, name).people for group in groups)]
+    rows = [[one.group, f"{one.n:,}", *(_share(getattr(one, name)) for name in shown)] for one in groups[:_GROUPS]]
     return _card(
         attribute,
         tag("p", "A dot is a share, the line its interval, on an axis from 0 to 100 %.", class_="hint"),
-        _groups(groups[:_GROUPS]),
+        _table(["group", "decisions", *(columns[name] for name in shown)], rows),
         tag("p", f"{more} more groups are in the JSON file.", class_="hint") if more > 0 else None,
         tag("h3", "Notions: 0 is fair, negative is unfair") if notions else None,
         _notions(notions) if notions else None,
         _gaps(gaps) if gaps else None,
     )
-
-
-def _groups(groups: Sequence[Group]) -> Markup:
-    columns = {"favourable": "got the favourable decision", "deserving": "of those who deserved it",
-               "undeserving": "of those who did not"}  # fmt: skip
-    shown = [name for name in columns if any(getattr(group, name).people for group in groups)]
-    heads = ["group", "decisions", *(columns[name] for name in shown)]
-    rows = [[group.group, f"{group.n:,}", *(_share(getattr(group, name)) for name in shown)] for group in groups]
-    return _table(heads, rows)
 
 
 def _share(share: Share) -> Markup:
@@ -156,8 +138,7 @@ def _gaps(gaps: Sequence[Gap]) -> Markup:
     return tag("details", tag("summary", f"Differences between pairs of groups ({shown})"), _table(heads, rows, left=3))
 
 
-def _individuals(audit: Audit) -> Markup | None:
-    notions = [one for one in audit.notions if not one.attribute]
+def _individuals(notions: Sequence[NotionValue]) -> Markup | None:
     if not notions:
         return None
     hint = f"People are compared with those who are like them, on {notions[0].people:,} people of the log."
@@ -176,15 +157,11 @@ def _over_time(audit: Audit, attribute: str) -> Markup | None:
     charts = [
         tag("figure", tag("figcaption", f"{describe(one.notion).title} ({one.notion})"), course(one)) for one in series
     ]
-    said = [tag("li", f"{one.notion} was below {one.limit:g} {span(one)}.") for one in moments[:_MOMENTS]]
+    said = [f"{one.notion} was below {one.limit:g} {span(one)}." for one in moments[:_MOMENTS]]
     if len(moments) > _MOMENTS:
-        said.append(tag("li", f"{len(moments) - _MOMENTS} more are in the JSON file."))
-    return _card(
-        f"{attribute} over time",
-        tag("p", hint, class_="hint"),
-        tag("div", *charts, class_="charts"),
-        tag("ul", *said, class_="say") if said else None,
-    )
+        said.append(f"{len(moments) - _MOMENTS} more are in the JSON file.")
+    parts = tag("p", hint, class_="hint"), tag("div", *charts, class_="charts"), _say(said) if said else None
+    return _card(f"{attribute} over time", *parts)
 
 
 def _other(audit: Audit) -> Markup | None:
@@ -213,7 +190,7 @@ def _earned(audit: Audit) -> Markup | None:
             f"What a decision would earn. Effective sample size {found.effective:,.0f} of {found.n:,}; mean weight "
             f"{found.mean_weight:.3f}, 1 if the propensities are right."
         )
-    rows = [[one.title, number(one.value, 4), _ends(one.low, one.high, 4)] for one in (found.logged, *found.estimates)]
+    rows = [[one.title, number(one.value, 4), _ends(one.low, one.high, 4)] for one in found.all]
     return join(tag("h3", said), _table(["estimate", "reward", "interval"], rows))
 
 
@@ -232,20 +209,12 @@ def _glossary(audit: Audit) -> Markup:
 
 
 def _made(about: dict[str, Any]) -> Markup:
-    entries = []
-    for key, value in about.items():
-        if value is not None and value not in ([], ()):
-            shown = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            entries.append(join(tag("dt", key.replace("_", " ")), tag("dd", shown)))
+    given = {key: value for key, value in about.items() if value is not None and value not in ([], ())}
+    texts = {
+        key: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value for key, value in given.items()
+    }
+    entries = (join(tag("dt", key.replace("_", " ")), tag("dd", text)) for key, text in texts.items())
     return tag("dl", *entries, class_="made")
-
-
-def number(value: float, digits: int = 3) -> str:
-    """With a real minus sign; a dash where it is undefined."""
-    if math.isnan(value):
-        return "–"
-    text = f"{value:.{digits}f}"
-    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
 def _ends(low: float, high: float, digits: int = 3) -> str:

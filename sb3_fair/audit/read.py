@@ -1,15 +1,14 @@
 """Reads decisions of files and tables into a log."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.audit.chunks import Chunk, Chunks, chunks_of_file, chunks_of_table
+from sb3_fair.audit.chunks import Chunk, Chunks
 from sb3_fair.audit.columns import Columns
-from sb3_fair.audit.log import Log, LogBuilder
+from sb3_fair.audit.log import Log
 from sb3_fair.audit.values import UNKNOWN, is_arrow, numbers, text
 
 
@@ -26,46 +25,25 @@ class OtherPolicy(NamedTuple):
     favourable: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]
 
 
-def read_table(
-    table: Any, columns: Columns, reservoir: int = 1000, seed: int = 0, policy: OtherPolicy | None = None
+def read_log(
+    chunks_of: Callable[[list[str]], Chunks], columns: Columns, reservoir: int, seed: int, policy: OtherPolicy | None
 ) -> Log:
-    """The log in a table, see :func:`~sb3_fair.audit.chunks.chunks_of_table`.
+    """The log in a table or file, read chunk by chunk.
 
+    :param chunks_of: f(names of columns) -> their values
     :param policy: who gives ``columns.target``, by what it wants to know; nothing of people of whom that is missing
-    :raises ValueError: if a value does not fit its column, or as there
+    :raises ValueError: if a value does not fit its column
     """
-    return _log(chunks_of_table(table, _used(columns, policy)), columns, reservoir, seed, policy)
-
-
-def read_file(
-    path: str | Path,
-    columns: Columns,
-    reservoir: int = 1000,
-    seed: int = 0,
-    policy: OtherPolicy | None = None,
-    **options: Any,
-) -> Log:
-    """The log in a file, read chunk by chunk, see :func:`~sb3_fair.audit.chunks.chunks_of_file`.
-
-    :raises ValueError: if a value does not fit its column, or as there
-    """
-    return _log(chunks_of_file(path, _used(columns, policy), **options), columns, reservoir, seed, policy)
-
-
-def _used(columns: Columns, policy: OtherPolicy | None) -> list[str]:
-    if policy is None:
-        return columns.used
-    return list(dict.fromkeys([*(name for name in columns.used if name != policy.name), *policy.columns]))
-
-
-def _log(chunks: Chunks, columns: Columns, reservoir: int, seed: int, policy: OtherPolicy | None) -> Log:
-    builder = LogBuilder(columns, reservoir, seed, comma=chunks.comma)
+    used = columns.used
+    if policy is not None:
+        used = list(dict.fromkeys([*(name for name in used if name != policy.name), *policy.columns]))
+    chunks = chunks_of(used)
+    log = Log(columns, reservoir, seed, comma=chunks.comma)
     start = 0
-    for chunk in chunks:
-        builder.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
+    for chunk in chunks.chunks:
+        log.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
         start += len(chunk[columns.action])
-    log = builder.finish()
-    log.warnings.extend(chunks.warnings)
+    log.finish().warnings.extend(chunks.warnings)
     return log
 
 

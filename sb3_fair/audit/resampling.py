@@ -5,12 +5,14 @@ Drawing n people of a group with replacement is drawing a multinomial count over
 among the decisions is drawing a table with the same margins. Both are exact, and take no longer for more rows.
 """
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import random_table
 
 from sb3_fair.fairness.intervals import Interval
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, RIGHT, GapTable
+from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN, RIGHT, GapTable
 from sb3_fair.fairness.proportions import newcombe, wilson
 
 Array = NDArray[np.float64]
@@ -121,17 +123,13 @@ def bounds(counts: Array, table: GapTable) -> Array:
 
     :param counts: (groups, CELLS) of what is known
     """
-    cell = np.arange(CELLS)
     corners = []
-    for rejected_deserve in (False, True):
-        for accepted_deserve in (False, True):
-            filled = np.where(KNOWN, counts, 0.0)
-            for accepted, deserve in ((False, rejected_deserve), (True, accepted_deserve)):
-                target = cell[
-                    KNOWN & (accepted == ACCEPTED) & (deserve == DESERVING) & ((accepted == deserve) == RIGHT)
-                ]
-                filled[:, target[0]] += counts[:, ~KNOWN & (accepted == ACCEPTED)].sum(axis=1)
-            corners.append(filled)
+    for deserve in product((False, True), repeat=2):  # the rejected, the accepted
+        filled = np.where(KNOWN, counts, 0.0)
+        for took, right in enumerate(deserve):
+            cell = np.equal(ACCEPTED, took) & np.equal(DESERVING, right) & np.equal(RIGHT, took == right)
+            filled[:, np.flatnonzero(KNOWN & cell)[0]] += counts[:, ~KNOWN & np.equal(ACCEPTED, took)].sum(axis=1)
+        corners.append(filled)
     hits, people = table.hits_and_people(np.array(corners))
     gaps = np.full((hits.shape[-1], 2), np.nan)
     for rate in range(len(gaps)):

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -197,24 +197,17 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but ``windows`` as dicts, lists, texts, numbers; None for what is undefined."""
-        found = {field.name: _plain(getattr(self, field.name)) for field in fields(self) if field.name != "windows"}
-        return {"format": 1, **found}
+        return {"format": 1, **{name: _plain(value) for name, value in vars(self).items() if name != "windows"}}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """:meth:`to_dict` as JSON text, also written to ``path`` if it is given."""
-        text = json.dumps(self.to_dict(), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-        if path is not None:
-            _write(path, text)
-        return text
+        return _written(json.dumps(self.to_dict(), indent=1, allow_nan=False, ensure_ascii=False) + "\n", path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """The page, one HTML document that needs no network, also written to ``path`` if it is given."""
         from sb3_fair.audit.page import page
 
-        text = page(self)
-        if path is not None:
-            _write(path, text)
-        return text
+        return _written(page(self), path)
 
     def table(self) -> str:
         """The figures as text, at most 79 columns wide."""
@@ -223,20 +216,22 @@ class Audit:
         return text_table(self)
 
 
-def _write(path: str | Path, text: str) -> None:
-    with whole(Path(path)) as file:
-        file.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        with whole(Path(path)) as file:
+            file.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+    return text
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "_asdict"):
-        return {name: _plain(entry) for name, entry in value._asdict().items()}
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        value = vars(value)
+    elif hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(entry) for entry in value]
-    if isinstance(value, (np.integer, np.floating)):
-        value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

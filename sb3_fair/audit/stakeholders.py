@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from contextlib import suppress
 
 import numpy as np
 
@@ -36,12 +37,10 @@ def welfare_figures(log: Log, decisions: Decisions, scheme: Scheme | None) -> li
     totals = np.bincount(who, rewards, people)
     found = []
     for name in SHOWN:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value = float(Welfare(name)(totals))
-        except ValueError:  # negative sums
+        with warnings.catch_warnings(), suppress(ValueError):  # of negative sums
+            warnings.simplefilter("ignore")
             value = math.nan
+            value = float(Welfare(name)(totals))
         found.append(Figure(name, WELFARES[name].title, value))
     if scheme is not None:
         if len(who) * people > MOST:

@@ -4,80 +4,76 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from sb3_fair.audit.result import Audit, Group, NotionValue
+from sb3_fair.audit.result import Audit, NotionValue
 from sb3_fair.audit.words import percent
 
 WIDTH = 79
-_LABEL = 22
 _MOST = 12
 
 
 def text_table(audit: Audit) -> str:
-    """A block for each attribute, their intersection, individuals and welfare."""
+    """A block for each attribute, their intersection, individuals, welfare, and another policy."""
     blocks = []
+    confidence = f"{100 * audit.about['confidence']:g} % interval"
     for attribute in dict.fromkeys(group.attribute for group in audit.groups):
         groups = [group for group in audit.groups if group.attribute == attribute]
-        notions = [one for one in audit.notions if one.attribute == attribute]
-        blocks.append("\n".join([*_groups(attribute, groups), *_notions(notions, audit.about["confidence"])]))
-    individual = [one for one in audit.notions if not one.attribute]
-    if individual:
-        blocks.append("\n".join(["individuals", *_notions(individual, audit.about["confidence"])]))
+        feedback = any(group.deserving.people or group.undeserving.people for group in groups)
+        rows = [
+            [group.group, f"{group.n:,}", percent(group.favourable.rate), _percents(*group.favourable[3:])]
+            + [percent(share.rate) for share in (group.deserving, group.undeserving) if feedback]
+            for group in groups[:_MOST]
+        ]
+        heads = [attribute, "decisions", "favourable", "(interval)", *(["deserving", "others"] if feedback else [])]
+        blocks.append(_aligned(heads, rows))
+        if len(groups) > _MOST:
+            blocks[-1] += f"\n... and {len(groups) - _MOST} more groups"
+        blocks += _notions("", [one for one in audit.notions if one.attribute == attribute], confidence)
+    blocks += _notions("individuals", [one for one in audit.notions if not one.attribute], confidence)
     if audit.welfare:
-        lines = [f"{shown(figure.title, 60):<60} {_number(figure.value, '12.4g'):>12}" for figure in audit.welfare]
-        blocks.append("\n".join(["welfare of the stakeholders", *lines]))
-    blocks += _other(audit)
+        rows = [[figure.title, _number(figure.value, ".4g")] for figure in audit.welfare]
+        blocks.append(_aligned(["welfare of the stakeholders", ""], rows))
+    if audit.other_rates:
+        rows = [
+            [f"{rate.attribute}: {rate.group}", rate.among, percent(rate.logged), percent(rate.other),
+             _percents(rate.low, rate.high)]
+            for rate in audit.other_rates[: 2 * _MOST]
+        ]  # fmt: skip
+        blocks.append(_aligned(["another policy", "among", "in the log", "other", "interval"], rows))
+    if (found := audit.off_policy) is not None:
+        rows = [[one.title, _number(one.value, ".4f"), f"{one.low:.4f} to {one.high:.4f}"] for one in found.all]
+        head = f"effective sample size {found.effective:,.0f} of {found.n:,}"
+        blocks.append(
+            "\n".join([_aligned(["reward of a decision", "", head], rows), *textwrap.wrap(found.refused, WIDTH)])
+        )
     return "\n\n".join(blocks)
 
 
-def _other(audit: Audit) -> list[str]:
-    if not audit.other_rates:
-        return []
-    lines = [f"{'another policy':<34} {'among':<10} {'in the log':>10} {'other':>7} {'interval':>14}"]
-    for rate in audit.other_rates[: 2 * _MOST]:
-        group = shown(f"{rate.attribute}: {rate.group}", 34)
-        ends = "" if math.isnan(rate.low) else f"{100 * rate.low:.1f} to {100 * rate.high:.1f}"
-        lines.append(f"{group:<34} {rate.among:<10} {percent(rate.logged):>10} {percent(rate.other):>7} {ends:>14}")
-    found = audit.off_policy
-    if found is not None:
-        lines += ["", f"reward of a decision; effective sample size {found.effective:,.0f} of {found.n:,}"]
-        for one in (found.logged, *found.estimates):
-            lines.append(f"{one.title:<34} {_number(one.value, '10.4f'):>10}   {one.low:.4f} to {one.high:.4f}")
-        lines += textwrap.wrap(found.refused, WIDTH)
-    return ["\n".join(lines)]
-
-
-def _groups(attribute: str, groups: Sequence[Group]) -> list[str]:
-    feedback = any(group.deserving.people or group.undeserving.people for group in groups)
-    head = f"{shown(attribute, _LABEL):<{_LABEL}} {'decisions':>10} {'favourable':>11} {'(interval)':>14}"
-    lines = [head + (f" {'deserving':>10}{'others':>8}" if feedback else "")]
-    for group in groups[:_MOST]:
-        share = group.favourable
-        ends = "" if math.isnan(share.rate) else f"{100 * share.low:.1f} to {100 * share.high:.1f}"
-        line = f"{shown(group.group, _LABEL):<{_LABEL}} {group.n:>10,} {percent(share.rate):>11} {ends:>14}"
-        more = f" {percent(group.deserving.rate):>10}{percent(group.undeserving.rate):>8}"
-        lines.append(line + (more if feedback else ""))
-    if len(groups) > _MOST:
-        lines.append(f"... and {len(groups) - _MOST} more groups")
-    return lines
-
-
-def _notions(notions: Sequence[NotionValue], confidence: float) -> list[str]:
-    if not notions:
-        return []
+def _notions(title: str, notions: Sequence[NotionValue], confidence: str) -> list[str]:
     bounded = any(one.bounds is not None for one in notions)
-    head = f"{'':<{_LABEL}} {'value':>8} {f'{100 * confidence:g} % interval':>18} {'by chance':>10}"
-    lines = ["", head + (f" {'bounds':>16}" if bounded else "")]
-    for one in notions:
-        ends = "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}"
-        line = f"{one.notion:<{_LABEL}} {_number(one.value):>8} {ends:>18} {_number(one.chance):>10}"
-        if one.bounds is not None:
-            line += f" {' to '.join(map(_number, one.bounds)):>16}"
-        lines.append(line)
-    return lines
+    rows = [
+        [one.notion, _number(one.value), "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}",
+         _number(one.chance), *([" to ".join(map(_number, one.bounds or ()))] if bounded else [])]
+        for one in notions
+    ]  # fmt: skip
+    return [_aligned([title, "value", confidence, "by chance", *["bounds"] * bounded], rows)] if rows else []
+
+
+def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Texts of the data in the first column, which is cut where there is no room, and figures to the right."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    first = max(min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:])), 12)
+    return "\n".join(
+        "  ".join([f"{shown(row[0], first):<{first}}", *map(str.rjust, row[1:], widths[1:])]).rstrip()
+        for row in (heads, *rows)
+    )
+
+
+def _percents(low: float, high: float) -> str:
+    return "" if math.isnan(low) else f"{100 * low:.1f} to {100 * high:.1f}"
 
 
 def _number(value: float, form: str = ".3f") -> str:
-    return "–" if math.isnan(value) else format(value, form).strip()
+    return "–" if math.isnan(value) else format(value, form)
 
 
 def shown(text: str, width: int) -> str:

@@ -5,14 +5,13 @@ A column is a numpy array, a list, or an array of pyarrow. Rows are counted from
 
 import math
 import re
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
-NOTHING = ("",)
 UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
 """How files write that a value is not known; of a group only the empty text, since "NA" may be a country."""
 MOST_LABELS = 1000
@@ -54,14 +53,13 @@ class Labels:
     """
 
     def __init__(
-        self, name: str, missing: tuple[str, ...] = NOTHING, most: int | None = MOST_LABELS, comma: bool = False
+        self, name: str, missing: tuple[str, ...] = ("",), most: int | None = MOST_LABELS, comma: bool = False
     ) -> None:
         self.name = name
         self._point = "," if comma else "."
         self.names: list[str] = []
         self._missing, self._most = missing, most
         self._of_text: dict[str, int] = {}
-        self._codes = _Lookup(self._meet)
 
     def codes(self, values: Any) -> NDArray[np.int32]:
         """Codes (n,) of a chunk of the column (n,).
@@ -77,13 +75,15 @@ class Labels:
             found, places = np.unique(values, return_inverse=True)
             different = [None if value != value else value for value in found]
         else:
+            index: dict[Any, int] = {}
             try:
-                return np.fromiter(map(self._codes.__getitem__, values), np.int32, len(values))
+                places = np.fromiter((index.setdefault(value, len(index)) for value in values), np.intp, len(values))
             except TypeError as error:
                 raise ValueError(f"{self.name!r} must hold single values: {error}") from error
-        return np.array([self._codes[value] for value in different], dtype=np.int32)[places]
+            different = list(index)
+        return np.array([self._code(value) for value in different], dtype=np.int32)[places]
 
-    def _meet(self, value: Any) -> int:
+    def _code(self, value: Any) -> int:
         shown = "" if value is None or _is_nan(value) else text(value, self._point)
         if shown.lower() in self._missing:
             return 0
@@ -95,20 +95,6 @@ class Labels:
             self.names.append(shown)
             self._of_text[shown] = len(self.names)
         return self._of_text[shown]
-
-
-class _Lookup(dict[Any, int]):
-    """Codes of values; what has no code yet asks ``meet``."""
-
-    def __init__(self, meet: Any) -> None:
-        super().__init__()
-        self._meet = meet
-
-    def __missing__(self, value: Any) -> int:
-        code = self._meet(value)
-        if not _is_nan(value):  # each NaN is another key
-            self[value] = code
-        return int(code)
 
 
 def _is_nan(value: Any) -> bool:
@@ -126,7 +112,14 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
     :raises ValueError: if something is no number; says in which rows
     """
     if is_arrow(values):
-        values = _arrow_numbers(values)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            known = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
+            values = known.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        except pa.ArrowException:
+            values = values.to_pylist()
     listed: Any = values
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         found = values.astype(np.float64)
@@ -139,17 +132,6 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
         shown = shown if isinstance(listed[wrong[0]], float) else repr(shown)
         raise ValueError(f"{name!r} must hold finite numbers, got {shown} in {rows_text(wrong, start)}")
     return found
-
-
-def _arrow_numbers(values: Any) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        plain = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
-        return plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
-    except pa.ArrowException:
-        return values.to_pylist()
 
 
 def _number(value: Any, comma: bool) -> float:
@@ -168,20 +150,30 @@ def _number(value: Any, comma: bool) -> float:
     return math.inf if "_" in shown else found
 
 
+def is_number(label: str) -> bool:
+    """Whether a label is written as a number."""
+    return label not in ("true", "false") and math.isfinite(_number(label, comma=True))
+
+
 def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
     """A chunk of a column of times (n,): datetime64 in microseconds, or numbers; NaT or NaN where it is missing.
 
     :raises ValueError: if something is neither a number nor a date such as 2026-01-31; says in which row
     """
     if is_arrow(values):
-        values = _arrow_times(values)
+        import pyarrow as pa
+
+        for kind in (pa.float64(), pa.timestamp("us")):
+            with suppress(pa.ArrowException):
+                values = values.cast(kind).to_numpy(zero_copy_only=False)
+                break
+        else:
+            values = values.to_pylist()
     array = values if isinstance(values, np.ndarray) else np.array(list(values), dtype=object)
     if array.dtype.kind == "M":
         return array.astype("datetime64[us]")
-    try:
+    with suppress(ValueError):
         return numbers(name, array, start)
-    except ValueError:
-        pass
     shown = [None if value is None or _is_nan(value) else str(value).strip() for value in array]
     found = np.array([_moment(value) for value in shown], dtype="datetime64[us]")
     known = np.array([(value or "").lower() not in UNKNOWN for value in shown], dtype=np.bool_)
@@ -194,17 +186,6 @@ def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
     return found
 
 
-def _arrow_times(values: Any) -> NDArray[Any]:
-    import pyarrow as pa
-
-    for kind in (pa.float64(), pa.timestamp("us")):
-        try:
-            return values.cast(kind).to_numpy(zero_copy_only=False)
-        except pa.ArrowException:
-            pass
-    return np.array(values.to_pylist(), dtype=object)
-
-
 def _moment(value: str | None) -> Any:
     from datetime import datetime, timezone
 
@@ -213,14 +194,3 @@ def _moment(value: str | None) -> Any:
     except ValueError:
         return np.datetime64("NaT")
     return np.datetime64(moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment)
-
-
-def same_but_for_case(names: Iterable[str]) -> list[tuple[str, str]]:
-    """Pairs of labels that differ in upper and lower case only."""
-    seen: dict[str, str] = {}
-    pairs = []
-    for name in names:
-        other = seen.setdefault(name.casefold(), name)
-        if other != name:
-            pairs.append((other, name))
-    return pairs

@@ -1,7 +1,6 @@
 """Group notions over time: of the latest decisions at every row, and the moments where one leaves its limit."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,25 +22,6 @@ class Run(NamedTuple):
     first: int
     last: int
     worst: float
-
-
-@dataclass(frozen=True)
-class Course:
-    """One attribute's notions at some of the rows.
-
-    :param rows: (m,) the last row of each window shown
-    :param values: (m, notions)
-    :param low: (m, notions) of the confidence interval, ``high`` its other end
-    :param lowest: (m, notions) lowest value at the rows since the one shown before
-    :param runs: notion -> where it is below its limit
-    """
-
-    rows: NDArray[np.int64]
-    values: Array
-    low: Array
-    high: Array
-    lowest: Array
-    runs: dict[str, list[Run]]
 
 
 class RollingNotions:
@@ -122,23 +102,24 @@ class RollingNotions:
         n_boot: int,
         rng: np.random.Generator,
         confidence: float,
-    ) -> Course:
-        """Values at up to ``points`` rows with a whole window, and where notions are below their ``limits``.
+    ) -> tuple[NDArray[np.int64], Array, dict[str, list[Run]]]:
+        """Up to ``points`` rows (m,) with a whole window; there the values, both ends of their confidence intervals,
+        and the lowest values since the row before, (4, m, notions); and where notions are below their ``limits``.
 
         :param n_boot: draws of each interval
         """
         first = self.window - 1
         rows = np.unique(np.linspace(first, len(self) - 1, points).astype(np.int64))
-        values, lowest = np.full((2, len(rows), len(self.notions)), np.nan)
-        bands = np.empty((len(rows), len(self.notions), 2))
+        shown = np.full((4, len(rows), len(self.notions)), np.nan)
+        lowest = shown[3]
         table = GapTable(self._rows, self._missing)
         runs = {name: _Runs(limit, self.window) for name, limit in limits.items() if name in self.notions}
         for start, counts, found in self._blocks(attribute):
             begin, end = np.searchsorted(rows, (start, start + len(found)))
             here = rows[begin:end] - start
-            values[begin:end] = found[here]
+            shown[0, begin:end] = found[here]
             for place, row in enumerate(here, start=begin):
-                bands[place] = notion_intervals(counts[row], table, n_boot, rng, confidence)
+                shown[1:3, place] = notion_intervals(counts[row], table, n_boot, rng, confidence).T
             skip = max(0, first - start)
             if skip < len(found):
                 last = np.searchsorted(rows, start + len(found) - 1)
@@ -148,9 +129,7 @@ class RollingNotions:
                 lowest[buckets] = np.fmin(lowest[buckets], np.fmin.reduceat(found, cut, axis=0))
                 for name, run in runs.items():
                     run.add(start + skip, found[skip:, self.notions.index(name)])
-        return Course(
-            rows, values, bands[..., 0], bands[..., 1], lowest, {name: run.found for name, run in runs.items()}
-        )
+        return rows, shown, {name: run.found for name, run in runs.items()}
 
 
 class _Runs:

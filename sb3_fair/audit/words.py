@@ -19,6 +19,14 @@ def percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
+def number(value: float, digits: int = 3) -> str:
+    """With a real minus sign; a dash where it is undefined."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+
+
 def points(value: float) -> str:
     """A difference in percentage points, without its sign."""
     return f"{100 * abs(value):.1f}"
@@ -78,9 +86,12 @@ def _told(
         f"{start}{lowest} {got} in {percent(told[lowest].rate)} of {told[lowest].people:,.0f} cases, {highest} in "
         f"{percent(told[highest].rate)} of {told[highest].people:,.0f}: {apart} percentage points less"
     )
-    gap = next((gap for gap in gaps if _is(gap, notion, lowest, highest)), None)
-    if gap is not None:
-        text += f" ({100 * about['confidence']:g} % interval {_from_to(gap)})"
+    asked = notion.attribute, notion.notion, {lowest, highest}
+    gap = next((gap for gap in gaps if (gap.attribute, gap.notion, {gap.first, gap.second}) == asked), None)
+    if gap is not None:  # where its interval contains 0, one end is more
+        least, most = -100 * gap.high, -100 * gap.low
+        ends = f"{least:.1f} to {most:.1f}" if least >= 0 else f"{-least:.1f} more to {most:.1f} less"
+        text += f" ({100 * about['confidence']:g} % interval {ends})"
     text += "."
     if len(told) == len(known):
         text += f" Decisions blind to {notion.attribute} would show {points(notion.chance)} by chance."
@@ -88,16 +99,6 @@ def _told(
         among = "" if gap.p >= ALPHA else f"Among {len(gaps)} comparisons, "
         text += f" {among}{'t' if among else 'T'}his difference may be chance."
     return [text]
-
-
-def _is(gap: Gap, notion: NotionValue, low: str, high: str) -> bool:
-    return (gap.attribute, gap.notion, {gap.first, gap.second}) == (notion.attribute, notion.notion, {low, high})
-
-
-def _from_to(gap: Gap) -> str:
-    """The interval of "so many points less"; where it contains 0, the other end is more."""
-    least, most = -100 * gap.high, -100 * gap.low
-    return f"{least:.1f} to {most:.1f}" if least >= 0 else f"{-least:.1f} more to {most:.1f} less"
 
 
 def _over_time(moments: Sequence[Moment]) -> list[str]:

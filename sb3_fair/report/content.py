@@ -14,10 +14,12 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.groups import group_rates
 from sb3_fair.report.measures import Measure, axes, measures
-from sb3_fair.report.selection import AXES, axis_order, base, colours, representative_set
+from sb3_fair.report.selection import axis_order, base, colours, representative_set
 from sb3_fair.report.shortlist import bands, beaten, same, short_list
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
+HEADS = ("Hypervolume", "Loss", "Reward of an episode")
+"""Titles of curves, before those of returns in the order of the axes."""
 CONTEXT = ("asked", "training episodes")
 """Curves that are there to compare the other one with."""
 Curves = Mapping[str, Sequence[float | None]]
@@ -39,7 +41,7 @@ def content(
     everybody = (*front, *baselines)
     chosen = representative_set(front.means) if len(front) else []
     palette = dict(zip(chosen, colours(front.means[chosen], front.objectives), strict=True)) if chosen else {}
-    first, alike = same(front), bands(front)
+    first, alike = same(everybody), bands(front)
     roles, rule = short_list(front, baselines)
     worse, dominated = beaten(front, baselines), beaten(front, front)
     good = np.array([measure.goodness(everybody) for measure in shown]).T
@@ -47,20 +49,25 @@ def content(
         {
             "id": index,
             "colour": f"rgb({', '.join(map(str, palette[index]))})" if index in palette else None,
-            "command": _command(policy),
+            "command": policy.command
+            and {
+                "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
+                "horizon": float(policy.command.desired_horizon),
+            },
             "use": _use(policy, index, run),
             "roles": roles.get(index, []),
             "band": alike[index],
             "beaten": [baselines[other].name for other in np.flatnonzero(worse[index]).tolist()],
             "dominated": [front[other].name for other in np.flatnonzero(dominated[index]).tolist()],
-            "same": [front[other].name for other in range(len(front)) if first[other] == index != other],
+            "same": [everybody[other].name for other, leader in enumerate(first) if leader == index != other],
             **_figures(policy, shown, good[index], words),
         }
         for index, policy in enumerate(front)
         if first[index] == index
     ]
+    environment = str((made or {}).get("environment", "")).rpartition("/")[2]
     return {
-        "title": title or _title(made or {}),
+        "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
         "lead": _lead(front, len(policies), len({policy["band"] for policy in policies})),
         "objectives": axis_order(front.objectives),
         "axes": [shown.index(measure) for measure in on_axes],
@@ -112,26 +119,21 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
             pictures["Loss"]["loss"] = key
     if not any(title.startswith("Return") for title in pictures) and "rollout/ep_rew_mean" in curves:
         pictures["Reward of an episode"] = {"mean": "rollout/ep_rew_mean"}
+    order = [
+        *HEADS,
+        *(f"Return of {name}" for name in axis_order([title.removeprefix("Return of ") for title in pictures])),
+    ]
     drawn = []
-    for title, lines in sorted(pictures.items(), key=lambda picture: _place(picture[0])):
-        series = [
-            {"name": name, "context": name in CONTEXT, **_series(curves[time], curves[key])}
-            for name, key in sorted(lines.items())
-        ]
+    for title, lines in sorted(pictures.items(), key=lambda picture: order.index(picture[0])):
+        series = []
+        for name, key in sorted(lines.items()):
+            points = zip(curves[time], curves[key], strict=True)
+            known = [(x, y) for x, y in points if x is not None and y is not None and np.isfinite(y)]
+            x, y = ([point[side] for point in known] for side in (0, 1))
+            series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
         if series and all(line["x"] for line in series):
             drawn.append({"title": title, "series": series})
     return drawn
-
-
-def _place(title: str) -> int:
-    """Where a picture stands: returns last, in the order of the axes."""
-    name = title.removeprefix("Return of ")
-    return 0 if name == title else 1 + (AXES.index(base(name)) if base(name) in AXES else -1)
-
-
-def _series(time: Sequence[float | None], values: Sequence[float | None]) -> dict[str, list[float]]:
-    points = [(x, y) for x, y in zip(time, values, strict=True) if x is not None and y is not None and np.isfinite(y)]
-    return {"x": [x for x, _ in points], "y": [y for _, y in points]}
 
 
 def _figures(
@@ -147,15 +149,6 @@ def _figures(
         "good": [_number(value) for value in good],
         "chance": [_number(policy.chance.get(measure.name, float("nan"))) for measure in shown],
         "groups": group_rates(policy, words),
-    }
-
-
-def _command(policy: EvaluatedPolicy) -> dict[str, Any] | None:
-    if policy.command is None:
-        return None
-    return {
-        "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
-        "horizon": float(policy.command.desired_horizon),
     }
 
 
@@ -182,11 +175,6 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
             )
         ),
     }
-
-
-def _title(made: Mapping[str, Any]) -> str:
-    environment = str(made.get("environment", "")).rpartition("/")[2]
-    return f"Performance and fairness: {environment}" if environment else "Performance and fairness"
 
 
 def _lead(front: Front, different: int, apart: int) -> str:

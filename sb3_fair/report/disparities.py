@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.report.figures import GREY, INK, SOFT, styled
+from sb3_fair.report.figures import GREY, INK, SOFT, blank, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,10 +68,11 @@ def plot_box_grid(panels: Mapping[str, Mapping[Setting, ArrayLike]], *, order: s
     if not panels or not all(panels.values()):
         raise ValueError(f"panels must have at least one setting each, got {dict(panels)!r}")
     columns = min(2, len(panels))
-    figure = _figure(max(4.6, 0.36 * max(map(len, panels.values())) + 1.4) * columns, 3.6 * -(-len(panels) // columns))
+    figure = blank(max(4.6, 0.36 * max(map(len, panels.values())) + 1.4) * columns, 3.6 * -(-len(panels) // columns))
     for place, (title, boxes) in enumerate(panels.items()):
         axis = figure.add_subplot(-(-len(panels) // columns), columns, place + 1)
-        samples = {setting: _known(values) for setting, values in boxes.items()}
+        arrays = {setting: np.asarray(values, dtype=np.float64).ravel() for setting, values in boxes.items()}
+        samples = {setting: values[~np.isnan(values)] for setting, values in arrays.items()}
         shown = _ordered(samples, order)
         drawn = axis.boxplot(
             [samples[setting] for setting in shown],
@@ -95,36 +96,28 @@ def plot_box_grid(panels: Mapping[str, Mapping[Setting, ArrayLike]], *, order: s
 
 
 @styled
-def plot_action_radar(
-    panels: Mapping[str, Mapping[Setting, ArrayLike]],
-    actions: Sequence[str],
-    *,
-    groups: Sequence[str] = GROUPS,
-) -> "Figure":
+def plot_action_radar(panels: Mapping[str, Mapping[Setting, ArrayLike]], actions: Sequence[str]) -> "Figure":
     """How often each group takes each action: an axis per action, a line per setting, a row of panels per group.
 
-    :param panels: title -> setting -> (groups, actions) frequencies
+    :param panels: title -> setting -> (groups, actions) frequencies of agents without and with the sensitive attribute
     :param actions: their names
-    :param groups: names of the rows
     :raises ValueError: if frequencies have another shape
     """
     frequencies = {
         title: {setting: np.asarray(values, dtype=np.float64) for setting, values in lines.items()}
         for title, lines in panels.items()
     }
-    for lines in frequencies.values():
-        for values in lines.values():
-            if values.shape != (len(groups), len(actions)):
-                raise ValueError(
-                    f"panels must have frequencies of shape ({len(groups)}, {len(actions)}), got {values.shape}"
-                )
-    reach = max((np.nanmax(values) for lines in frequencies.values() for values in lines.values()), default=1.0)
+    drawn, shape = [values for lines in frequencies.values() for values in lines.values()], (len(GROUPS), len(actions))
+    for values in drawn:
+        if values.shape != shape:
+            raise ValueError(f"panels must have frequencies of shape {shape}, got {values.shape}")
+    reach = max(map(np.nanmax, drawn), default=1.0)
     angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
-    figure = _figure(4.6 * len(panels), 4.2 * len(groups))
-    for row, group in enumerate(groups):
+    figure = blank(4.6 * len(panels), 4.2 * len(GROUPS))
+    for row, group in enumerate(GROUPS):
         for column, (title, lines) in enumerate(frequencies.items()):
             polar: Any = figure.add_subplot(
-                len(groups), len(panels), row * len(panels) + column + 1, projection="polar"
+                len(GROUPS), len(panels), row * len(panels) + column + 1, projection="polar"
             )
             polar.set_theta_zero_location("N")
             polar.set_theta_direction(-1)
@@ -164,7 +157,7 @@ def plot_tradeoff(curves: Mapping[str, TradeOff], *, disparity: str = "|DP|", we
     """
     import matplotlib
 
-    figure = _figure(5, 11.7)
+    figure = blank(5, 11.7)
     returns, prices, weights = figure.subplots(3, 1)
     for number, (name, curve) in enumerate(curves.items()):
         colour = matplotlib.colormaps["tab10"](number % 10)
@@ -196,17 +189,8 @@ def plot_tradeoff(curves: Mapping[str, TradeOff], *, disparity: str = "|DP|", we
 
 def _bars(axis: "Axes", x: Array, y: Array, **style: Any) -> None:
     """Points (m, 3), joined by a line, with what is known of their intervals."""
-    axis.errorbar(x[:, 0], y[:, 0], xerr=_arms(x), yerr=_arms(y), linewidth=1.2, elinewidth=0.8, markersize=5, **style)
-
-
-def _arms(interval: Array) -> Array:
-    """How far the ends (m, 3) are from the mean, (2, m); 0 where they are unknown."""
-    return np.nan_to_num(np.abs(interval[:, 1:] - interval[:, :1]).T)
-
-
-def _known(values: ArrayLike) -> Array:
-    array = np.asarray(values, dtype=np.float64).ravel()
-    return array[~np.isnan(array)]
+    xerr, yerr = (np.nan_to_num(np.abs(each[:, 1:] - each[:, :1]).T) for each in (x, y))
+    axis.errorbar(x[:, 0], y[:, 0], xerr=xerr, yerr=yerr, linewidth=1.2, elinewidth=0.8, markersize=5, **style)
 
 
 def _ordered(samples: Mapping[Setting, Array], order: str) -> list[Setting]:
@@ -220,9 +204,3 @@ def _ordered(samples: Mapping[Setting, Array], order: str) -> list[Setting]:
 
 def _name(setting: Setting) -> str:
     return f"({setting[0]:g}, {setting[1]:g})"
-
-
-def _figure(width: float, height: float) -> "Figure":
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height))

@@ -70,7 +70,7 @@ def save_all(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
-        "radar": radar(front, baselines, words=words),
+        "radar": radars({"": front}, baselines, words=words),
         "parallel": parallel(front, words),
         "bars": bars(front, words),
     }
@@ -85,26 +85,6 @@ def save_all(
 
 
 @styled
-def radar(
-    front: Front,
-    baselines: Sequence[EvaluatedPolicy] = (),
-    *,
-    radial_range: tuple[float, float] | None = None,
-    words: Words = NO_WORDS,
-) -> "Figure":
-    """One polar axis per objective, the best at the rim, optimised objectives in bold.
-
-    The best is 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
-
-    :param baselines: count for that only
-    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
-        axis its own, from the worst policy to the best
-    :param words: what the environment says of its own measures
-    """
-    return radars({"": front}, baselines, radial_range=radial_range, words=words)
-
-
-@styled
 def radars(
     fronts: Mapping[str, Front],
     baselines: Sequence[EvaluatedPolicy] = (),
@@ -113,10 +93,15 @@ def radars(
     columns: int = 3,
     words: Words = NO_WORDS,
 ) -> "Figure":
-    """A :func:`radar` for each front, all with the same axes and ranges.
+    """A radar for each front, all with the same polar axes, one per objective, optimised ones in bold, the best at the
+    rim: 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
 
     :param fronts: by their titles; what no policy of a front has is left out of its lines
+    :param baselines: count for what is reached only
+    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
+        axis its own, from the worst policy to the best
     :param columns: radars side by side
+    :param words: what the environment says of its own measures
     """
     measured = {title: {measure.name: measure for measure in axes(front, words)} for title, front in fronts.items()}
     names = axis_order(list(dict.fromkeys(name for each in measured.values() for name in each)))
@@ -132,7 +117,7 @@ def radars(
     worst = np.full(len(names), radial_range[0]) if radial_range else np.nanmin(np.minimum(everything, 0), axis=0)
     columns = min(columns, len(fronts))
     rows = -(-len(fronts) // columns)
-    figure = _figure(6 * columns, 6 * rows)
+    figure = blank(6 * columns, 6 * rows)
     for place, (title, front) in enumerate(fronts.items()):
         polar: Any = figure.add_subplot(rows, columns, place + 1, projection="polar")
         _draw_radar(polar, front, shown[title], values[title], worst)
@@ -150,7 +135,8 @@ def _draw_radar(
     polar.set_theta_zero_location("N")
     for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
         polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
-    labels = [f"{_label(measure)}\n{bottom:.3g}" for measure, bottom in zip(shown, worst, strict=True)]
+    below = [" − best" * (one.about.better == "higher" and base(one.name) not in NOTIONS) for one in shown]
+    labels = [f"{short(one.name)}{of}\n{low:.3g}" for one, of, low in zip(shown, below, worst, strict=True)]
     polar.set_xticks(angles, labels)
     for text, measure in zip(polar.get_xticklabels(), shown, strict=True):
         text.set_fontweight("bold" if measure.optimised else "normal")
@@ -168,24 +154,17 @@ def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
     shown = axes(front, words)
     low, high = np.array([measure.span(front) for measure in shown]).T
     heights = np.where(high > low, (_goodness(front, shown) - low) / np.where(high > low, high - low, 1.0), 0.5)
-    figure = _figure(1.3 * len(shown) + 2, 4)
+    figure = blank(1.3 * len(shown) + 2, 4)
     axis = figure.add_subplot()
     for line, style in zip(heights, _styles(front), strict=True):
         axis.plot(range(len(shown)), line, marker="o", markersize=5, **style)
     for x, measure in enumerate(shown):
         axis.vlines(x, 0, 1, color=GREY, linewidth=1, zorder=0)
         sign = 1 if measure.about.better == "higher" else -1
-        axis.text(x, 1.06, f"{sign * high[x]:.3g}", ha="center", color=SOFT)
-        axis.text(x, -0.1, f"{sign * low[x]:.3g}", ha="center", color=SOFT)
-        axis.text(
-            x,
-            1.16,
-            short(measure.name),
-            ha="center",
-            color=INK,
-            fontweight="bold" if measure.optimised else "normal",
-            size=12,
-        )
+        for y, value in ((1.06, high[x]), (-0.1, low[x])):
+            axis.text(x, y, f"{sign * value:.3g}", ha="center", color=SOFT)
+        weight = "bold" if measure.optimised else "normal"
+        axis.text(x, 1.16, short(measure.name), ha="center", color=INK, fontweight=weight, size=12)
     axis.set_ylim(-0.12, 1.2)
     axis.axis("off")
     return figure
@@ -197,7 +176,7 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
     both = list(combinations([measure for measure in axes(front) if measure.name in front.objectives], 2))
     columns = min(3, len(both))
     rows = -(-len(both) // columns)
-    figure = _figure(4.4 * columns, 3.7 * rows)
+    figure = blank(4.4 * columns, 3.7 * rows)
     together: dict[int, tuple[dict[str, Any], list[EvaluatedPolicy]]] = {}
     for policy, style in zip(front, _styles(front), strict=True):
         together.setdefault(id(style), (style, []))[1].append(policy)
@@ -230,8 +209,8 @@ def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
 def bars(front: Front, words: Words = NO_WORDS) -> "Figure":
     """Mean and standard deviation of each objective over all policies."""
     shown = axes(front, words)
-    values = _means(front, shown)
-    figure = _figure(1.6 * len(shown), 2.8)
+    values = np.array([[measure.mean(policy) for measure in shown] for policy in front])
+    figure = blank(1.6 * len(shown), 2.8)
     for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
         axis = figure.add_subplot(1, len(shown), place + 1)
         axis.bar([0], [np.nanmean(column)], yerr=[np.nanstd(column)], width=0.5, color=GREY, ecolor=INK, capsize=4)
@@ -253,7 +232,7 @@ def learning_curves(runs: Sequence[Curves]) -> "Figure":
     titles = [chart["title"] for chart in drawn[0]]
     columns = min(3, len(titles))
     rows = -(-len(titles) // columns)
-    figure = _figure(4.4 * columns, 3.1 * rows)
+    figure = blank(4.4 * columns, 3.1 * rows)
     for place, title in enumerate(titles):
         axis = figure.add_subplot(rows, columns, place + 1)
         series = [chart["series"] for seed in drawn for chart in seed if chart["title"] == title]
@@ -278,10 +257,6 @@ def _over_seeds(lines: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64], .
     return x, values.mean(axis=0), values.std(axis=0)
 
 
-def _means(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
-    return np.array([[measure.mean(policy) for measure in shown] for policy in front])
-
-
 def _goodness(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
     return np.array([measure.goodness(front) for measure in shown]).T
 
@@ -297,18 +272,14 @@ def _styles(front: Front) -> list[dict[str, Any]]:
     ]
 
 
-def _label(measure: Measure) -> str:
-    below = measure.about.better == "higher" and base(measure.name) not in NOTIONS
-    return f"{short(measure.name)} − best" if below else short(measure.name)
-
-
 def short(name: str) -> str:
     """The name on one line of at most 60 characters, all of which can be drawn."""
     line = " ".join(name.encode(errors="replace").decode().split())
     return "".join(letter if letter.isprintable() else "?" for letter in line[:60])
 
 
-def _figure(width: float, height: float) -> "Figure":
+def blank(width: float, height: float) -> "Figure":
+    """A figure of so many inches, without pyplot."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))

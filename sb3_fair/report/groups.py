@@ -10,6 +10,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
+from sb3_fair.fairness.proportions import wilson
 
 PERMUTATIONS = 2_000
 
@@ -52,7 +53,8 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     if rates[low] == rates[high]:
         return f"Every group was {decision} equally often, in {_percent(rates[low])} % of cases."
     apart = rate_difference(*(column for label in (high, low) for column in people[label].T[[1, 0]]))
-    told = f"{_capital(_named(low, words))} were {decision} in {_percent(rates[low])} % of cases, "
+    first = _named(low, words)
+    told = f"{first[:1].upper()}{first[1:]} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
     points = f"{_percent(rates[high] - rates[low])} points"
     if np.isnan(apart.low):
@@ -82,16 +84,14 @@ def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float | None] | None
     if not people.any():
         return None
     found: Interval = rate_and_interval(hits, people)
+    if len(people) > 1 and found.low == found.high:  # all or nobody, in every episode: that does not make it certain
+        found = wilson(hits.sum(), people.sum())
     return [float(found.mean), *(None if np.isnan(end) else float(np.clip(end, 0, 1)) for end in found[1:])]
 
 
 def _named(label: str, words: Words) -> str:
     named = words.get("groups", {}).get(label)
     return str(named) if named else f"{words.get('people', 'people')} of group {label}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _percent(share: Any) -> str:

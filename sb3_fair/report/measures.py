@@ -75,11 +75,9 @@ class Measure:
         known = known[np.isfinite(known)]
         if not len(known):
             return 0.0, 0.0
-        halves = np.array([self.half_width(policy) for policy in policies])
-        noise = float(np.median(halves[np.isfinite(halves)])) if np.isfinite(halves).any() else 0.0
-        low, high = float(known.min()), float(known.max())
-        more = max(0.0, noise - (high - low) / 2)
-        return low - more, high + more
+        halves = [half for policy in policies if np.isfinite(half := self.half_width(policy))]
+        more = max(0.0, (float(np.median(halves)) if halves else 0.0) - float(np.ptp(known)) / 2)
+        return float(known.min()) - more, float(known.max()) + more
 
 
 def measures(front: Front, words: Words = NO_WORDS) -> list[Measure]:

@@ -83,12 +83,13 @@
   function draw(id, traces, extra) {
     const target = $(id), height = Number((narrow() && target.dataset.narrow) || target.dataset.height);
     const first = !target.classList.contains("js-plotly-plot");
-    Plotly.react(target, traces, layout({ height, ...extra }), { displayModeBar: false, responsive: true });
+    const width = document.documentElement.classList.contains("paper") ? target.clientWidth : undefined; // else by itself
+    Plotly.react(target, traces, layout({ height, width, ...extra }), { displayModeBar: false, responsive: true });
     return first;
   }
 
   // Every line runs from axis to axis; only those with a name of their own are traces of their own, so a thousand are fast.
-  const MARGIN = 4, ROOM = [-0.14, 1.26];
+  const MARGIN = 4, room = () => [-0.14, narrow() ? 1.4 : 1.26];
   const height = (p, i) => {
     const [low, high] = measures[i].span;
     return p.good[i] === null ? null : high > low ? (p.good[i] - low) / (high - low) : 0.5;
@@ -107,7 +108,7 @@
       line: { color: stroke(p), width: width(p) }, marker: { color: stroke(p), size: p.id === state.chosen ? 9 : 5 } })),
     { x: [], y: [], type: "scatter", mode: "lines+markers", hoverinfo: "skip", line: { color: colour("ink"), width: 4 },
       marker: { color: colour("ink"), size: 7 } }];
-    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor,
+    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor, textangle: strong && narrow() ? -90 : 0,
       font: { size: strong ? (narrow() ? 10 : 13) : narrow() ? 10 : 12, color: colour(strong ? "ink" : "soft") } });
     const annotations = axes.flatMap((i, k) => [label(k, 1.09, drawn(i), "bottom", true),
       label(k, 1.03, show(value(measures[i].span[1], i), i), "middle"),
@@ -117,7 +118,7 @@
     const bare = { visible: false, fixedrange: true };
     const margin = { l: MARGIN, r: MARGIN, t: MARGIN, b: MARGIN };
     const first = draw("parallel", traces, { annotations, shapes, margin,
-      xaxis: { ...bare, range: [-pad(), axes.length - 1 + pad()] }, yaxis: { ...bare, range: ROOM } });
+      xaxis: { ...bare, range: [-pad(), axes.length - 1 + pad()] }, yaxis: { ...bare, range: room() } });
     if (!first) return;
     const target = $("parallel"), tip = element("div", { class: "tip", hidden: "" });
     target.append(tip);
@@ -140,9 +141,9 @@
   function nearestLine(target, { clientX, clientY }) {
     const box = target.getBoundingClientRect(), across = axes.length - 1 + 2 * pad();
     const x = ((clientX - box.x - MARGIN) / (box.width - 2 * MARGIN)) * across - pad();
-    const tall = box.height - 2 * MARGIN, y = ROOM[1] - ((clientY - box.y - MARGIN) / tall) * (ROOM[1] - ROOM[0]);
+    const tall = box.height - 2 * MARGIN, [low, high] = room(), y = high - ((clientY - box.y - MARGIN) / tall) * (high - low);
     const k = Math.max(0, Math.min(axes.length - 2, Math.floor(x))), part = Math.max(0, Math.min(1, x - k));
-    let found = null, reach = (16 / tall) * (ROOM[1] - ROOM[0]);
+    let found = null, reach = (16 / tall) * (high - low);
     for (const p of shown()) {
       const a = height(p, axes[k]), b = axes.length > 1 ? height(p, axes[k + 1]) : a;
       if (a === null || b === null) continue;
@@ -210,26 +211,29 @@
   const rate = (share) => (share === null ? "–" : element("span", { title: share[1] === null ? null : `95 % confidence interval ${percent(share[1])} to ${percent(share[2])}` },
     percent(share[0]), share[1] === null ? "" : element("small", {}, ` (${percent(share[1])} to ${percent(share[2])})`)));
   function groups() {
-    const p = byId.get(state.chosen), rules = baselines.filter((b) => b.closest);
-    const beside = [p, ...few(shown()).filter((q) => q !== p && q.roles.length), ...rules].filter((q) => q.groups.length);
+    const p = byId.get(state.chosen), alone = policies.length < 2, counted = (list) => list.filter((q) => q.groups.length);
+    const rules = baselines.filter((b) => alone || b.closest), beside = counted([p, ...few(shown()).filter((q) => q !== p && q.roles.length), ...rules]);
+    const others = counted(baselines.filter((b) => !rules.includes(b)));
     $("groups-card").hidden = !beside.length;
     if (!beside.length) return;
     const titles = { favourable: "favourable", deserving: "of those who deserved it", undeserving: "of those who did not",
       known: "outcome known after it", "known otherwise": "outcome known otherwise" };
-    const all = beside.flatMap((q) => q.groups.flatMap((attribute) => attribute.groups));
+    const all = [...beside, ...others].flatMap((q) => q.groups.flatMap((attribute) => attribute.groups));
     const unknown = all.some((g) => ["known", "known otherwise"].some((key) => g.rates[key] && g.rates[key][0] < 1));
     const columns = Object.keys(titles).filter((key) => unknown || !key.startsWith("known"));
-    const head = ["policy", "group", "decisions", ...columns.map((key) => titles[key])];
-    const rows = beside.flatMap((q) => q.groups.flatMap((attribute) => attribute.groups.map((g, k) =>
-      element("tr", { "aria-selected": q.id !== undefined && q.id === state.chosen }, element("td", {}, k ? "" : q.name + (q.roles?.length ? ` (${q.roles.join(", ")})` : "")),
-        element("td", {}, g.name), element("td", {}, number(g.decisions, 0)), ...columns.map((key) => element("td", {}, rate(g.rates[key])))))));
+    const head = ["group", "decisions", ...columns.map((key) => titles[key])];
+    const rows = (q) => [element("tr", { "aria-selected": q === p }, element("th", { colspan: 99, scope: "rowgroup" },
+      element("span", {}, q.id === undefined ? `rule: ${q.name}` : q.name, q.roles?.length ? element("small", {}, ` ${q.roles.join(", ")}`) : ""))),
+    ...q.groups.flatMap((attribute) => attribute.groups.map((g) => element("tr", { "aria-selected": q === p },
+      element("td", {}, g.name), element("td", {}, number(g.decisions, 0)), ...columns.map((key) => element("td", {}, rate(g.rates[key]))))))];
+    const told = (list) => element("div", { class: "scroll" }, element("table", { class: "rates" },
+      element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text)))), element("tbody", {}, list.flatMap(rows))));
     $("groups").replaceChildren(
       ...p.groups.filter((attribute) => attribute.sentence).map((attribute) =>
         element("p", { class: "sentence" }, element("small", {}, `${p.name}: `), attribute.sentence)),
-      ...rules.flatMap((r) => r.groups.filter((attribute) => attribute.sentence).map((attribute) =>
+      ...rules.filter(() => !alone).flatMap((r) => r.groups.filter((attribute) => attribute.sentence).map((attribute) =>
         element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
-      element("div", { class: "scroll" }, element("table", {}, element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text)))),
-        element("tbody", {}, rows))));
+      told(beside), others.length ? element("details", {}, element("summary", {}, `The other ${others.length} simple rules`), told(others)) : "");
   }
 
   // ---- a short list, and what is insisted on --------------------------------------------------------------------
@@ -286,12 +290,13 @@
         p.good[i] === null ? null : element("i", { class: "dot", style: `left:${at(p.good[i])}%` })),
       element("span", { class: "number" }, show(p.mean[i], i)));
   }
+  const beats = (who, many) => `In ${goals.map(name).join(", ")}, ${who} ${many ? "are" : "is"} better${goals.length > 1 ? " in something and worse in nothing" : ""}.`;
   function panel() {
     const p = byId.get(state.chosen), pinned = state.pins.includes(p.id);
     const alike = policies.filter((q) => q !== p && q.band === p.band).map((q) => q.name);
     const notes = [
-      p.beaten.length ? `Better in something and worse in nothing: the rule${p.beaten.length > 1 ? "s" : ""} ${p.beaten.map((rule) => `“${rule}”`).join(", ")}.` : null,
-      ...p.dominated.slice(0, 1).map((other) => `Better in something and worse in nothing: ${other}.`),
+      p.beaten.length ? beats(`the rule${p.beaten.length > 1 ? "s" : ""} ${p.beaten.map((rule) => `“${rule}”`).join(", ")}`, p.beaten.length > 1) : null,
+      ...p.dominated.slice(0, 1).map((other) => beats(other, false)),
       alike.length ? `Alike within their confidence intervals: ${alike.slice(0, 5).join(", ")}${alike.length > 5 ? ` and ${alike.length - 5} more` : ""}.` : null,
       p.same.length ? `The very same: ${p.same.join(", ")}.` : null,
     ].filter(Boolean);
@@ -304,7 +309,7 @@
       ...notes.map((text) => element("p", { class: "note" }, text)),
       element("div", { class: "bars" }, axes.map((i) => strip(p, i))), element("p", { class: "hint" }, about),
       policies.length > 1 ? element("button", { type: "button", id: "pin", class: "plain", "aria-pressed": pinned, onclick: () => pin(p.id) }, pinned ? "Unpin" : "Pin to compare") : null,
-      ...(p.use ? [...snippet("Run it", p.use.shell, "shell"), ...snippet("In Python", p.use.python)] : []),
+      p.use ? element("details", { class: "use" }, element("summary", {}, "Run it"), ...snippet("In a shell", p.use.shell, "shell"), ...snippet("In Python", p.use.python)) : null,
       ...(!p.use && p.command ? snippet("Asked for", command(p.command)) : [])].filter(Boolean));
   }
 
@@ -342,7 +347,7 @@
       columns.map((c, k) => element("th", { scope: "col", class: c.optimised ? "optimised" : null, title: c.title,
         "aria-sort": order.column === k ? (order.ascending ? "ascending" : "descending") : null },
         element("button", { onclick: () => { order = { column: k, ascending: order.column === k && !order.ascending }; table(); } }, c.text))),
-      first ? element("th", { scope: "col", title: `the command that the policy was given (${asked})` }, "asked for") : null);
+      first ? element("th", { scope: "col", class: "asked", title: `the command that the policy was given (${asked})` }, "asked for") : null);
     const sorted = [...shown()];
     if (order.column !== null) sorted.sort((p, q) => {
       const { of } = columns[order.column];
@@ -352,7 +357,7 @@
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(p.id); } } } : {},
       element("td", {}, element("span", { class: "dot", style: `--dot:${learned ? stroke(p) : "transparent"}` }), p.name),
       columns.map((c) => element("td", { title: c.note?.(p) }, c.cell(p))),
-      first ? element("td", {}, element("small", {}, p.command ? command(p.command) : "")) : null);
+      first ? element("td", { class: "asked" }, element("small", {}, p.command ? command(p.command) : "")) : null);
     $("table").replaceChildren(element("thead", {}, head), element("tbody", { class: "policies" }, sorted.map((p) => row(p, true))),
       ...(baselines.length ? [element("tbody", { class: "rules" }, element("tr", {}, element("th", { colspan: 99 }, "Simple rules, for comparison")), baselines.map((p) => row(p, false)))] : []));
   }
@@ -423,6 +428,9 @@
     const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].is_notion);
     $("radar-hint").textContent = "The further out, the better; the number at each axis is its middle. The rim is the best there can be, 0 for what is best at 0" +
       (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
+    const even = axes.find((i) => measures[i].name.split("@")[0] === "IF");
+    for (const place of document.querySelectorAll(".even-hint"))
+      place.textContent = even === undefined ? "" : `${measures[even].title[0].toUpperCase()}${measures[even].title.slice(1)} is below 0 even where everybody is treated alike, as by a rule that rejects all: compare it with the rules, not with 0.`;
     $("chance-hint").textContent = policies.some((p) => known(p.chance).length) ? "Chance: what a policy blind to the groups has on average, from luck alone." : "";
     const boxes = (list, prefix) => list.map((item, k) => element("figure", {}, item.title ? element("figcaption", { class: "hint" }, item.title) : "",
       element("div", { class: "chart", id: `${prefix}-${k}`, "data-height": 300 })));
@@ -453,7 +461,14 @@
 
   page(); fromAddress(); all();
   window.addEventListener("hashchange", () => { fromAddress(); all(); });
-  window.addEventListener("beforeprint", () => { $("table-card").open = true; table(); });
+  // Charts are as wide as the page when they are drawn: on paper as wide as A4.
+  const paper = (on) => { document.documentElement.classList.toggle("paper", on); all(); };
+  window.addEventListener("beforeprint", () => {
+    paper(true);
+    for (const part of document.querySelectorAll("details:not(.use)")) part.open = true;
+    table();
+  });
+  window.addEventListener("afterprint", () => { paper(false); document.querySelectorAll(".js-plotly-plot").forEach((chart) => Plotly.Plots.resize(chart)); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   let wasNarrow = narrow();
   window.addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); all(); } });

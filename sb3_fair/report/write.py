@@ -59,16 +59,10 @@ def from_run(folder: str | Path) -> Path:
     front = run.front
     if not len(front):
         raise FileNotFoundError(f"run must hold evaluated policies in front.json, but {str(folder)!r} has none")
-    return write_report(
-        folder, front, baselines=run.baselines, curves=comparable_curves(run), made=made_by(run), words=run.words
-    )
-
-
-def comparable_curves(run: RunFolder) -> Curves:
-    """The training log without the commands of held objectives, which are not in the units of what was reached."""
-    held = run.config.get("hyperparams", {}).get("held")
-    held = held if isinstance(held, Mapping) else {}
-    return {key: values for key, values in run.curves.items() if key not in {f"pcn/desired_{name}" for name in held}}
+    held = run.config.get("hyperparams", {}).get("held")  # their commands are not in the units of what was reached
+    without = {f"pcn/desired_{name}" for name in held} if isinstance(held, Mapping) else ()
+    curves = {key: values for key, values in run.curves.items() if key not in without}
+    return write_report(folder, front, baselines=run.baselines, curves=curves, made=made_by(run), words=run.words)
 
 
 def made_by(run: RunFolder) -> dict[str, Any]:
@@ -76,6 +70,9 @@ def made_by(run: RunFolder) -> dict[str, Any]:
     config = run.config
     versions = run.versions
     settings = {**config.get("env_kwargs", {}), **config.get("hyperparams", {})}
+    end = "...\n"  # of YAML
+    known = {key: value for key, value in settings.items() if value is not None}
+    flow = {key: yaml.safe_dump(value, default_flow_style=True, width=10_000) for key, value in known.items()}
     return {
         "environment": config.get("env", "unknown"),
         "algorithm": config.get("algo", "unknown"),
@@ -83,11 +80,6 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "seed": config.get("seed"),
         "training steps": config.get("n_timesteps"),
         "date": versions.pop("date", "unknown"),
-        "settings": ", ".join(f"{key}: {_flow(value)}" for key, value in settings.items() if value is not None),
+        "settings": ", ".join(f"{key}: {text.removesuffix(end).strip()}" for key, text in flow.items()),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
-
-
-def _flow(value: Any) -> str:
-    """The value as YAML on one line."""
-    return yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("\n").removesuffix("\n...")

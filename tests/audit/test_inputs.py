@@ -246,3 +246,10 @@ def test_a_mixed_column_of_json_is_read_where_its_lines_are_far_apart(tmp_path, 
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = audit_file(tmp_path / "a.jsonl", action="hired", group="gender", **LIGHT)
     assert {group.group: group.n for group in found.groups} == {"f": 9, "2": 11}
+
+
+def test_numbers_among_words_are_counted():
+    found = audit({"a": [1, 0] * 30, "g": ["m", 1, "f", 2, 2, "f"] * 10}, action="a", group="g", **LIGHT)
+    assert "'g' mixes numbers and words: 30 rows have a number, such as 1." in found.warnings
+    plain = audit({"a": [1, 0] * 30, "g": [3, "4.0", 3] * 20}, action="a", group="g", **LIGHT)
+    assert not any("mixes" in text for text in plain.warnings)

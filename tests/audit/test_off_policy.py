@@ -63,8 +63,8 @@ def test_without_overlap_nothing_is_estimated():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("propensity", [0.0, 0.5], r"propensity must be in \(0, 1\], got 0"),
-        ("target", [1.5, 0.5], r"target must be in \[0, 1\], got 1.5"),
+        ("propensity", [0.0, 0.5], r"propensity must be an array \(each entry in \(0, 1\]\), got 0"),
+        ("target", [1.5, 0.5], r"target must be .*in \[0, 1\]\), got 1.5"),
         ("accepted", [True], "accepted must have the shape of rewards"),
     ],
 )

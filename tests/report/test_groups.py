@@ -50,6 +50,8 @@ def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
     one = counts([100], [50])
     ((once, _),) = (each["groups"] for each in group_rates(replace(front[0], groups={"": {"m": one, "f": one}})))
     assert once["rates"]["favourable"] == [0.5, None, None], "one episode has no interval"
+    nobody = group_rates(replace(front[0], groups={"": {"m": counts([50, 50], [0, 0])}}))[0]["groups"][0]["rates"]
+    assert nobody["favourable"][:2] == [0, 0] and 0.03 < nobody["favourable"][2] < 0.04, "100 people are not everybody"
     assert man["rates"]["known otherwise"][0] == 0 and man["rates"]["known"][0] == 0
     share, low, high = woman["rates"]["favourable"]
     assert 0 <= low <= share <= high <= 1

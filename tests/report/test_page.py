@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -131,6 +132,72 @@ def test_keys_choose_rows_and_nothing_is_wider_than_a_phone(tmp_path, opened, fr
     page.locator("summary").press("Enter")
     page.locator('tr[data-policy="4"]').press("Enter")
     assert page.locator("#chosen h2").inner_text() == front[4].name
+
+
+def with_groups(policy, favourable):
+    """The policy with as many favourable decisions on women and men, of 100 in each episode."""
+    counts = {"f": favourable, "m": 50}
+    groups = {name: np.tile([100, hired, 0, 0, 0, 0, hired, 100 - hired], (10, 1)) for name, hired in counts.items()}
+    return replace(policy, groups={"": groups})
+
+
+def test_groups_stand_below_the_name_of_each_policy_and_rule(tmp_path, opened, front, baselines):
+    policies = Front(tuple(with_groups(policy, 30) for policy in front))
+    rules = [with_groups(rule, 0) for rule in baselines]
+    page = opened(
+        write_report(tmp_path, policies, baselines=rules), "#policy=3", viewport={"width": 390, "height": 800}
+    )
+    heads = page.locator("#groups > .scroll tbody th").all_inner_texts()
+    assert heads[0].startswith("PCN 3") and sum(head.startswith("rule: ") for head in heads) == 1
+    assert page.locator("#groups details tbody th").count() == len(rules) - 1
+    cells = page.locator("#groups tbody tr").nth(1).locator("td").all_inner_texts()
+    assert cells[:3] == ["f", "1000", "30.0 % (27.2 % to 32.9 %)"]
+    assert page.locator("#groups tbody td").nth(0).bounding_box()["width"] < 100, "figures are beside it on a phone"
+    alone = opened(write_report(tmp_path, Front(policies[:1]), baselines=rules))
+    assert alone.locator("#groups > .scroll tbody th").count() == 1 + len(rules)
+
+
+def test_a_rule_that_beats_a_policy_is_named_with_what_it_is_better_in(tmp_path, opened, front, baselines):
+    lone = replace(front[0], objectives=("R",), returns=front[0].returns[:, :1])
+    better = replace(baselines[0], objectives=("R",), returns=lone.returns + 9)
+    page = opened(write_report(tmp_path, Front((lone,)), baselines=(better,)))
+    assert page.locator("#chosen .note").inner_text() == "In performance, the rule “hire all” is better."
+    equal = replace(baselines[1], returns=front[0].returns)
+    page = opened(write_report(tmp_path, Front((front[0],)), baselines=(equal,)))
+    assert page.locator("#chosen .note").inner_text() == "The very same: reject all."
+    told = "Individual fairness is below 0 even where everybody is treated alike"
+    assert told in page.locator("#table-card .even-hint").inner_text()
+
+
+def test_nothing_is_cut_off_on_paper(tmp_path, opened, front, baselines, curves):
+    policies = Front(tuple(with_groups(policy, 30) for policy in front))
+    rules = [with_groups(rule, 0) for rule in baselines]
+    page = opened(
+        write_report(tmp_path, policies, baselines=rules, curves=curves), viewport={"width": 1366, "height": 900}
+    )
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("document.documentElement.classList.contains('paper')")
+    wider = """[...document.querySelectorAll('.main-svg, table')].filter(
+        (part) => part.getBoundingClientRect().right > document.querySelector('main').getBoundingClientRect().right)"""
+    assert page.evaluate(f"{wider}.length") == 0
+    assert page.locator("details:not([open]):not(.use)").count() == 0 and not page.locator(".use").is_visible()
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    chart = page.locator("#parallel .main-svg").first
+    for _ in range(100):  # Plotly resizes later, and the page's policy refuses wait_for_function
+        if chart.bounding_box()["width"] > 750:
+            break
+        page.wait_for_timeout(50)
+    assert chart.bounding_box()["width"] > 750
+
+
+def test_names_of_axes_do_not_overlap_on_a_phone(tmp_path, opened, front):
+    page = opened(write_report(tmp_path, front), viewport={"width": 390, "height": 800})
+    boxes = page.locator("#parallel .annotation-text").evaluate_all(
+        "texts => texts.map(text => text.getBoundingClientRect()).map(({ left, right }) => [left, right])"
+    )[::3]  # of each axis its name, its top, its bottom
+    assert len(boxes) == 8 and all(left[1] <= right[0] + 1 for left, right in pairwise(boxes))
 
 
 @pytest.mark.slow

@@ -142,12 +142,12 @@ def test_drawing_leaves_matplotlibs_settings_alone(front):
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    figures.radar(front, radial_range=(-300, 0))
+    figures.radars({"": front}, radial_range=(-300, 0))
     assert dict(matplotlib.rcParams) == before
 
 
 def test_a_radar_with_a_common_range_puts_its_worst_end_near_the_middle(front):
-    (polar,) = figures.radar(front, radial_range=(-26, 0)).axes
+    (polar,) = figures.radars({"": front}, radial_range=(-26, 0)).axes
     reach = np.array([line.get_ydata()[:-1] for line in polar.lines])
     shifted = front.means[:, 0] - front.means[:, 0].max()
     np.testing.assert_allclose(reach[:, 0], 0.12 + 0.88 * (1 + shifted / 26))

@@ -83,7 +83,7 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
     "groups": ("episodes in which groups can be compared", _nobody_to_compare),
 }
 """What some algorithms ask of an environment, and a function from one copy of it to what it has instead, or None."""
-STARTS = (
+STARTS: tuple[str, Callable[[VecEnv], str | None]] = (
     "actions that start at 0, as the networks of Stable-Baselines3 count",
     lambda venv: f"they are {venv.action_space}" if np.any(getattr(venv.action_space, "start", 0)) else None,
 )

@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
         ({"entry_point": "CartPol-v1"}, ValueError, "entry_point must be 'module:name' or an ID"),
         ({"entry_point": 3}, TypeError, "entry_point must be a class"),
         ({"fairness": 3}, TypeError, "fairness must be a FairnessSpec"),
-        ({"hyperparams": {"ppo": 3}}, TypeError, "hyperparams must be a dict of settings or YAML files by name"),
+        ({"hyperparams": {"ppo": 3}}, ValueError, "hyperparams must be"),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a positive integer or None, got 0"),
         ({"rules": {"lend": 1}}, ValueError, r"rules must be a dict \(each value a callable\), got {'lend': 1}"),
         ({"reference_point": {"R": "x"}}, ValueError, "reference_point must be a dict"),

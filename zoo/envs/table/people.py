@@ -191,7 +191,7 @@ def _read(chunks: Chunks, columns: Columns) -> tuple[dict[str, tuple[list[str], 
     codes: dict[str, list[NDArray[Any]]] = {name: [np.empty(0, np.int32)] for name in labels}
     amounts = {name: [np.empty(0)] for name in wanted if name is not None and name not in columns.nominal}
     size = 0
-    for chunk in chunks:
+    for chunk in chunks.chunks:
         for name in codes:
             codes[name].append(labels[name].codes(chunk[name]))
         for name in amounts:
