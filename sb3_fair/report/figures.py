@@ -70,7 +70,7 @@ def save_all(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
-        "radar": radars({"": front}, baselines, words=words),
+        "radar": radar(front, baselines, words=words),
         "parallel": parallel(front, words),
         "bars": bars(front, words),
     }
@@ -82,6 +82,17 @@ def save_all(
         with whole(folder / f"{name}.png") as file:
             figure.savefig(file, format="png")
     return [folder / f"{name}.png" for name in drawn]
+
+
+def radar(
+    front: Front,
+    baselines: Sequence[EvaluatedPolicy] = (),
+    *,
+    radial_range: tuple[float, float] | None = None,
+    words: Words = NO_WORDS,
+) -> "Figure":
+    """The :func:`radars` of a single front."""
+    return radars({"": front}, baselines, radial_range=radial_range, words=words)
 
 
 @styled
