@@ -68,6 +68,13 @@ def test_massaging_takes_the_likelier_of_two_equally_fair_ones():
     assert massaged(5, 0.006) == 1
 
 
+def test_whoever_is_not_susceptible_is_a_candidate_only_on_request():
+    wasteful = EpidemicMeasures(SMALL.communities, massage_allow_wasted=True)
+    candidates = wasteful.candidates(MASSAGE, np.array([0]), PROBABILITIES)
+    assert (candidates.valid == (candidates.actions != 0)).all()  # what was sampled does not take its own place
+    assert massaged(0, 0.001, wasteful) == 4 and massaged(0, 0.001) == 0
+
+
 def test_the_threshold_opens_after_fifty_rollouts():
     thresholds = [SMALL.threshold(iteration) for iteration in (0, 49, 50, 51, 60, 69, 70, 10**6)]
     assert_allclose(thresholds, [0, 0, 0.01, 0.012, 0.06192, 0.31948, 0.35, 0.35], atol=5e-6)
@@ -79,20 +86,20 @@ def test_probabilities_are_needed():
 
 
 def test_a_world_publishes_its_measures_which_pickle_and_are_equal_by_value():
-    world = EpidemicWorld(1, count_wasted=False)
+    world = EpidemicWorld(1, count_wasted=False, massage_allow_wasted=True)
     measures = world.fairness_spec.measures
     assert isinstance(measures, Measures)
-    assert measures == EpidemicMeasures(tuple(world.communities.tolist()), False)
+    assert measures == EpidemicMeasures(tuple(world.communities.tolist()), False, True)
     measures.would_be(world.massage(), np.zeros((1, 1), dtype=int))
     assert (
         pickle.loads(pickle.dumps(measures))
         == measures
         == EpidemicWorld(2, **vars(world.config)).fairness_spec.measures
     )
-    assert hash(measures) == hash(EpidemicMeasures(tuple(world.communities.tolist()), False))
+    assert hash(measures) == hash(EpidemicMeasures(tuple(world.communities.tolist()), False, True))
 
 
-@pytest.mark.parametrize("config", [{}, {"count_wasted": False}, {"window": 3}])
+@pytest.mark.parametrize("config", [{}, {"count_wasted": False, "massage_allow_wasted": True}, {"window": 3}])
 def test_massaging_never_makes_the_short_term_disparity_larger(config):
     """And the predicted disparity is the true one, but for the infections of the step: without any, exactly."""
     n, rng = 2500, np.random.default_rng(0)

@@ -52,10 +52,12 @@ class EpidemicMeasures(Measures):
 
     :param communities: the community of each node
     :param count_wasted: whether a vaccine for somebody who is not susceptible counts as given
+    :param massage_allow_wasted: whether those who are not susceptible are candidates
     """
 
     communities: tuple[int, ...]
     count_wasted: bool = True
+    massage_allow_wasted: bool = False
 
     reported: ClassVar[Mapping[str, str]] = {
         "utility": "reward",
@@ -84,7 +86,8 @@ class EpidemicMeasures(Measures):
         if probabilities is None:
             raise ValueError("probabilities must be those of all actions (n, nodes + 1), got None")
         allowed = np.ones(probabilities.shape, dtype=bool)
-        allowed[:, :-1] = massage["susceptible"]
+        if not self.massage_allow_wasted:
+            allowed[:, :-1] = massage["susceptible"]
         return by_probability(np.asarray(actions), probabilities, allowed)
 
     def would_be(self, massage: Facts, candidates: Array) -> NDArray[np.float64]:

@@ -49,6 +49,7 @@ class EpidemicConfig(Settings):
     :param distance: between communities in the long-term disparity, ``"l2"`` or ``"w1"``
     :param count_wasted: whether a vaccine for somebody who is not susceptible counts as given
     :param observe_vaccinated: whether the observation shows who has got a vaccine
+    :param massage_allow_wasted: whether action massaging may choose those who are not susceptible
     """
 
     graph: Any = parameter(None, "graph, matrix", PAPER)  # noqa: RUF009 (a field, not shared)
@@ -62,6 +63,7 @@ class EpidemicConfig(Settings):
     distance: str = choice("l2", ("l2", "w1"), OURS)
     count_wasted: bool = switch(True, PAPER)
     observe_vaccinated: bool = switch(True, PAPER)
+    massage_allow_wasted: bool = switch(False, OURS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -180,7 +182,9 @@ class EpidemicWorld(World):
             feature_names=("degree", "infected neighbours"),
             low=0,
             high=max(int(self.degrees.max()), 1),
-            measures=measures.EpidemicMeasures(tuple(self.communities.tolist()), settings.count_wasted),
+            measures=measures.EpidemicMeasures(
+                tuple(self.communities.tolist()), settings.count_wasted, settings.massage_allow_wasted
+            ),
         )
         self.susceptible = np.zeros((n_worlds, self.nodes), dtype=bool)
         self.infected = np.zeros((n_worlds, self.nodes), dtype=bool)
