@@ -86,6 +86,12 @@ def test_importing_the_package_loads_nothing_heavy():
     assert shown.stdout.strip() == "[]"
 
 
+def test_no_file_has_more_than_600_lines():
+    for folder in ("sb3_fair", "wrappers", "zoo", "tests"):
+        for file in (ROOT / folder).rglob("*.py"):
+            assert len(file.read_text(encoding="utf-8").splitlines()) <= 600, file
+
+
 @pytest.mark.parametrize("command", [["check"], ["format", "--check"]], ids=["lint", "format"])
 def test_ruff_has_nothing_to_say(command):
     ran = subprocess.run([sys.executable, "-m", "ruff", *command, "."], cwd=ROOT, capture_output=True, text=True)

@@ -9,7 +9,7 @@ import sb3_fair
 from sb3_fair.common.people import CHANCE, COUNTS, GROUPS, VecPeople
 from sb3_fair.fairness import FairnessSpec, FullHistory, chance_level
 from sb3_fair.wrappers import VecFairMDP
-from tests.wrappers.test_fmdp import Bank
+from tests.wrappers.bank import Bank
 
 ID = "sb3_fair/JobHiring-Small-v0"
 

@@ -1,21 +1,17 @@
 """Does any environment become a fairness MDP whose figures belong to the individual decided on?"""
 
-import copy
-import pickle
-
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
-from stable_baselines3 import PPO
 from stable_baselines3.common import env_checker as sb3
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv
 
-import sb3_fair
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
-from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecChoices, VecFairMDP, VectorReward
+from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
 from sb3_fair.wrappers.infos import Infos
 from sb3_fair.wrappers.labels import of_infos
+from tests.wrappers.bank import Bank, faces
 
 
 def left_or_right(obs, info):
@@ -423,188 +419,6 @@ def test_what_was_carried_out_counts_not_what_was_asked_for(vec, group):
         assert told["fairness"]["SP"] == expected
 
 
-LATE = FairnessSpec(notions=("EO",), history=FullHistory())
-
-
-class Clients(gym.Env):
-    """Decides on one client a step, or on two; nobody knows yet what would have been right."""
-
-    observation_space = gym.spaces.Box(0, 1, (1,))
-    action_space = gym.spaces.Discrete(2, start=1)
-
-    def __init__(self, several=False, **said):
-        self.several, self.said = several, said
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.t += 1
-        person = {"group": self.t % 2, "action": int(action), **self.said}
-        if self.several:
-            person = {"group": np.array([0, 1]), "action": np.array([2, 1]), **self.said}
-        return np.zeros(1, np.float32), 0.0, False, self.t == 4, {"individual": person}
-
-
-FACES = {
-    "single": lambda several: FairMDP(Clients(several), LATE),
-    "dummy": lambda several: DummyVecEnv([lambda: FairMDP(Clients(several), LATE)] * 2),
-    "subproc": lambda several: SubprocVecEnv([lambda: FairMDP(Clients(several), LATE)] * 2, "fork"),
-    "vec": lambda several: VecMonitor(VecFairMDP(DummyVecEnv([lambda: Clients(several)] * 2), LATE)),
-    "make_vec": lambda several: sb3_fair.make_vec("sb3_fair/FraudDetection-v0", 2),
-    "gym.make_vec": lambda several: gym.make_vec("sb3_fair/FraudDetection-v0", 2),
-}
-
-
-@pytest.mark.parametrize("several", [False, True])
-@pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("seed", [None, 1, 2])
-def test_an_id_from_before_a_reset_reaches_nobody(face, seed, several):
-    """Also where the same seed gives the same ids again."""
-    env = FACES[face](several)
-
-    def reset(seed):
-        if isinstance(env, gym.Env | gym.vector.VectorEnv):
-            env.reset(seed=seed)
-        else:
-            if seed is not None:
-                env.seed(seed)
-            env.reset()
-
-    def step():
-        infos = env.step(env.action_space.sample() if face == "gym.make_vec" else 2 if face == "single" else [1, 1])[-1]
-        infos = [infos] if isinstance(infos, dict) else infos
-        found = infos[-1]["individual"]["id"] if face != "gym.make_vec" else infos[0]["individual"]["id"][1]
-        return found.tolist()[-1] if np.ndim(found) else found
-
-    def update(id, value=1.0):
-        if face == "single":
-            return env.update_feedback(id, value)
-        assert env.env_method("update_feedback", id, value, indices=1) == env.env_method(
-            "update_feedback", id, value, indices=[1]
-        )
-        return env.env_method("update_feedback", id, value, indices=1)[0]
-
-    reset(1)
-    before = [step(), step()]
-    assert all(update(each) is True for each in before)
-    reset(seed)
-    now = [step(), step()]
-    assert (now == before) == (seed is not None), "ids begin at 0 again with a seed"
-    assert [update(each) for each in (*before, *map(pickle_and_back, before))] == [False] * 4
-    assert [update(each) for each in (*now, *map(pickle_and_back, now), 10**6)] == [True] * 4 + [False]
-    for wrong in ({"id": 0, "value": 7.0}, {"id": 0, "value": np.nan}, {"id": -1}, {"id": 0.5}, {"id": "0"}):
-        if face != "subproc":  # where it ends the worker
-            with pytest.raises(ValueError, match="must be"):
-                update(**wrong)
-    if isinstance(env, VecEnv | gym.vector.VectorEnv):
-        env.close()
-
-
-def pickle_and_back(one):
-    return pickle.loads(pickle.dumps(copy.deepcopy(one)))
-
-
-def test_arrays_of_ids_keep_their_reset():
-    env = FairMDP(Clients(several=True), LATE)
-    env.reset(seed=0)
-    ids = env.step(1)[4]["individual"]["id"]
-    many = [ids, ids[::-1], copy.deepcopy(ids), pickle_and_back(ids), list(ids)]
-    assert all(env.update_feedback(each, 2) for one in many for each in one)
-    env.forget_history()
-    env.step(1)
-    assert not any(env.update_feedback(each, 2) for one in many for each in one)
-
-
-@pytest.mark.parametrize("batched", [False, True])
-def test_feedback_is_in_the_action_space(batched):
-    def wrapped(env, **spec):
-        spec = FairnessSpec(notions=("EO",), **spec)
-        return VecFairMDP(DummyVecEnv([lambda: env]), spec) if batched else FairMDP(env, spec)
-
-    for said in ({"feedback": 0}, {"feedback": 3.0}, {"action": 0}):
-        env = wrapped(Clients(**said))
-        env.reset()
-        (name, value), *_ = said.items()
-        with pytest.raises(ValueError, match=rf"{name} must be an action of Discrete\(2, start=1\), got {value:g}"):
-            env.step([1] if batched else 1)
-    env = wrapped(Clients(several=True, feedback=np.array([0.0, 2.0]), present=np.array([False, True])))
-    env.reset()
-    env.step([1] if batched else 1)  # of who is not there nothing is asked
-
-
-def test_a_key_that_info_lacks_is_named():
-    for name in ("group", "features", "feedback"):
-        env = FairMDP(Clients(), FairnessSpec(notions=("EO", "IF"), **{"features": [0], name: "tpyo"}))
-        env.reset()
-        with pytest.raises(ValueError, match=rf"FairnessSpec.{name} asks for 'tpyo', but info has only"):
-            env.step(1)
-
-
-class Bank(gym.Env):
-    """An env of any action space; ``tell(t)`` is the individual of step t, ``late(t)`` the outcomes known by then."""
-
-    observation_space = gym.spaces.Box(0, 1, (2,))
-
-    def __init__(self, action_space, tell=lambda t: {"group": "ab"[t % 2]}, late=lambda t: (), length=40):
-        self.action_space, self.tell, self.late, self.length = action_space, tell, late, length
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(2, np.float32), {}
-
-    def step(self, action):
-        info = {} if self.tell(self.t) is None else {"individual": self.tell(self.t)}
-        if self.late(self.t):
-            info["late_feedback"] = self.late(self.t)
-        self.t += 1
-        return np.zeros(2, np.float32), 0.0, False, self.t == self.length, info
-
-
-def faces(make, spec):
-    """Steps of either face: f(actions, one per step) -> the infos of the only copy."""
-
-    def single(actions):
-        env = FairMDP(make(), spec)
-        env.reset(seed=0)
-        return [env.step(action)[4] for action in actions]
-
-    def batched(actions):
-        venv = VecFairMDP(DummyVecEnv([make]), spec)
-        venv.reset()
-        return [venv.step(np.asarray(action)[None])[3][0] for action in actions]
-
-    return single, batched
-
-
-@pytest.mark.parametrize("face", [0, 1])
-def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face):
-    truth, actions = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [1, 1, 0, 1, 0, 1, 1, 0, 0, 1]
-
-    def told(t):
-        return {"group": t % 2, "feedback": truth[t]}
-
-    history = {"notions": ("OAE", "SP"), "feedback_missing": "ignore"}
-    late = faces(
-        lambda: Bank(gym.spaces.Discrete(2), late=lambda t: [(t - 3, truth[t - 3])] if t > 2 else ()),
-        FairnessSpec(**history),
-    )
-    for delay in (3, lambda obs, info: 3):
-        delayed = faces(lambda: Bank(gym.spaces.Discrete(2), told), FairnessSpec(**history, feedback_delay=delay))
-        for t, pair in enumerate(zip(late[face](actions), delayed[face](actions), strict=True)):
-            feedback = np.where(np.arange(t + 1) <= t - 3, truth[: t + 1], np.nan)
-            now = {"actions": actions[: t + 1], "groups": np.arange(t + 1) % 2, "feedback": feedback}
-            value = group_notion("OAE", **now, feedback_missing="ignore")
-            for info in pair:
-                assert info["fairness"]["OAE"] == (None if np.isnan(value) else pytest.approx(value))
-                assert info["individual"].get("feedback") is None
-    never = faces(lambda: Bank(gym.spaces.Discrete(2), told), FairnessSpec(**history, feedback_delay=lambda *_: None))
-    assert never[face](actions)[-1]["fairness"]["OAE"] is None
-
-
 @pytest.mark.parametrize("face", [0, 1])
 def test_steps_without_an_individual_are_left_out(face):
     everybody = [{"group": 0, "feedback": 1}, None, {"group": 1, "feedback": 0}, {"group": None}, {"group": 1}]
@@ -629,66 +443,6 @@ def test_copies_without_an_individual_are_left_out():
             assert infos[index]["fairness"]["SP"] == (None if np.isnan(value) else value)
 
 
-def pays_much(actions):
-    return actions[..., 0] > 0.5
-
-
-@pytest.mark.parametrize("face", [0, 1])
-@pytest.mark.parametrize(
-    ("space", "favourable"),
-    [
-        (gym.spaces.Box(-1, 3, (2,), np.float64), pays_much),
-        (gym.spaces.MultiDiscrete([3, 4]), pays_much),
-        (gym.spaces.MultiBinary(3), pays_much),
-        (gym.spaces.Discrete(3, start=-1), lambda actions: actions > 0),
-        (gym.spaces.Discrete(3, start=5), (6, 7)),
-    ],
-)
-def test_actions_of_any_space_are_favourable_or_not(space, favourable, face):
-    space.seed(0)
-    actions = [space.sample() for _ in range(20)]
-    people = np.random.default_rng(0).random((20, 2))
-
-    def tell(t):
-        right = 1 if callable(favourable) else int(favourable[0])
-        return {"group": t % 2, "features": people[t], "feedback": right}
-
-    spec = FairnessSpec(notions=("SP", "EO", "IF"), favourable=favourable, feedback_missing="ignore")
-    info = faces(lambda: Bank(space, tell), spec)[face](actions)[-1]
-    stacked = np.array(actions)
-    hits = favourable(stacked) if callable(favourable) else np.isin(stacked, favourable)
-    parity = -abs(hits[::2].mean() - hits[1::2].mean())
-    assert info["fairness"]["SP"] == info["fairness"]["EO"] == pytest.approx(parity)
-    if isinstance(space, gym.spaces.Box):
-        apart = np.linalg.norm(stacked[:, None] - stacked[None], axis=2) / 4 / np.sqrt(2)
-    else:
-        parts = stacked.reshape(20, -1)
-        apart = np.sqrt((parts[:, None] != parts[None]).mean(axis=2))
-    similar = np.abs(people[:, None] - people[None]).mean(axis=2)
-    pairs = np.triu_indices(20, 1)
-    assert info["fairness"]["IF"] == pytest.approx(-1 + (similar - apart)[pairs].mean())
-
-
-@pytest.mark.parametrize("face", [0, 1])
-def test_each_entry_of_an_action_decides_on_one_of_several_people(face):
-    groups = np.array([0, 1, 1])
-    spec = FairnessSpec(notions=("SP",))
-    actions = np.random.default_rng(1).integers(0, 2, (15, 3)).astype(np.int8)
-    infos = faces(lambda: Bank(gym.spaces.MultiBinary(3), lambda t: {"group": groups}), spec)[face](list(actions))
-    expected = group_notion("SP", actions=actions.ravel(), groups=np.tile(groups, 15))
-    assert infos[-1]["fairness"]["SP"] == pytest.approx(expected)
-    assert infos[-1]["individual"]["id"].tolist() == [42, 43, 44]
-
-
-def test_own_treatment_takes_the_place_of_probabilities():
-    spec = FairnessSpec(notions=("IF",), favourable=pays_much, treatment=lambda actions: np.clip(actions[:, :1], 0, 1))
-    people, actions = np.zeros((4, 1)), np.array([[0.0], [1.0], [0.25], [9.0]])
-    make = lambda: Bank(gym.spaces.Box(-np.inf, np.inf, (1,)), lambda t: {"features": people[t]})  # noqa: E731
-    value = faces(make, spec)[0](list(actions))[-1]["fairness"]["IF"]
-    paid = np.clip(actions[:, 0], 0, 1)
-    assert value == pytest.approx(-1 - np.abs(paid[:, None] - paid[None])[np.triu_indices(4, 1)].mean())
-
-
 def test_which_probabilities_were_seen_is_recorded_and_executed_ones_are_warned_of_once():
     env = FairMDP(gym.make("CartPole-v1"), CARTPOLE)
     env.reset(seed=0)
@@ -699,53 +453,3 @@ def test_which_probabilities_were_seen_is_recorded_and_executed_ones_are_warned_
         env.step(1)
         env.step(0)
     assert len(warned) == 1 and env.probabilities_used == "mixed"
-
-
-@pytest.mark.parametrize(
-    ("space", "favourable"),
-    [
-        (gym.spaces.Box(-1, 1, (2,)), pays_much),
-        (gym.spaces.MultiDiscrete([2, 3]), pays_much),
-        (gym.spaces.MultiBinary(2), pays_much),
-        (gym.spaces.MultiBinary(2), (1,)),
-    ],
-)
-def test_ppo_trains_on_performance_and_parity_with_actions_of_any_space(space, favourable):
-    def make():
-        groups = (lambda t: {"group": t % 2}) if callable(favourable) else (lambda t: {"group": np.array([0, 1])})
-        env = FairMDP(Bank(space, groups), FairnessSpec(notions=("SP",), favourable=favourable))
-        return Scalarise(VectorReward(env, ("R", "SP")), (1.0, 1.0))
-
-    model = PPO("MlpPolicy", VecMonitor(DummyVecEnv([make] * 2)), n_steps=32, batch_size=32, n_epochs=1, seed=0).learn(
-        128
-    )
-    assert -40 <= np.mean([info["r"] for info in model.ep_info_buffer]) <= 0
-
-
-def test_ppo_trains_on_pendulum():
-    features = {"features": slice(0, 2), "low": -1, "high": 1}
-    spec = FairnessSpec(group=left_or_right, favourable=pays_much, notions=("SP", "IF"), **features)
-    env = Scalarise(VectorReward(FairMDP(gym.make("Pendulum-v1"), spec), ("R", "SP", "IF")), (1.0, 1.0, 1.0))
-    PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=1, seed=0).learn(256)
-    env.reset()
-    for _ in range(199):
-        figures = env.step(env.action_space.sample())[4]["fairness"]
-    assert -1 <= figures["SP"] <= 0 and -2 <= figures["IF"] <= 0
-
-
-@pytest.mark.parametrize("space", [gym.spaces.MultiBinary(2), gym.spaces.MultiDiscrete([3, 3])])
-@pytest.mark.parametrize("favourable", [pays_much, (1,)])
-def test_probabilities_of_the_parts_of_an_action_reach_the_notions(space, favourable):
-    def tell(t):
-        several = np.array([[0.1 * t], [0.2]]) % 1
-        return {"features": several[0]} if callable(favourable) else {"features": several, "group": np.array([0, 1])}
-
-    spec = FairnessSpec(notions=("IF", "SP") if not callable(favourable) else ("IF",), favourable=favourable)
-    batched = VecFairMDP(DummyVecEnv([lambda: Bank(space, tell)]), spec)
-    single = DummyVecEnv([lambda: FairMDP(Bank(space, tell), spec)])
-    for inner in (batched, single):
-        venv = VecChoices(inner)
-        model = PPO("MlpPolicy", venv, n_steps=20, batch_size=20, n_epochs=1, seed=0)
-        venv.follow(model)
-        model.learn(20)
-        assert inner.get_attr("probabilities_used") == ["policy"]

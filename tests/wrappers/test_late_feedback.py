@@ -1,0 +1,158 @@
+"""Does feedback reach the decision it is about, late or by id, and nobody after a reset?"""
+
+import copy
+import pickle
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
+
+import sb3_fair
+from sb3_fair.fairness import FairnessSpec, FullHistory, group_notion
+from sb3_fair.wrappers import FairMDP, VecFairMDP
+from tests.wrappers.bank import Bank, faces
+
+LATE = FairnessSpec(notions=("EO",), history=FullHistory())
+
+
+class Clients(gym.Env):
+    """Decides on one client a step, or on two; nobody knows yet what would have been right."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,))
+    action_space = gym.spaces.Discrete(2, start=1)
+
+    def __init__(self, several=False, **said):
+        self.several, self.said = several, said
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        person = {"group": self.t % 2, "action": int(action), **self.said}
+        if self.several:
+            person = {"group": np.array([0, 1]), "action": np.array([2, 1]), **self.said}
+        return np.zeros(1, np.float32), 0.0, False, self.t == 4, {"individual": person}
+
+
+FACES = {
+    "single": lambda several: FairMDP(Clients(several), LATE),
+    "dummy": lambda several: DummyVecEnv([lambda: FairMDP(Clients(several), LATE)] * 2),
+    "subproc": lambda several: SubprocVecEnv([lambda: FairMDP(Clients(several), LATE)] * 2, "fork"),
+    "vec": lambda several: VecMonitor(VecFairMDP(DummyVecEnv([lambda: Clients(several)] * 2), LATE)),
+    "make_vec": lambda several: sb3_fair.make_vec("sb3_fair/FraudDetection-v0", 2),
+    "gym.make_vec": lambda several: gym.make_vec("sb3_fair/FraudDetection-v0", 2),
+}
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("face", FACES)
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_an_id_from_before_a_reset_reaches_nobody(face, seed, several):
+    """Also where the same seed gives the same ids again."""
+    env = FACES[face](several)
+
+    def reset(seed):
+        if isinstance(env, gym.Env | gym.vector.VectorEnv):
+            env.reset(seed=seed)
+        else:
+            if seed is not None:
+                env.seed(seed)
+            env.reset()
+
+    def step():
+        infos = env.step(env.action_space.sample() if face == "gym.make_vec" else 2 if face == "single" else [1, 1])[-1]
+        infos = [infos] if isinstance(infos, dict) else infos
+        found = infos[-1]["individual"]["id"] if face != "gym.make_vec" else infos[0]["individual"]["id"][1]
+        return found.tolist()[-1] if np.ndim(found) else found
+
+    def update(id, value=1.0):
+        if face == "single":
+            return env.update_feedback(id, value)
+        assert env.env_method("update_feedback", id, value, indices=1) == env.env_method(
+            "update_feedback", id, value, indices=[1]
+        )
+        return env.env_method("update_feedback", id, value, indices=1)[0]
+
+    reset(1)
+    before = [step(), step()]
+    assert all(update(each) is True for each in before)
+    reset(seed)
+    now = [step(), step()]
+    assert (now == before) == (seed is not None), "ids begin at 0 again with a seed"
+    assert [update(each) for each in (*before, *map(pickle_and_back, before))] == [False] * 4
+    assert [update(each) for each in (*now, *map(pickle_and_back, now), 10**6)] == [True] * 4 + [False]
+    for wrong in ({"id": 0, "value": 7.0}, {"id": 0, "value": np.nan}, {"id": -1}, {"id": 0.5}, {"id": "0"}):
+        if face != "subproc":  # where it ends the worker
+            with pytest.raises(ValueError, match="must be"):
+                update(**wrong)
+    if isinstance(env, VecEnv | gym.vector.VectorEnv):
+        env.close()
+
+
+def pickle_and_back(one):
+    return pickle.loads(pickle.dumps(copy.deepcopy(one)))
+
+
+def test_arrays_of_ids_keep_their_reset():
+    env = FairMDP(Clients(several=True), LATE)
+    env.reset(seed=0)
+    ids = env.step(1)[4]["individual"]["id"]
+    many = [ids, ids[::-1], copy.deepcopy(ids), pickle_and_back(ids), list(ids)]
+    assert all(env.update_feedback(each, 2) for one in many for each in one)
+    env.forget_history()
+    env.step(1)
+    assert not any(env.update_feedback(each, 2) for one in many for each in one)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_feedback_is_in_the_action_space(batched):
+    def wrapped(env, **spec):
+        spec = FairnessSpec(notions=("EO",), **spec)
+        return VecFairMDP(DummyVecEnv([lambda: env]), spec) if batched else FairMDP(env, spec)
+
+    for said in ({"feedback": 0}, {"feedback": 3.0}, {"action": 0}):
+        env = wrapped(Clients(**said))
+        env.reset()
+        (name, value), *_ = said.items()
+        with pytest.raises(ValueError, match=rf"{name} must be an action of Discrete\(2, start=1\), got {value:g}"):
+            env.step([1] if batched else 1)
+    env = wrapped(Clients(several=True, feedback=np.array([0.0, 2.0]), present=np.array([False, True])))
+    env.reset()
+    env.step([1] if batched else 1)  # of who is not there nothing is asked
+
+
+def test_a_key_that_info_lacks_is_named():
+    for name in ("group", "features", "feedback"):
+        env = FairMDP(Clients(), FairnessSpec(notions=("EO", "IF"), **{"features": [0], name: "tpyo"}))
+        env.reset()
+        with pytest.raises(ValueError, match=rf"FairnessSpec.{name} asks for 'tpyo', but info has only"):
+            env.step(1)
+
+
+@pytest.mark.parametrize("face", [0, 1])
+def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face):
+    truth, actions = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [1, 1, 0, 1, 0, 1, 1, 0, 0, 1]
+
+    def told(t):
+        return {"group": t % 2, "feedback": truth[t]}
+
+    history = {"notions": ("OAE", "SP"), "feedback_missing": "ignore"}
+    late = faces(
+        lambda: Bank(gym.spaces.Discrete(2), late=lambda t: [(t - 3, truth[t - 3])] if t > 2 else ()),
+        FairnessSpec(**history),
+    )
+    for delay in (3, lambda obs, info: 3):
+        delayed = faces(lambda: Bank(gym.spaces.Discrete(2), told), FairnessSpec(**history, feedback_delay=delay))
+        for t, pair in enumerate(zip(late[face](actions), delayed[face](actions), strict=True)):
+            feedback = np.where(np.arange(t + 1) <= t - 3, truth[: t + 1], np.nan)
+            now = {"actions": actions[: t + 1], "groups": np.arange(t + 1) % 2, "feedback": feedback}
+            value = group_notion("OAE", **now, feedback_missing="ignore")
+            for info in pair:
+                assert info["fairness"]["OAE"] == (None if np.isnan(value) else pytest.approx(value))
+                assert info["individual"].get("feedback") is None
+    never = faces(lambda: Bank(gym.spaces.Discrete(2), told), FairnessSpec(**history, feedback_delay=lambda *_: None))
+    assert never[face](actions)[-1]["fairness"]["OAE"] is None
