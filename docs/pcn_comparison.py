@@ -1,12 +1,13 @@
 """Fronts and seconds of PCN and of MORL-Baselines' PCN in environments of MO-Gymnasium, the table of pcn.md.
 
-``pip install mo-gymnasium morl-baselines && python docs/pcn_comparison.py SEED...``
+``pip install mo-gymnasium morl-baselines && python docs/pcn_comparison.py SEED...`` writes it into this folder.
 """
 
 import contextlib
 import io
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -20,6 +21,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.pareto import hypervolume
 from sb3_fair.pcn import PCN
 from sb3_fair.wrappers import Scalarise
+from sb3_fair.zoo.studies.sheet import Sheet
 
 STEPS, EPISODES = 20_000, 10
 TREASURE: dict[str, Any] = {"ref": [0, -50], "scale": [0.1, 0.1, 0.01], "most": [124, -1]}
@@ -90,11 +92,18 @@ def row(name: str, seed: int) -> tuple[str, int, list[float]]:
 
 if __name__ == "__main__":
     seeds = [int(seed) for seed in sys.argv[1:]] or [10, 11, 12]
-    print("| environment | seed | coverage set | most probable actions | seconds | MORL-Baselines | its seconds |")
-    print("|---|---|---|---|---|---|---|")
-    for name, seed, figures in Parallel(2, return_as="generator")(delayed(row)(n, s) for n in ENVS for s in seeds):
-        both, likely, seconds, other, its_seconds = figures
-        print(
-            f"| {name} | {seed} | {both:,.5g} | {likely:,.5g} | {seconds:.1f} | {other:,.5g} | {its_seconds:.1f} |",
-            flush=True,
-        )
+    jobs = (delayed(row)(name, seed) for name in ENVS for seed in seeds)
+    rows = [
+        [name, f"{seed}", f"{both:,.5g}", f"{likely:,.5g}", f"{seconds:.1f}", f"{other:,.5g}", f"{its_seconds:.1f}"]
+        for name, seed, (both, likely, seconds, other, its_seconds) in Parallel(2, return_as="generator")(jobs)
+    ]
+    columns = (
+        "environment",
+        "seed",
+        "coverage set",
+        "most probable actions",
+        "seconds",
+        "MORL-Baselines",
+        "its seconds",
+    )
+    Sheet("PCN and that of MORL-Baselines", columns, rows).publish(Path("pcn-comparison.md"))

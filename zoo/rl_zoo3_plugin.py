@@ -136,7 +136,7 @@ def experiment_manager() -> Any:
             front.save(Path(self.save_path) / "front.json")
             model.set_command(front[0])
             aim = {"desired_return": model.command.desired_return, "desired_horizon": model.command.desired_horizon}
-            self.saved["vec_env_wrapper"] = [{COMMANDED: plain({**aim, **model._pursuit()})}]
+            self.saved["vec_env_wrapper"] = [{COMMANDED: plain({**aim, **model.pursuit})}]
             self._save_config(self.saved)  # where enjoy looks
 
     return FairExperimentManager

@@ -509,12 +509,17 @@ class PCN(SameLayers, OwnGenerator):
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
         return self._commanded(env, self.command)
 
+    @property
+    def pursuit(self) -> dict[str, Any]:
+        """Arguments of :class:`~sb3_fair.wrappers.DesiredReturn` that are the same for all commands."""
+        chosen = self._chosen
+        return {"columns": chosen.columns, "max_return": self.max_return, "held": chosen.held, "gamma": self.gamma}
+
     def _commanded(self, env: Any, command: Command | None = None) -> Any:
-        chosen, layer = self._chosen, VecDesiredReturn if isinstance(env, VecEnv) else DesiredReturn
+        layer = VecDesiredReturn if isinstance(env, VecEnv) else DesiredReturn
         inside = env.venv if isinstance(env, VecDesiredReturn) else with_scalar_reward(env)
-        command = command or Command(np.zeros(len(chosen)), 1.0)
-        settings = {"columns": chosen.columns, "max_return": self.max_return, "held": chosen.held, "gamma": self.gamma}
-        return layer(inside, command.desired_return, command.desired_horizon, **settings)
+        command = command or Command(np.zeros(len(self._chosen)), 1.0)
+        return layer(inside, command.desired_return, command.desired_horizon, **self.pursuit)
 
     # ---------------------------------------------------------------- save and load
 

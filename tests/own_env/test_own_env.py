@@ -78,7 +78,11 @@ def test_commands_take_environments_of_users(name, tmp_path):
 @pytest.mark.parametrize("env", [LOANS, COUNTER])
 def test_trainings_in_environments_of_users_go_on_where_they_were_killed(env, tmp_path, monkeypatch):
     monkeypatch.setitem(SCENARIOS, "ppo", (env, 12_000))
-    done = chain("ppo", 1, random.Random(2), tmp_path, [signal.SIGKILL])
+    chance = random.Random(2)
+    for attempt in range(3):  # on a machine that gets less busy, a training may end before it can be killed
+        done = chain("ppo", 1, chance, tmp_path / str(attempt), [signal.SIGKILL])
+        if done.wrong or done.kills.total():
+            break
     assert not done.wrong and done.kills.total() == 1
 
 
