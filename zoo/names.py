@@ -1,8 +1,9 @@
-"""Checks of names, with suggestions for misspelt ones."""
+"""Names and values that users write: checks, with suggestions for misspelt names."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import Any
 
 PREFIX = "sb3_fair:"
 FEW = 30
@@ -83,6 +84,14 @@ def _listed_notions(what: str, text: str, *more: str) -> tuple[str, ...]:
     for name in names:
         choose(what, name.partition("@")[0], (*more, *NOTIONS))
     return names
+
+
+def yaml_number(value: Any) -> Any:
+    """``value`` from a YAML file, as a number if it is one: YAML 1.1 takes 1e-3 for text."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 @contextmanager

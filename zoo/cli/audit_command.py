@@ -7,21 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.cli.options import option, with_options
+from sb3_fair.zoo.cli.options import REPEATABLE, Seed, option, row, with_options
 from sb3_fair.zoo.names import InputError
 
 BROKEN = 3
 """Exit code where a notion is below what --fail-below asks for."""
 _WIDTH = 79
-NAMES = list[str]
 TABLE = (
     option("action", str, "Column with what was decided.", default=...),
-    option("group", NAMES, "Column whose groups are compared. Repeatable.", default=...),
-    option("favourable", NAMES, "The favourable action; by default yes, true or 1."),
+    option("group", REPEATABLE, "Column whose groups are compared. Repeatable.", default=...),
+    option("favourable", REPEATABLE, "The favourable action; by default yes, true or 1."),
     option("feedback", str, "Column with which decision would have been right, or whether yes would."),
-    option("deserving", NAMES, "Value of --feedback for which the favourable action is right."),
-    option("features", NAMES, "Column that describes a person, for IF, LIP, CSC. Repeatable."),
-    option("nominal", NAMES, "A feature whose values are names. Repeatable."),
+    option("deserving", REPEATABLE, "Value of --feedback for which the favourable action is right."),
+    option("features", REPEATABLE, "Column that describes a person, for IF, LIP, CSC. Repeatable."),
+    option("nominal", REPEATABLE, "A feature whose values are names. Repeatable."),
     option("score", str, "Column with the probability of the favourable decision, for IF and LIP."),
     option("time", str, "Column with numbers or dates; by default rows are in order."),
     option("window", int, "Show notions of so many latest decisions over time.", min=1),
@@ -34,7 +33,7 @@ TABLE = (
     option("n_boot", int, "Bootstrap draws for intervals.", default=1000, min=1),
     option("reservoir", int, "People that individual notions are estimated from.", default=1000, min=1),
     option("feedback_missing", str, "What unknown outcomes mean: undefined, reweight or ignore.", default="undefined"),
-    option("seed", int, "Of everything random.", default=0, min=0, max=4_000_000_000),
+    row("seed", Seed, 0),
 )
 """Arguments of :func:`~sb3_fair.audit.audit_file`."""
 
@@ -49,10 +48,11 @@ def audit(
     policy: Annotated[int | None, typer.Option(help="Number of the policy of --model, if it has several.")] = None,
     notions: Annotated[str | None, typer.Option(help="As in SP:EO; by default all that the columns allow.")] = None,
     limit: Annotated[
-        NAMES | None, typer.Option(help="Lowest value that is accepted, as in SP=-0.2 or SP@gender=-0.2. Repeatable.")
+        REPEATABLE | None,
+        typer.Option(help="Lowest value that is accepted, as in SP=-0.2 or SP@gender=-0.2. Repeatable."),
     ] = None,
     fail_below: Annotated[
-        NAMES | None, typer.Option(help="A --limit that ends with exit code 3 if broken. Repeatable.")
+        REPEATABLE | None, typer.Option(help="A --limit that ends with exit code 3 if broken. Repeatable.")
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Page to write.")] = None,
     json: Annotated[Path | None, typer.Option(help="File to write all figures to.")] = None,
@@ -102,7 +102,7 @@ def _lines(texts: list[str]) -> None:
         typer.echo(textwrap.fill(plain, _WIDTH, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False))
 
 
-def _limits(option: str, entries: NAMES | None) -> dict[str, float]:
+def _limits(option: str, entries: REPEATABLE | None) -> dict[str, float]:
     """``SP=-0.2``; a later one for the same notion counts."""
     found = {}
     for entry in entries or ():

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from sb3_fair.zoo.cli.options import Cluster, Jobs, Scheduler, hold_threads, option, with_options
+from sb3_fair.zoo.cli.options import Cluster, Jobs, LogDir, Scheduler, hold_threads, option, row, with_options
 
 benchmark = typer.Typer(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
 
@@ -31,11 +31,10 @@ def speed(
 def _study(module: str, log_dir: str, options: dict[str, dict[str, Any]]) -> Callable[..., None]:
     """The command of a study, whose arguments are the options; those with several names have an s in the study's."""
 
-    several = {name for name, row in options.items() if row["kind"] == "names"}
-    table = [option(name, KINDS[row.pop("kind")], **row) for name, row in options.items()]
-    folder = option("log_dir", Path, "Runs are written to LOG_DIR/<algo>/<env>_<n>.", default=Path(log_dir))
+    several = {name for name, entry in options.items() if entry["kind"] == "names"}
+    table = [option(name, KINDS[entry.pop("kind")], **entry) for name, entry in options.items()]
 
-    @with_options("given", [*table, folder])
+    @with_options("given", [*table, row("log_dir", LogDir, Path(log_dir))])
     def command(
         *, jobs: Jobs = -1, cluster: Cluster = None, scheduler: Scheduler = None, given: dict[str, Any]
     ) -> None:

@@ -12,7 +12,7 @@ import typer
 import yaml
 from typer.core import TyperArgument, TyperCommand
 
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, yaml_number
 
 
 def _device(name: str) -> str:
@@ -52,6 +52,15 @@ EnvParam = Annotated[
 ]
 
 
+REPEATABLE = list[str]
+"""Kind of an option that may be given several times."""
+
+
+def row(name: str, hint: Any, default: Any = None) -> Parameter:
+    """A row of a table of options, whose hint is an option above."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
 def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **more: Any) -> Parameter:
     """A row of a table of options.
 
@@ -61,7 +70,7 @@ def option(name: str, kind: Any, help: str, *flags: str, default: Any = None, **
     default = False if kind is bool else default
     hint = kind | None if default is None else kind
     about = typer.Option(*flags, help=help, **more)
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[hint, about])
+    return row(name, Annotated[hint, about], default)
 
 
 def with_options(into: str, table: Iterable[Parameter]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -118,19 +127,10 @@ def settings(option: str, entries: list[str] | None, example: str = "gamma:0.99"
         if not (key and colon):
             raise InputError(f"{option} must be key:value, as in {example}, got {entry!r}")
         try:
-            found[key] = _value(value)
+            found[key] = yaml_number(yaml.safe_load(value))
         except yaml.YAMLError as error:
             raise InputError(f"{option} must have a YAML value, got {entry!r}") from error
     return found
-
-
-def _value(text: str) -> Any:
-    """A YAML value; also 1e-3 is a number, which YAML 1.1 takes for text."""
-    value = yaml.safe_load(text)
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def numbers(option: str, text: str) -> list[float]:

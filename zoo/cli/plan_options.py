@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.cli.options import numbers, option, settings
+from sb3_fair.zoo.cli.options import REPEATABLE, EnvParam, Seed, Steps, numbers, option, row, settings
 from sb3_fair.zoo.envs.table.settings import TableConfig
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import TABLE
@@ -17,7 +17,6 @@ from sb3_fair.zoo.registry.registration import TABLE
 PANEL = "A table of people instead of --env"
 _ABOUT = dict(re.findall(r":param (\w+): (.+?)(?=\n:|\Z)", cleandoc(TableConfig.__doc__ or ""), re.DOTALL))
 _KINDS = {field.name: field.type for field in fields(TableConfig) if field.name != "sha256"}
-REPEATABLE = list[str]
 PLAN = (
     option("fairness", str, "module:name of a fairness spec, for an ID that has none or instead of its own."),
     option("objectives", str, "R and notions, as in R:SP:IF."),
@@ -28,13 +27,13 @@ PLAN = (
     option("preset", str, "Other settings than the tuned ones, as in: paper."),
     option("conf_file", Path, "YAML file with settings instead of the zoo's, as `sb3-fair tune` writes them."),
     option("own_code", bool, "Let settings name wrappers in any module, whose code runs.", "--own-code"),
-    option("n_timesteps", int, "Training steps; by default as tuned."),
+    row("n_timesteps", Steps),
     option("n_envs", int, "Copies of the environment."),
     option(
         "param", REPEATABLE, "key:value for the algorithm; value in YAML; tune keeps it. Repeatable.", "--param", "-P"
     ),
-    option("env_param", REPEATABLE, "key:value for the environment. Repeatable.", "--env-param", "-E"),
-    option("seed", int, "Of everything random.", default=0, min=0, max=4_000_000_000),
+    row("env_param", EnvParam),
+    row("seed", Seed, 0),
 )
 """Arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`."""
 RUN = (

@@ -48,30 +48,30 @@ ALGORITHMS = {
         Algorithm(
             "pcn", "sb3_fair.pcn:PCN", vector=True, tells_chances=True, needs=("decisions", "groups", "episodes")
         ),
-        Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", needs=("disparity",)),
-        Algorithm("ppo_lagrangian", "sb3_fair.f_ppo:PPOLagrangian", needs=("disparity",), like="ppo"),
-        Algorithm("fair_ppo", "sb3_fair.fair_ppo:FairPPO", needs=("individual",)),
+        Algorithm("f_ppo", "sb3_fair.f_ppo:FPPO", needs=("starts", "disparity")),
+        Algorithm("ppo_lagrangian", "sb3_fair.f_ppo:PPOLagrangian", needs=("starts", "disparity"), like="ppo"),
+        Algorithm("fair_ppo", "sb3_fair.fair_ppo:FairPPO", needs=("starts", "individual")),
         Algorithm(
             "fair_qcm",
             "sb3_fair.fair_qcm:FairQCM",
             policy="MultiInputPolicy",
             tells_chances=True,
-            needs=("discrete", "scheme"),
+            needs=("starts", "discrete", "scheme"),
         ),
         Algorithm(
             "tabular_fair_qcm",
             "sb3_fair.fair_qcm:TabularFairQCM",
             policy=None,
             tells_chances=True,
-            needs=("discrete", "scheme"),
+            needs=("starts", "discrete", "scheme"),
         ),
-        Algorithm("recurrent_dqn", "sb3_fair.fair_qcm:RecurrentDQN", tells_chances=True, needs=("discrete",)),
-        Algorithm("ppo", "stable_baselines3:PPO"),
-        Algorithm("a2c", "stable_baselines3:A2C", like="ppo"),
-        Algorithm("dqn", "stable_baselines3:DQN", needs=("discrete",), like="ppo"),
-        Algorithm("trpo", "sb3_contrib:TRPO", like="ppo"),
-        Algorithm("qrdqn", "sb3_contrib:QRDQN", needs=("discrete",), like="ppo"),
-        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", policy="MlpLstmPolicy", like="ppo"),
+        Algorithm("recurrent_dqn", "sb3_fair.fair_qcm:RecurrentDQN", tells_chances=True, needs=("starts", "discrete")),
+        Algorithm("ppo", "stable_baselines3:PPO", needs=("starts",)),
+        Algorithm("a2c", "stable_baselines3:A2C", needs=("starts",), like="ppo"),
+        Algorithm("dqn", "stable_baselines3:DQN", needs=("starts", "discrete"), like="ppo"),
+        Algorithm("trpo", "sb3_contrib:TRPO", needs=("starts",), like="ppo"),
+        Algorithm("qrdqn", "sb3_contrib:QRDQN", needs=("starts", "discrete"), like="ppo"),
+        Algorithm("ppo_lstm", "sb3_contrib:RecurrentPPO", policy="MlpLstmPolicy", needs=("starts",), like="ppo"),
     )
 }
 

@@ -68,6 +68,10 @@ def _nobody_to_compare(venv: VecEnv) -> str | None:
 
 
 NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
+    "starts": (
+        "actions that start at 0, as the networks of Stable-Baselines3 count",
+        lambda venv: f"they are {venv.action_space}" if np.any(getattr(venv.action_space, "start", 0)) else None,
+    ),
     "discrete": (
         "Discrete actions",
         lambda venv: None if isinstance(venv.action_space, spaces.Discrete) else f"actions are {venv.action_space}",
@@ -83,22 +87,16 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
     "groups": ("episodes in which groups can be compared", _nobody_to_compare),
 }
 """What some algorithms ask of an environment, and a function from one copy of it to what it has instead, or None."""
-STARTS: tuple[str, Callable[[VecEnv], str | None]] = (
-    "actions that start at 0, as the networks of Stable-Baselines3 count",
-    lambda venv: f"they are {venv.action_space}" if np.any(getattr(venv.action_space, "start", 0)) else None,
-)
-"""Of all algorithms but PCN, which has a network of its own."""
 
 
 def obstacles(
     algorithm: Algorithm, env_id: str, env_kwargs: Mapping[str, Any], hyperparams: Mapping[str, Any] | None = None
 ) -> Iterator[str]:
-    """Why the algorithm makes no sense in this environment; nothing if it does. What is among the ``hyperparams``, the
-    environment need not have.
+    """Why the algorithm makes no sense in this environment; nothing if it does. The environment need not have what is
+    among the ``hyperparams``.
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
-    needs = [] if algorithm.vector else [STARTS]
-    needs += [NEEDS[name] for name in algorithm.needs if (hyperparams or {}).get(name) is None]
+    needs = [NEEDS[name] for name in algorithm.needs if (hyperparams or {}).get(name) is None]
     venv = make_vec(env_id, monitor=False, **given)
     for text, lack_of in needs:
         lack = lack_of(venv)

@@ -97,8 +97,9 @@ def register(
         ``"people"`` ("applicants"), ``"groups"`` (name by label), and measures of the environment's own. Of the reward
         and of measures a title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``: ``"higher"``,
         ``"lower"`` or ``"zero"``
-    :param hyperparams: dict algorithm -> settings: a dict as an entry of the files in ``zoo/hyperparams``, or the path
-        of a YAML file with such entries, as ``sb3-fair tune`` writes it; from the folder of the module, if relative
+    :param hyperparams: settings by algorithm. They are a dict like an entry of the files in ``zoo/hyperparams``, or the
+        path of a YAML file with such entries, as ``sb3-fair tune`` writes it. A relative path starts at the folder of
+        the module
     :param defaults: keyword arguments of the ID
     :raises TypeError: if the ID, the entry point or the spec is something else
     :raises ValueError: if the ID is no name or is registered already, or another argument is not allowed
@@ -215,7 +216,7 @@ def _fairness(given: Any) -> Any:
 
 
 def _beside(caller: Mapping[str, Any], given: Any) -> Any:
-    """Paths of files as they are from the folder of the module that registers an ID."""
+    """Settings whose relative paths start at the folder of the module that registers an ID."""
     if not isinstance(given, Mapping):
         return given
     folder = Path(caller.get("__file__") or ".").parent

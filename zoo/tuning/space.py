@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, yaml_number
 from sb3_fair.zoo.runs.plan import Plan
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Values:
         ((kind, given),) = form.items()
         if kind == "choice":
             return cls(choices=_choices(setting, given))
-        numbers = [_number(number) for number in given] if isinstance(given, Sequence) else []
+        numbers = [yaml_number(number) for number in given] if isinstance(given, Sequence) else []
         growing = len(numbers) == 2 and all(map(_is_number, numbers)) and numbers[0] < numbers[1]
         if not growing or (kind == "log" and numbers[0] <= 0):
             above = " above 0" if kind == "log" else ""
@@ -164,14 +164,6 @@ def _falls(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("lin_")
 
 
-def _number(value: Any) -> Any:
-    """``value``, as a number if it is one; YAML 1.1 takes 1e-3 for text."""
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
-
-
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -181,8 +173,8 @@ def _choices(setting: str, given: Any) -> dict[Any, Any]:
     plain = isinstance(given, list) and all(isinstance(value, bool | int | float | str) for value in given)
     if not given or not (plain or isinstance(given, Mapping)):
         raise InputError(f"choices for {setting!r} must be numbers, words or named values, got {given!r}")
-    named = {_number(value): value for value in given} if plain else given
-    return {name: _number(value) for name, value in named.items()}
+    named = {yaml_number(value): value for value in given} if plain else given
+    return {name: yaml_number(value) for name, value in named.items()}
 
 
 def _name(value: Any) -> Any:

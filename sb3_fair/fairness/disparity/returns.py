@@ -10,7 +10,7 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 ``Welfare("jain")``.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,9 +50,7 @@ def demographic_disparity(
     :param compared: the labels of U and S; None: 0 and 1, or where other labels occur and they are two, these in order
     :raises ValueError: if shapes do not fit, ``normalise`` is not one of these, or the labels to compare do not occur
     """
-    array, labels = _aligned(returns, groups)
-    first, second = compared_labels(labels, compared)
-    return _gap(array, labels == first, labels == second, per_capita, normalise)
+    return _between(returns, groups, compared, per_capita, normalise)
 
 
 @checked
@@ -124,9 +122,7 @@ def value_disparity(
     :param values: (..., n), what a critic expects for each agent, NaN where unknown, which gives NaN; the other
         arguments are those of :func:`demographic_disparity`
     """
-    array, labels = _aligned(values, groups)
-    first, second = compared_labels(labels, compared)
-    return _gap(array, labels == first, labels == second, True, normalise)
+    return _between(values, groups, compared, True, normalise)
 
 
 @checked
@@ -276,6 +272,15 @@ def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]
     if not array.ndim or array.shape != other.shape:
         raise ValueError(f"counterfactual must have the shape of factual {array.shape}, got shape {other.shape}")
     return array, other
+
+
+def _between(
+    returns: ArrayLike, groups: ArrayLike, compared: Sequence[Hashable] | None, per_capita: bool, normalise: Norm | None
+) -> Array:
+    """The gap between the two groups compared."""
+    array, labels = _aligned(returns, groups)
+    first, second = compared_labels(labels, compared)
+    return _gap(array, labels == first, labels == second, per_capita, normalise)
 
 
 def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None) -> Array:

@@ -18,18 +18,23 @@ class History:
     does it drop decisions once the fairness value of the latest ones has settled?
     """
 
-    people: int
-    decisions: int
     forgets = True
     samples = False
-    truncates = False
     factor: float = 1.0
     _sizes: ClassVar[tuple[str, str]]
     """Which fields are ``people`` and ``decisions``."""
 
-    def __post_init__(self) -> None:
-        for name, field in zip(("people", "decisions"), self._sizes, strict=True):
-            object.__setattr__(self, name, getattr(self, field))
+    @property
+    def people(self) -> int:
+        return int(getattr(self, self._sizes[0]))
+
+    @property
+    def decisions(self) -> int:
+        return int(getattr(self, self._sizes[1]))
+
+    @property
+    def truncates(self) -> bool:
+        return False
 
 
 @checked
@@ -92,12 +97,14 @@ class DiscountedHistory(History):
     _sizes = ("max_size", "max_size")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "truncates", self.threshold >= 0)
         if self.min_window <= self.delay + 1:
             raise ValueError(f"min_window must exceed delay + 1 = {self.delay + 1}, got {self.min_window}")
         if self.max_size < self.min_window:
             raise ValueError(f"max_size must be at least min_window = {self.min_window}, got {self.max_size}")
+
+    @property
+    def truncates(self) -> bool:
+        return self.threshold >= 0
 
 
 DEFAULT_HISTORY = SlidingWindow(500)

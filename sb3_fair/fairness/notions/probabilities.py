@@ -17,6 +17,11 @@ def distributions(probabilities: Numbers, n_actions: int | None = None) -> NDArr
     :raises ValueError: if a row has the wrong length, is not finite, is negative somewhere, or does not sum to 1
         within 1e-4 (log-probabilities and Q-values are caught here)
     """
+    return rows_of_distributions(probabilities, n_actions)
+
+
+def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
+    """:func:`distributions` of what an environment or a policy says, at every step."""
     rows = np.asarray(probabilities, dtype=np.float64)
     if rows.ndim != 2 or not rows.size or (n_actions is not None and rows.shape[1] != n_actions):
         wanted = "n_actions" if n_actions is None else n_actions
@@ -31,10 +36,6 @@ def distributions(probabilities: Numbers, n_actions: int | None = None) -> NDArr
             f"probabilities must be finite, not negative and sum to 1 within {TOLERANCE}, got {rows[~fine][0].tolist()}"
         )
     return rows / sums[:, None]
-
-
-rows_of_distributions: Any = distributions.__wrapped__  # type: ignore[attr-defined]
-"""The same for what an environment or a policy says at every step."""
 
 
 def half_roots(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -60,8 +60,16 @@ class HarvestWorld(World):
     n_agents: int
     observation_space: spaces.Box
     _STATE: ClassVar[tuple[str, ...]] = (
-        *("lf", "group", "time", "last_reward", "returns", "field"),
-        *("tapes", "growth_tapes", "reset_streams", "sensitive_streams"),
+        "lf",
+        "group",
+        "time",
+        "last_reward",
+        "returns",
+        "field",
+        "tapes",
+        "growth_tapes",
+        "reset_streams",
+        "sensitive_streams",
     )
 
     def __init__(
