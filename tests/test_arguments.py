@@ -263,7 +263,10 @@ RIGHT = {
     SHARES: ("0 0.5", "is a share of time, of probability or of what comes"),
     LIMITS: ("0.5 10**12 1e12", "is a limit or a scale"),
     WEIGHTS: ("0 0.5 10**12 1e12", "is a weight, or a step of any size"),
-    "ent_coef cost_limit ref_point eval_optimism initial_value": ("-1 -0.5 0 0.5 10**12 1e12", "has either sign"),
+    "ent_coef cost_limit reward_floor ref_point eval_optimism initial_value": (
+        "-1 -0.5 0 0.5 10**12 1e12",
+        "has either sign",
+    ),
     "n_updates n_counterfactual burn_in learning_starts eval_freq verbose": (
         "0",
         "of these there may be none",

@@ -199,6 +199,12 @@ class FairnessPPO(SameLayers, PPO):
         drawn: Any = self.policy.action_dist
         return chances_of(drawn.distribution).astype(np.float64)
 
+    def _rewards(self) -> NDArray[Any]:
+        """The last step's, (n_envs,), as they were before VecNormalize."""
+        normalizer = self._vec_normalize_env
+        scaled = normalizer is not None and normalizer.norm_reward
+        return np.float32(normalizer.get_original_reward()) if scaled else self.watched.rewards
+
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""
         return nullcontext()

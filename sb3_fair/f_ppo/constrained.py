@@ -167,8 +167,8 @@ class PPOLagrangian(FairnessPPO):
             self._warn_of_zeros(self.cost_source, costs)
         self.cost_mean = float(costs.mean())
         excess = self.cost_mean - self.cost_limit
-        self.dual = self._bounded(self.dual + self.multiplier_lr * excess)
-        self.multiplier = self._bounded(self.dual + self.multiplier_damping * excess)
+        rates = self.multiplier_lr, self.multiplier_damping, self.max_multiplier
+        self.dual, self.multiplier = ascended(self.dual, excess, *rates)
         credit = self._judge(self.cost_critic, costs, self.gamma)
         buffer.advantages = lagrangian(buffer.advantages, credit.advantages, self.multiplier)
         self.logger.record("cost/mean", self.cost_mean)
@@ -177,12 +177,15 @@ class PPOLagrangian(FairnessPPO):
         self.logger.record("cost/met", float(bool(self.constraint_met)))
         self.logger.record("cost/explained_variance", explained_variance(credit.values.ravel(), credit.returns.ravel()))
 
-    def _bounded(self, multiplier: float) -> float:
-        return min(max(multiplier, 0.0), self.max_multiplier)
-
 
 ConstrainedPPO = CPOAgent = PPOLagrangian
 """Former names."""
+
+
+def ascended(dual: float, excess: float, lr: float, damping: float, largest: float) -> tuple[float, float]:
+    """The dual variable after a rollout that exceeded its limit by ``excess``, and the multiplier: both in [0, largest]."""
+    dual = min(max(dual + lr * excess, 0.0), largest)
+    return dual, min(max(dual + damping * excess, 0.0), largest)
 
 
 def lagrangian(

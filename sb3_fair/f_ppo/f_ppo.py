@@ -19,6 +19,7 @@ from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.f_ppo.buffer import BASELINE_RATE, FairDictRolloutBuffer, FairRolloutBuffer
+from sb3_fair.f_ppo.constrained import ascended, lagrangian
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
@@ -36,6 +37,7 @@ NOTED = {"changed": "changed_fraction", "candidates": "candidate_fraction", "gai
 """What is kept of a filtered step -> its name in logs."""
 REGULARISER = ("reg_lambda", "delta", "scaling", "minmax_weights", "beta1", "beta2", "omega")
 """Settings that the rollout buffer passes on to ``regularise_advantages``."""
+WEIGHTS = ("reg_lambda", "minmax_weights", "beta1", "beta2")
 
 
 @checked
@@ -85,6 +87,13 @@ class FPPO(FairnessPPO):
     :param massage_credit: the action from which PPO learns if the filter replaced one: ``"executed"``: the fairer
         action, as if it had been drawn (the paper); ``"sampled"``: the drawn one, so that the filter counts as part of
         the environment
+    :param cost_limit: largest mean short-term disparity of a step, which a Lagrange multiplier holds as in
+        :class:`~sb3_fair.f_ppo.constrained.PPOLagrangian`; None: no limit
+    :param reward_floor: smallest mean reward of a step, against levelling down: a second multiplier m divides
+        all weights of disparities by 1 + m; None: no floor
+    :param multiplier_lr: how much the dual variables move per rollout and unit beyond a limit
+    :param multiplier_damping: how much multipliers respond to the last rollout alone
+    :param max_multiplier: largest multiplier
     :raises ValueError: if an argument is not allowed, or nothing tells how unfair the environment is
     """
 
@@ -137,6 +146,11 @@ class FPPO(FairnessPPO):
         reg_gamma: float = 0.9995,
         massage_start: float = 0.0,
         massage_credit: Literal["executed", "sampled"] = "executed",
+        cost_limit: float | None = None,
+        reward_floor: float | None = None,
+        multiplier_lr: float = 1.0,
+        multiplier_damping: float = 5.0,
+        max_multiplier: float = 10.0,
     ) -> None:
         super().__init__(locals())
         self.reg_lambda = reg_lambda
@@ -155,6 +169,13 @@ class FPPO(FairnessPPO):
         self.reg_gamma = reg_gamma
         self.massage_start = massage_start
         self.massage_credit = massage_credit
+        self.cost_limit = cost_limit
+        self.reward_floor = reward_floor
+        self.multiplier_lr = multiplier_lr
+        self.multiplier_damping = multiplier_damping
+        self.max_multiplier = max_multiplier
+        self.duals = {"cost": 0.0, "floor": 0.0}
+        self.multipliers = dict(self.duals)
         self.long_run: LongRunCredit | None = None
         self.given_measures = measures
         self.measures: Any = measures
@@ -202,6 +223,8 @@ class FPPO(FairnessPPO):
                 self.observation_space, learning_rate=BASELINE_RATE, seed=self.seed, device=self.device
             )
             self.rollout_buffer.baseline = self.baseline
+        if self.cost_limit is not None:
+            self.cost_critic = ExtraCritic(self.observation_space, seed=self.seed, device=self.device)
 
     def _check_arguments(self) -> None:
         recheck(self, FPPO)
@@ -226,7 +249,8 @@ class FPPO(FairnessPPO):
         return [*super()._excluded_save_params(), "_bound"]
 
     def _extra_critics(self) -> list[str]:
-        return ["baseline"] if self.reg_credit == "uplift" else []
+        needed = {"baseline": self.reg_credit == "uplift", "cost_critic": self.cost_limit is not None}
+        return [name for name, used in needed.items() if used]
 
     # ---------------------------------------------------------------- learning
 
@@ -241,7 +265,11 @@ class FPPO(FairnessPPO):
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         self.threshold = self._threshold_now()
-        self.rollout_buffer.regulariser = {name: getattr(self, name) for name in REGULARISER}
+        weights = {name: getattr(self, name) for name in REGULARISER}
+        floor = self.multipliers["floor"]
+        if floor:
+            weights |= {name: np.divide(weights[name], 1 + floor) for name in WEIGHTS if weights[name] is not None}
+        self.rollout_buffer.regulariser = weights
         if self.massage and self._coming is None:
             raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
         filters = self.massage and self.threshold > 0
@@ -322,6 +350,10 @@ class FPPO(FairnessPPO):
         except KeyError as error:
             raise ValueError(f"env must publish {told} in info['fairness'], but does not publish {error}") from error
         self.figures.add(infos, dones)
+        if self.reward_floor is not None:
+            self.rollout_buffer.note(reward=self._rewards())
+        if self.cost_limit is not None:
+            self.rollout_buffer.note_truncations(infos, dones)
         if self.long_run is not None and self.reg_lambda:
             self.long_run.note(infos, dones)
         if self.massage:
@@ -331,8 +363,15 @@ class FPPO(FairnessPPO):
 
     def _end_rollout(self) -> None:
         seconds = perf_counter() - self._began
-        self.rollout_buffer.reshape_advantages()
-        columns = self.rollout_buffer.columns
+        buffer, columns = self.rollout_buffer, self.rollout_buffer.columns
+        if self.reward_floor is not None:
+            self._follow("floor", self.reward_floor - float(columns["reward"].mean()))
+        buffer.reshape_advantages()
+        if self.cost_limit is not None:
+            costs = np.nan_to_num(columns["d_s"])
+            multiplier = self._follow("cost", float(costs.mean()) - self.cost_limit)
+            credit = self._judge(self.cost_critic, costs, self.gamma)
+            buffer.advantages = lagrangian(buffer.advantages, credit.advantages, multiplier)
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)
         if self.massage:
@@ -352,6 +391,14 @@ class FPPO(FairnessPPO):
         self.logger.record("time/env", self.watched.seconds)
         self.logger.record("time/massage", self._massage_seconds)
         self.logger.record("time/policy", seconds - self.watched.seconds - self._massage_seconds)
+
+    def _follow(self, limit: str, excess: float) -> float:
+        """The multiplier of a limit after a rollout that is ``excess`` beyond it."""
+        rates = self.multiplier_lr, self.multiplier_damping, self.max_multiplier
+        self.duals[limit], self.multipliers[limit] = ascended(self.duals[limit], excess, *rates)
+        self.logger.record(f"{limit}/excess", excess)
+        self.logger.record(f"{limit}/multiplier", self.multipliers[limit])
+        return self.multipliers[limit]
 
     def train(self) -> None:
         """Updates the policy with the last rollout."""

@@ -302,13 +302,11 @@ class FairPPO(OwnGenerator, FairnessPPO):
         except ValueError as error:
             self._do_without(error)
             return
-        rewards: Any = self.watched.rewards
         scale: Any = 1.0
         normalizer = self._vec_normalize_env
         if normalizer is not None and normalizer.norm_reward:
-            rewards = np.float32(normalizer.get_original_reward())
             scale = 1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon)
-        self.rollout_buffer.note(reward=rewards, reward_scale=scale, done=dones)
+        self.rollout_buffer.note(reward=self._rewards(), reward_scale=scale, done=dones)
         self.rollout_buffer.note_truncations(infos, dones)
 
     def _do_without(self, error: ValueError) -> None:

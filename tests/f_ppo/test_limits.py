@@ -1,0 +1,76 @@
+"""Does F-PPO hold a limit of short-term disparity and a floor of the reward?"""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from stable_baselines3.common.vec_env import VecNormalize
+
+from sb3_fair.f_ppo import FPPO, PPOLagrangian
+from tests.f_ppo.models import NEUTRAL, Watch, banks, model_of, weights
+
+STEPS = 24 * 3
+"""Of a rollout."""
+
+
+def test_with_a_limit_alone_it_is_ppo_lagrangian_bit_for_bit():
+    ours = model_of(banks(), cost_limit=0.1, **NEUTRAL).learn(4 * STEPS)
+    theirs = model_of(banks(), PPOLagrangian, cost_limit=0.1).learn(4 * STEPS)
+    assert_array_equal(weights(ours), weights(theirs))
+    assert ours.multipliers["cost"] == theirs.multiplier > 0
+    assert ours.duals["cost"] == theirs.dual
+
+
+def test_a_floor_that_is_kept_changes_nothing():
+    ours = model_of(banks(), reward_floor=-2.0).learn(4 * STEPS)
+    assert_array_equal(weights(ours), weights(model_of(banks()).learn(4 * STEPS)))
+    assert ours.multipliers["floor"] == 0
+
+
+@pytest.mark.parametrize("normalised", [False, True])
+def test_a_floor_that_is_missed_lessens_all_weights_by_its_multiplier(normalised):
+    given = {"reg_lambda": 5.0, "beta1": 1.0, "minmax_weights": (2.0, 4.0)}
+    multipliers, dual = [0.0], 0.0
+
+    def follow(model):
+        nonlocal dual
+        share = 1 / (1 + multipliers[-1])
+        used = model.rollout_buffer.regulariser
+        assert_allclose(used["reg_lambda"], 5 * share)
+        assert_allclose(used["beta1"], share)
+        assert_allclose(used["minmax_weights"], [2 * share, 4 * share])
+        earned = model.rollout_buffer.columns["reward"]
+        assert np.isin(earned, (-1.0, 0.0, 1.0)).all()  # as they are without VecNormalize
+        excess = 0.6 - earned.mean()
+        dual = min(max(dual + 2 * excess, 0), 3)
+        multipliers.append(min(max(dual + excess, 0), 3))
+        assert model.multipliers["floor"] == pytest.approx(multipliers[-1])
+
+    venv = VecNormalize(banks()) if normalised else banks()
+    rates = {"multiplier_lr": 2.0, "multiplier_damping": 1.0, "max_multiplier": 3.0}
+    model_of(venv, reward_floor=0.6, scaling="minmax", **given, **rates).learn(6 * STEPS, Watch(end=follow))
+    assert multipliers[-1] == 3
+
+
+def test_a_floor_holds_off_levelling_down():
+    """A regulariser that is content if nobody gets a loan, against the reward of loans that are paid back."""
+    learning = {"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 0.01, "massage": False}
+    levelling = {"reg_lambda": 0.0, "beta1": 30.0, "omega": 0.0, "multiplier_lr": 5.0, "max_multiplier": 1000.0}
+    earned = {}
+    for floor in (-2.0, 0.35):
+        rewards = []
+        keep = Watch(end=lambda model, kept=rewards: kept.append(model.rollout_buffer.columns["reward"].mean()))
+        model_of(banks(8, length=20), reward_floor=floor, **levelling, **learning).learn(16_000, keep)
+        earned[floor] = np.mean(rewards[5:])
+    assert earned[-2.0] < 0.25
+    assert earned[0.35] > 0.29
+
+
+def test_a_loaded_model_goes_on_with_its_multipliers(tmp_path):
+    model = model_of(banks(), massage=False, cost_limit=0.1, reward_floor=0.5).learn(2 * STEPS)
+    model.save(tmp_path / "model")
+    loaded = FPPO.load(tmp_path / "model", env=banks())
+    assert loaded.duals == model.duals and min(loaded.duals.values()) > 0
+    assert loaded.multipliers == model.multipliers
+    assert loaded.cost_critic.rollouts == 2
+    loaded.learn(STEPS, reset_num_timesteps=False)
+    assert loaded.duals != model.duals
