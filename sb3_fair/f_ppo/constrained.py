@@ -183,7 +183,7 @@ ConstrainedPPO = CPOAgent = PPOLagrangian
 
 
 def ascended(dual: float, excess: float, lr: float, damping: float, largest: float) -> tuple[float, float]:
-    """The dual variable after a rollout that exceeded its limit by ``excess``, and the multiplier: both in [0, largest]."""
+    """The dual variable after a rollout that was ``excess`` above its limit, and the multiplier."""
     dual = min(max(dual + lr * excess, 0.0), largest)
     return dual, min(max(dual + damping * excess, 0.0), largest)
 
