@@ -1,6 +1,6 @@
 """All algorithms on all scenarios with the settings of the zoo."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.pareto import hypervolume
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
@@ -20,11 +21,16 @@ from sb3_fair.zoo.runs.settings import default_settings, tuning
 from sb3_fair.zoo.studies.grid import Job, by_label
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
 from sb3_fair.zoo.studies.study import Results, conduct, numbers, over, read
+from sb3_fair.zoo.studies.training import Stopwatch
 
 DATA = read("overview")
 ALGORITHMS: tuple[str, ...] = tuple(DATA["algorithms"])
 SCENARIOS: tuple[str, ...] = tuple(DATA["scenarios"])
 SHOWN: tuple[str, ...] = tuple(DATA["shown"])
+FAIRNESS: tuple[str, ...] = tuple(DATA["fairness"])
+COMPARED = {"unfairness at 95 % of R": "fair", "hypervolume": "hypervolume", "seconds": "seconds"}
+GIVEN_UP = 0.05
+"""Share of the best return that may be given up for fairness."""
 RULES = "rules"
 FRESH = 70_000
 """Seed of the episodes that count, far from those of training and of choosing among policies."""
@@ -61,11 +67,19 @@ def study(
 
     def tell(env: str, results: Results) -> dict[str, Any]:
         learned = by_label(results, _name(env), plans[env], some)
-        found = {name: over(runs) for name, runs in (learned | results[f"{_name(env)}/{RULES}"]).items()}
+        rules = {name: over(runs) for name, runs in results[f"{_name(env)}/{RULES}"].items()}
+        found = {algo: over(runs) for algo, runs in compared(learned, rules.values()).items()} | rules
         summary(env, found).publish(Path(log_dir, f"{_name(env)}.md"))
         return found
 
-    return conduct(plans, lambda env: _jobs(env, plans[env], some), tell, log_dir, n_jobs)
+    return conduct(
+        plans,
+        lambda env: _jobs(env, plans[env], some),
+        tell,
+        log_dir,
+        n_jobs,
+        lambda found, _: front_page(found).publish(Path(log_dir, "all.md")),
+    )
 
 
 def sensible(algos: Sequence[str], env: str) -> list[str]:
@@ -98,19 +112,57 @@ def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator
     yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": next(iter(plans.values())).config})
     for algo, plan in plans.items():
         for seed in seeds:
-            yield Job(f"{_name(env)}/{algo}/{seed}", judge, plan=replace(plan, seed=seed))
+            yield Job(f"{_name(env)}/{algo}/{seed}", judge, plan=replace(plan, seed=seed), watch=Stopwatch())
 
 
 def _name(env: str) -> str:
     return env.removeprefix(PREFIX).split("/")[1]
 
 
-def judge(plan: Plan, model: Any) -> Figures:
-    """The figures of a model, of a trade-off those of the policy with the best performance, on fresh episodes."""
-    best = max(policies_of(plan, model), key=lambda policy: policy.mean[0])
+def judge(plan: Plan, model: Any) -> dict[str, Any]:
+    """Figures of a model on fresh episodes: of a trade-off, those of the policy with the best performance, and the
+    fairness (if it is measured) of the fairest one that gives up at most 5 % of it.
+
+    Both policies are chosen on other episodes. ``points``: return and size of the unfairness of every policy.
+    """
+    learned = policies_of(plan, model)
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
-    played = evaluate_again(plan, model, best, venv, plan.n_eval_episodes, FRESH)
-    return {name: float(known.mean()) for name, known in _figures(played).items() if len(known)}
+    again = [_means(evaluate_again(plan, model, each, venv, plan.n_eval_episodes, FRESH)) for each in learned]
+    before = [_means(each) for each in learned]
+    best = max(range(len(learned)), key=lambda number: before[number]["R"])
+    name = next((name for name in FAIRNESS if all(name in figures for figures in (*before, *again))), None)
+    if name is None:
+        return again[best]
+    least = before[best]["R"] - GIVEN_UP * abs(before[best]["R"])
+    allowed = [number for number in range(len(learned)) if before[number]["R"] >= least]
+    fairest = min(allowed, key=lambda number: abs(before[number][name]))
+    points = [[figures["R"], abs(figures[name])] for figures in again]
+    return {**again[best], "fair": abs(again[fairest][name]), "points": points}
+
+
+def compared(
+    learned: Mapping[str, Sequence[Mapping[str, Any]]], rules: Iterable[Mapping[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """The runs of all algorithms, with the share of what is possible that their policies attain in place of ``points``.
+
+    That is the hypervolume of return and fairness, each scaled: 0 is the worst that a policy or rule has, 1 the best
+    return and no unfairness.
+    """
+    points = [point for runs in learned.values() for run in runs for point in run.get("points", ())]
+    returns = [point[0] for point in points] + [rule["R"][0] for rule in rules]
+    low, high = min(returns, default=0.0), max(returns, default=0.0)
+    worst = max((point[1] for point in points), default=0.0)
+
+    def share(run: Mapping[str, Any]) -> dict[str, float]:
+        if not (points and high > low and worst > 0):
+            return {}
+        scaled = [((value - low) / (high - low), 1 - unfairness / worst) for value, unfairness in run["points"]]
+        return {"hypervolume": hypervolume(scaled, (0.0, 0.0))}
+
+    return {
+        algo: [{name: value for name, value in run.items() if name != "points"} | share(run) for run in runs]
+        for algo, runs in learned.items()
+    }
 
 
 def play_rules(config: Mapping[str, Any]) -> dict[str, list[Figures]]:
@@ -122,6 +174,10 @@ def play_rules(config: Mapping[str, Any]) -> dict[str, list[Figures]]:
         ]
         for rule in evaluate_rules(Plan.from_config(config), seed=FRESH)
     }
+
+
+def _means(policy: EvaluatedPolicy) -> Figures:
+    return {name: float(known.mean()) for name, known in _figures(policy).items() if len(known)}
 
 
 def _figures(policy: EvaluatedPolicy) -> dict[str, Any]:
@@ -136,10 +192,24 @@ def summary(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> She
     :param found: learner or rule -> figure -> mean and ends of its interval
     """
     shown = {name: name for name in SHOWN if any(name in figures for figures in found.values())}
-    learned = {
+    rules = {rule: figures for rule, figures in found.items() if rule not in ALGORITHMS}
+    return sheet(env, {"settings": "settings", **shown, **COMPARED}, _learned(env, found), rules)
+
+
+def front_page(found: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Sheet:
+    """A row per environment and learner: which algorithm where.
+
+    :param found: environment -> learner or rule -> figure -> mean and ends of its interval
+    """
+    rows = {
+        f"{_name(env)}: {algo}": figures for env, some in found.items() for algo, figures in _learned(env, some).items()
+    }
+    return sheet("Which algorithm where", {"settings": "settings", "R": "R", **COMPARED}, rows)
+
+
+def _learned(env: str, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
         algo: {**figures, "settings": "inherited" if tuning(find_algorithm(algo), env) is None else "tuned"}
         for algo, figures in found.items()
         if algo in ALGORITHMS
     }
-    rules = {rule: figures for rule, figures in found.items() if rule not in ALGORITHMS}
-    return sheet(env, {"settings": "settings", **shown}, learned, rules)

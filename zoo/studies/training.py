@@ -1,6 +1,7 @@
 """Training of a study's plans: with checkpoints, and with what is noted on the way."""
 
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -27,6 +28,24 @@ class Watch(BaseCallback):
 
     def _on_step(self) -> bool:
         return True
+
+
+class Stopwatch(Watch):
+    """How many seconds the training took, without evaluations after it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.figures = {"seconds": 0.0}
+
+    def _on_training_start(self) -> None:
+        self._since = perf_counter()
+
+    def _on_rollout_end(self) -> None:
+        now = perf_counter()
+        self.figures["seconds"] += now - self._since
+        self._since = now
+
+    _on_training_end = _on_rollout_end
 
 
 def trained(plan: Plan, watch: Watch, checkpoint: Path | None = None) -> Any:

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import overview
-from sb3_fair.zoo.studies.training import Watch, trained
+from sb3_fair.zoo.studies.training import Stopwatch, trained
 
 DOUGHNUTS, VACCINES = "sb3_fair/Doughnut-Small-v0", "sb3_fair/VaccineDelivery-v0"
 
@@ -61,13 +62,47 @@ def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_pat
     shown = capsys.readouterr().out
     assert "inherited" in shown and VACCINES in shown
     assert f"| ppo | inherited | {mean:.3g} [" in (tmp_path / "Doughnut-Small-v0.md").read_text()
+    front_page = (tmp_path / "all.md").read_text()
+    assert f"| Doughnut-Small-v0: ppo | inherited | {mean:.3g} [" in front_page
+    assert front_page.count("\n| ") == 2 + 4  # the rows of two learners in two scenarios
+    assert all(run["seconds"] > 0 for run in runs)
 
 
-def test_a_trade_off_stands_there_with_its_best_performer():
+def policy(returns, unfairness):
+    final = {"SP": np.array(unfairness, dtype=float)}
+    return EvaluatedPolicy("p", ("R",), np.array(returns, dtype=float)[:, None], np.full(len(returns), 5), final=final)
+
+
+def test_a_trade_off_stands_there_with_its_best_performer_and_its_fairest_near_it(monkeypatch):
+    chosen = [policy([100, 100], [-0.4, -0.6]), policy([96, 96], [0.2, 0.2]), policy([94, 94], [0, 0])]
+    fresh = [policy([90, 92], [-0.5, -0.7]), policy([95, 95], [-0.3, -0.1]), policy([80, 80], [0, 0])]
+    monkeypatch.setattr(overview, "policies_of", lambda plan, model: chosen)
+    again = dict(zip(map(id, chosen), fresh, strict=True))
+    monkeypatch.setattr(overview, "evaluate_again", lambda plan, model, learned, *rest: again[id(learned)])
+    figures = overview.judge(make_plan("pcn", DOUGHNUTS), None)
+    assert (figures["R"], figures["SP"]) == pytest.approx((91, -0.6))  # chosen on other episodes
+    assert figures["fair"] == pytest.approx(0.2)  # 94 would be too much to give up
+    np.testing.assert_allclose(figures["points"], [[91, 0.6], [95, 0.2], [80, 0]])
+
+
+def test_what_is_attained_is_a_share_of_what_is_possible_by_the_worst_and_the_best_of_all():
+    learned = {
+        "pcn": [{"R": 10.0, "points": [[10.0, 0.5], [6.0, 0.1]]}],
+        "ppo": [{"R": 8.0, "points": [[8.0, 1.0]]}],
+    }
+    found = overview.compared(learned, [{"R": (0.0, 0.0, 0.0)}])
+    assert found["pcn"] == [{"R": 10.0, "hypervolume": pytest.approx(1.0 * 0.5 + 0.6 * 0.4)}]
+    assert found["ppo"] == [{"R": 8.0, "hypervolume": 0.0}]  # the least fair of all
+    assert overview.compared({"dqn": [{"R": 1.0}]}, []) == {"dqn": [{"R": 1.0}]}  # no fairness is measured
+
+
+def test_the_figures_of_a_real_front():
     settings = {"n_fill_episodes": 2, "n_updates": 1, "eval_freq": 0.0, "n_eval_episodes": 2, "updates_per_step": None}
     plan = make_plan("pcn", DOUGHNUTS, n_timesteps=60, n_envs=2, hyperparams=settings)
-    figures = overview.judge(plan, trained(plan, Watch()))
-    assert {"R", "SP"} <= figures.keys() <= set(overview.SHOWN)
+    watch = Stopwatch()
+    figures = overview.judge(plan, trained(plan, watch))
+    assert {"R", "SP", "fair", "points"} <= figures.keys()
+    assert 0 < watch.figures["seconds"] < 60
 
 
 def test_quick_plans_are_short_but_hold_whole_episodes():
