@@ -202,8 +202,9 @@ class FairnessPPO(SameLayers, PPO):
     def _rewards(self) -> NDArray[Any]:
         """The last step's, (n_envs,), as they were before VecNormalize."""
         normalizer = self._vec_normalize_env
-        scaled = normalizer is not None and normalizer.norm_reward
-        return np.float32(normalizer.get_original_reward()) if scaled else self.watched.rewards
+        if normalizer is None or not normalizer.norm_reward:
+            return self.watched.rewards
+        return normalizer.get_original_reward().astype(np.float32)
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""

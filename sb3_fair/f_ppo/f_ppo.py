@@ -370,8 +370,8 @@ class FPPO(FairnessPPO):
         if self.cost_limit is not None:
             costs = np.nan_to_num(columns["d_s"])
             multiplier = self._follow("cost", float(costs.mean()) - self.cost_limit)
-            credit = self._judge(self.cost_critic, costs, self.gamma)
-            buffer.advantages = lagrangian(buffer.advantages, credit.advantages, multiplier)
+            harm = self._judge(self.cost_critic, costs, self.gamma).advantages
+            buffer.advantages = lagrangian(buffer.advantages, harm, multiplier)
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)
         if self.massage:
