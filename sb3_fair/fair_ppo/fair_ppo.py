@@ -1,6 +1,6 @@
 """FairPPO: PPO with penalties for unequal returns of the groups of agents in a world."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -17,21 +17,20 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.fairness_ppo import FairnessPPO
-from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
-from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
+from sb3_fair.fair_ppo.gradients import actor_gradients
 from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
-from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy, has_trunk
-from sb3_fair.fair_ppo.prospective import advantage_clip, critic_slopes, state_cost, value_disparity
+from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
+from sb3_fair.fair_ppo.prospective import advantage_clip, state_cost, value_disparity
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
 from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
 
-Prosp: TypeAlias = Literal["state_cost", "advantage_clip", "critic_loss"]
+Prosp: TypeAlias = Literal["state_cost", "advantage_clip"]
 COSINE_EVERY = 10
 """Updates between two looks at the gradient of the actor."""
 COSINE_STEPS = 4096
@@ -39,7 +38,7 @@ COSINE_STEPS = 4096
 
 
 @checked
-class FairPPO(OwnGenerator, FairnessPPO):
+class FairPPO(FairnessPPO):
     """PPO with a penalty for the disparity of an agent's world: of past rewards and of expected rewards of the groups.
 
     ::
@@ -79,8 +78,7 @@ class FairPPO(OwnGenerator, FairnessPPO):
         end; ``"linear"``: the difference of the groups' mean rewards; ``"own_reweight"``: a share of the agent's own
         reward; ``"constant"``: none (the loss as printed in the paper; D is logged)
     :param prosp: the penalty for expected rewards: ``"state_cost"``: a cost of states with unequal values;
-        ``"advantage_clip"``: lower advantages if D_norm is above ``threshold`` or grows there; ``"critic_loss"``: a
-        term of the critic's loss, which reaches the actor only if both share their hidden layers
+        ``"advantage_clip"``: lower advantages if D_norm is above ``threshold`` or grows there
     :param sign: ``"absolute"``, or ``"one_sided"``: only a lead of group 0 counts
     :param aggregate: ``"pairs"``, or ``"group_mean"``: differences inside the groups do not count
     :param tolerance: the disparity of past rewards that has no cost, as a share of what members of the world have so
@@ -189,7 +187,6 @@ class FairPPO(OwnGenerator, FairnessPPO):
         self._label_numbers: Numbers = {}
         self._last_loss: float | None = None
         self._populations: list[Population] = []
-        self._make_generator(seed)
         if _init_setup_model:
             self._setup_model()
             if not self.acts:
@@ -201,19 +198,13 @@ class FairPPO(OwnGenerator, FairnessPPO):
     # ---------------------------------------------------------------- set up
 
     def _setup_model(self) -> None:
-        with self._generator_goes_on():
-            super()._setup_model()
+        super()._setup_model()
         self.penalty_critic: PenaltyCritic | None = None
         if self._has_critic is None:  # a loaded one knows
             pays = (self.alpha > 0 and self.retro != "constant") or (self.beta > 0 and self.prosp == "state_cost")
             self._has_critic = pays and self.stream == "advantage"
         if self._has_critic:
             self._build_critic()
-        if self.beta and self.prosp == "critic_loss" and not has_trunk(self.policy):
-            warn(
-                "prosp='critic_loss' only biases the critic unless actor and critic share their hidden layers: take "
-                "policy_kwargs={'shared_trunk': True, ...} with 'GroupedPolicy', or another prosp",
-            )
 
     def _check_arguments(self) -> None:
         """Checks the settings and builds what they say anew; what was learned stays where they did not change."""
@@ -383,12 +374,10 @@ class FairPPO(OwnGenerator, FairnessPPO):
         bonus = BONUS in buffer.columns
         if bonus or self.penalties is not None:
             self._record_penalties()
-        k = self.coefficient.prospective if self.labels is not None and self.prosp == "critic_loss" else 0.0
         normalizes = buffer.normalizes = self.normalize_advantage
         self.normalize_advantage = normalizes and not bonus
         try:
-            with also_minimised(self.policy.optimizer, self._critic_loss(k)) if k else nullcontext():
-                super().train()
+            super().train()
         finally:
             self.normalize_advantage = normalizes
         logs = self.logger.name_to_value
@@ -397,30 +386,6 @@ class FairPPO(OwnGenerator, FairnessPPO):
             + self.ent_coef * logs["train/entropy_loss"]
             + self.vf_coef * logs["train/value_loss"]
         )
-
-    def _critic_loss(self, k: float) -> Callable[[], th.Tensor]:
-        """k D(V) / m, the mean over complete steps of all slots that are drawn anew for every minibatch."""
-        assert self.labels is not None
-        buffer, populations, streaming = self.rollout_buffer, self._populations, self.labels.streaming
-        observations: Any = buffer.observations
-        observations = dict(observations) if isinstance(observations, dict) else observations  # PPO flattens them
-        n_steps = min(max(self.batch_size // self.n_envs, 1), buffer.buffer_size)
-
-        def loss() -> th.Tensor:
-            steps = np.sort(self.rng.choice(buffer.buffer_size, n_steps, replace=False))
-            values = self.policy.predict_values(obs_as_tensor(steps_of(observations, steps), self.device)).reshape(
-                n_steps, -1
-            )
-            slopes = critic_slopes(
-                values.detach().cpu().numpy(),
-                [populations[step] for step in steps],
-                self.disparity,
-                streaming,
-                self.retrospective.apart,
-            )
-            return k * (th.as_tensor(slopes).to(values) * values).sum()
-
-        return loss
 
     def _record_penalties(self) -> None:
         """What of the advantages is due to penalties, and how far they turn the actor's gradient."""

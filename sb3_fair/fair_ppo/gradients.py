@@ -1,31 +1,9 @@
-"""Gradients of a policy: further losses in PPO's update, and gradients of the actor by kinds of advantages."""
+"""Gradients of the actor by kinds of advantages."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch as th
 from stable_baselines3.common.policies import ActorCriticPolicy
-
-
-@contextmanager
-def also_minimised(optimizer: th.optim.Optimizer, further_loss: Callable[[], th.Tensor]) -> Iterator[None]:
-    """A context in which every step of ``optimizer`` minimises the sum of its loss and ``further_loss()``.
-
-    The gradient of a sum is the sum of gradients: that of the further loss is there as soon as the old ones are gone.
-    So ``PPO.train`` gets another loss term without being copied, and clips the norm of the sum.
-    """
-    plain = optimizer.zero_grad
-
-    def zero_grad(set_to_none: bool = True) -> None:
-        plain(set_to_none)
-        further_loss().backward()  # type: ignore[no-untyped-call]
-
-    optimizer.zero_grad = zero_grad  # type: ignore[method-assign]
-    try:
-        yield
-    finally:
-        del optimizer.zero_grad
 
 
 def actor_gradients(

@@ -1,19 +1,13 @@
 """GroupedActorCriticPolicy: separate networks for several groups inside one Stable-Baselines3 policy."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeAlias
 
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.distributions import DiagGaussianDistribution, Distribution
 from stable_baselines3.common.policies import ActorCriticPolicy
-from stable_baselines3.common.torch_layers import (
-    BaseFeaturesExtractor,
-    CombinedExtractor,
-    FlattenExtractor,
-    create_mlp,
-)
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor, FlattenExtractor
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
@@ -43,7 +37,6 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     :param group_index: column of the observation that holds the group; None: it is under ``"group"`` in a Dict
     :param n_groups: groups are 0, ..., n_groups - 1; None: as many as a Discrete ``"group"`` has, otherwise 2
     :param shared: whether one actor and critic serves all groups, as in SB3's own policy
-    :param shared_trunk: whether an actor and its critic share their hidden layers; ``net_arch`` is a list of sizes
     :param network_kwargs: further arguments of SB3's ``ActorCriticPolicy``: ``activation_fn``, ``ortho_init``, ...
     :raises ValueError: if an argument is not allowed or nothing tells the group
     """
@@ -60,19 +53,15 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
         group_index: int | None = None,
         n_groups: int | None = None,
         shared: bool = False,
-        shared_trunk: bool = False,
         **network_kwargs: Any,
     ) -> None:
         if use_sde:
             raise ValueError("use_sde must be False, since each group has its own networks, got True")
-        if shared_trunk and isinstance(net_arch, dict):
-            raise ValueError(f"net_arch must be a list of sizes with shared_trunk=True, got {net_arch!r}")
         if not shared:
             _require_label(observation_space, group_index)
         self.group_index = group_index
         self.n_groups = _groups_in(observation_space) if n_groups is None else integer("n_groups", n_groups, low=1)
         self.shared = shared
-        self.shared_trunk = shared_trunk
         if features_extractor_class is None:
             keyed = isinstance(observation_space, spaces.Dict)
             features_extractor_class = CombinedExtractor if keyed else FlattenExtractor
@@ -90,21 +79,14 @@ class GroupedActorCriticPolicy(ActorCriticPolicy):
     def _build(self, lr_schedule: Schedule) -> None:
         """Creates the networks of all groups and their one optimiser."""
         del self.features_extractor, self.pi_features_extractor, self.vf_features_extractor
-        settings = self._network_kwargs
-        if self.shared_trunk:
-            layers = [64, 64] if settings["net_arch"] is None else settings["net_arch"]
-            make = partial(self.features_extractor_class, **self.features_extractor_kwargs)
-            trunk = {"make": make, "layers": layers, "activation_fn": self.activation_fn}
-            own = {"features_extractor_class": Trunk, "features_extractor_kwargs": trunk, "net_arch": []}
-            settings = {**settings, **own, "share_features_extractor": True}
         self.networks = nn.ModuleList(
-            GroupNetworks(self.observation_space, self.action_space, lr_schedule, **settings)
+            GroupNetworks(self.observation_space, self.action_space, lr_schedule, **self._network_kwargs)
             for _ in range(1 if self.shared else self.n_groups)
         )
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # type: ignore[call-arg]
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        own = ("observation_space", "action_space", "group_index", "n_groups", "shared", "shared_trunk")
+        own = ("observation_space", "action_space", "group_index", "n_groups", "shared")
         lr_schedule: Any = self._dummy_schedule
         return {**{name: getattr(self, name) for name in own}, "lr_schedule": lr_schedule, **self._network_kwargs}
 
@@ -190,26 +172,6 @@ class GroupNetworks(ActorCriticPolicy):
         return (actions,)
 
 
-class Trunk(BaseFeaturesExtractor):
-    """A features extractor and hidden layers that an actor and its critic share."""
-
-    def __init__(
-        self,
-        observation_space: spaces.Space,
-        make: Callable[[spaces.Space], BaseFeaturesExtractor],
-        layers: list[int],
-        activation_fn: type[nn.Module],
-    ) -> None:
-        super().__init__(observation_space, features_dim=1)
-        self.extractor = make(observation_space)
-        self.layers = nn.Sequential(*create_mlp(self.extractor.features_dim, -1, layers, activation_fn))
-        self._features_dim = layers[-1] if layers else self.extractor.features_dim
-
-    def forward(self, observations: Any) -> th.Tensor:
-        hidden: th.Tensor = self.layers(self.extractor(observations))
-        return hidden
-
-
 def _groups_in(space: spaces.Space) -> int:
     label = space.spaces.get(GROUP) if isinstance(space, spaces.Dict) else None
     return int(label.n) if isinstance(label, spaces.Discrete) else 2
@@ -230,10 +192,3 @@ def _require_label(space: spaces.Space, group_index: int | None) -> None:
             f"group_index must be the column of the observation that holds the group, got {group_index!r} for {space}; "
             "GroupLabelObs adds one, and shared=True needs none"
         )
-
-
-def has_trunk(policy: ActorCriticPolicy) -> bool:
-    """Whether actor and critic share parameters."""
-    if isinstance(policy, GroupedActorCriticPolicy):
-        return any(has_trunk(network) for network in policy.networks)  # type: ignore[arg-type]
-    return policy.share_features_extractor and any(True for _ in policy.features_extractor.parameters())

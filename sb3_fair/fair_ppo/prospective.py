@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fair_ppo.apart_run import Key, keys_of, levelled, same, weighed
+from sb3_fair.fair_ppo.apart_run import Key, keys_of, same, weighed
 from sb3_fair.fair_ppo.retrospective import check_shapes
 from sb3_fair.fair_ppo.stream_run import StreamRun
 from sb3_fair.fairness.disparity.populations import Disparity, Population
@@ -90,32 +90,6 @@ def advantage_clip(
     worsening = (normalised > threshold) & ~np.asarray(dones, dtype=bool)
     clipped: Array = np.minimum(0.0, threshold - normalised)
     return clipped + np.where(worsening, np.minimum(0.0, normalised - following), 0.0)
-
-
-def critic_slopes(
-    values: ArrayLike,
-    populations: Sequence[Population],
-    disparity: Disparity,
-    streaming: bool = False,
-    apart: bool = False,
-) -> Array:
-    """Gradient (T, S), by V, of the mean of D(V) / m over all worlds and steps; arguments as in
-    :func:`value_disparity`.
-
-    D is made of straight pieces through 0, so that ``(slopes * values).sum()`` is that mean itself: as a loss on a
-    tensor of values it has the right size and the right gradient.
-    """
-    values = np.asarray(values, dtype=np.float64)
-    check_shapes("values", values, populations)
-    if streaming:
-        return StreamRun(disparity, None, values, populations).mean_slopes()
-    slopes = np.empty_like(values)
-    means = mean_values(values, populations, disparity) if apart else {}
-    for population, steps in same(populations):
-        size = population.spread(np.maximum(disparity.size(population), 1)) * disparity.count(population)
-        figures = levelled(population, disparity, means)[1] if apart else values[steps]
-        slopes[steps] = disparity.slopes(figures, population) / size
-    return slopes / len(values)
 
 
 def mean_values(values: Array, populations: Sequence[Population], disparity: Disparity) -> Mapping[Key, float]:

@@ -147,14 +147,6 @@ class StreamRun:
         found = self._gaps(self.sums[1:], self.counts[1:])
         return (found * self.disparity.leads(found)).sum(axis=(-3, -2, -1)) / 2 / self._others
 
-    def mean_slopes(self) -> Array:
-        """Gradient (t, S), by the rewards, of the mean over streams of the last of :meth:`mean_gaps` / m."""
-        counts = self.counts[-1]
-        leads = self.disparity.leads(self._gaps(self.sums[-1], counts))
-        per_step = leads.sum(axis=-1) / np.maximum(counts, 1) / self._others / self._sizes(counts)[:, None, None]
-        _, slot, factor, group = self._own
-        return per_step[slot, factor, group] / len(counts)
-
     def sizes(self) -> Array:
         """m (t, S) after each step: 1 for each legitimate factor that came, if there are two groups."""
         return self._sizes(self.counts[1:])

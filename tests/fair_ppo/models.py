@@ -11,7 +11,7 @@ from sb3_fair.fair_ppo import GroupedActorCriticPolicy
 
 FORK = partial(SubprocVecEnv, start_method="fork")
 RETRO = ("telescoped", "terminal", "linear", "own_reweight", "constant")
-PROSP = ("state_cost", "advantage_clip", "critic_loss")
+PROSP = ("state_cost", "advantage_clip")
 GROUPED = {"group_index": 2, "net_arch": [8]}
 
 

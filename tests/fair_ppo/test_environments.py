@@ -18,7 +18,6 @@ from tests.fair_ppo.toys import SEEN, Earner, Pairs, earners
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),
     pytest.mark.filterwarnings("ignore:alpha and beta are 0"),
-    pytest.mark.filterwarnings("ignore:prosp='critic_loss' only biases"),
 ]
 
 

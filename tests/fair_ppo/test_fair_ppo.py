@@ -1,6 +1,5 @@
 """Does Fair-PPO make agents pay for disparity, in every form, and is it PPO where nothing is asked of it?"""
 
-import warnings
 from functools import partial
 
 import numpy as np
@@ -14,13 +13,12 @@ from sb3_fair.fair_ppo import GroupedActorCriticPolicy
 from sb3_fair.fair_ppo.retrospective import Retrospective
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
-from tests.fair_ppo.models import GROUPED, PROSP, RETRO, learned, logs, model_of, weights
+from tests.fair_ppo.models import PROSP, RETRO, learned, logs, model_of, weights
 from tests.fair_ppo.toys import Earner, Pairs, earners
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),
     pytest.mark.filterwarnings("ignore:alpha and beta are 0"),
-    pytest.mark.filterwarnings("ignore:prosp='critic_loss' only biases"),
 ]
 
 
@@ -70,7 +68,7 @@ def test_nor_does_the_literal_loss_of_the_paper_change_a_bit(ends, stream):
 )
 def test_neither_with_other_policies_environments_or_labels_that_are_no_good(venv, policy):
     assert same_as_ppo(venv, policy)[1]
-    assert same_as_ppo(venv, policy, fairness="csp", prosp="critic_loss", lam="dual")[1]
+    assert same_as_ppo(venv, policy, fairness="csp", prosp="advantage_clip", lam="dual")[1]
 
 
 def test_a_weight_changes_the_training():
@@ -137,42 +135,6 @@ def test_the_cosine_in_the_logs_is_that_of_the_gradients(monkeypatch):
     model = priced(monkeypatch, alpha=1.0)
     assert logs(model)["fair/actor_cosine"] == pytest.approx(cosine(monkeypatch, alpha=1.0), abs=1e-3)
     assert 0 < logs(model)["fair/penalty_share"] < 1
-
-
-@pytest.mark.parametrize("trunk", [False, True])
-def test_a_loss_of_the_critic_reaches_the_actor_only_through_a_shared_trunk(trunk):
-    def updated(beta):
-        settings = {"n_epochs": 1, "batch_size": 64, "n_steps": 16, "max_grad_norm": 1e9}
-        kwargs = {**GROUPED, "shared_trunk": trunk, "optimizer_class": th.optim.SGD, "optimizer_kwargs": {}}
-        model = model_of(Pairs(length=4), policy="GroupedPolicy", policy_kwargs=kwargs, **settings)
-        model.beta, model.prosp = beta, "critic_loss"
-        model.learn(64)
-        critic, actor = {}, {}
-        for name, parameter in model.policy.named_parameters():
-            (critic if "value_net" in name else actor)[name] = parameter.detach()
-        return critic, actor
-
-    (critic, actor), (other_critic, other_actor) = updated(0.0), updated(5.0)
-    assert any(not th.equal(critic[name], other_critic[name]) for name in critic)
-    assert all(th.equal(actor[name], other_actor[name]) for name in actor) is not trunk
-
-
-def test_a_loss_of_the_critic_brings_values_together():
-    def gap(beta):
-        settings = {"prosp": "critic_loss", "learning_rate": 0.01, "n_steps": 8}
-        model = model_of(Pairs(8, length=4), policy="GroupedPolicy", beta=beta, **settings)
-        return logs(learned(model, 128 * 12))["fair/D_prosp"]
-
-    assert gap(5.0) < 0.3 * gap(0.0)
-
-
-def test_critic_loss_without_a_trunk_warns():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        kwargs = {**GROUPED, "shared_trunk": True}
-        model_of(earners(), policy="GroupedPolicy", policy_kwargs=kwargs, beta=1.0, prosp="critic_loss")
-        with pytest.raises(UserWarning, match="shared_trunk"):
-            model_of(earners(), beta=1.0, prosp="critic_loss")
 
 
 # ---------------------------------------------------------------- the one-step game

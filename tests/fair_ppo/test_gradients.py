@@ -1,39 +1,10 @@
-"""Is a further loss minimised with the first one, and are actor gradients those of PPO?"""
+"""Are actor gradients those of PPO?"""
 
-import pytest
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sb3_fair.fair_ppo.gradients import actor_gradients, also_minimised
-
-
-def test_within_a_step_descends_the_sum_of_both_losses():
-    def stepped(further):
-        weight = th.nn.Parameter(th.tensor([1.0, 2.0]))
-        optimizer = th.optim.Adam([weight])
-        for _ in range(3):
-            loss = (weight[0] ** 2).sum() + (0 if further else 3 * (weight**3).sum())
-            if further:
-                with also_minimised(optimizer, lambda: 3 * (weight**3).sum()):
-                    optimizer.zero_grad()
-                    loss.backward()
-            else:
-                optimizer.zero_grad()
-                loss.backward()
-            optimizer.step()
-        return weight.detach()
-
-    th.testing.assert_close(stepped(True), stepped(False))
-
-
-def test_afterwards_the_optimiser_is_as_before():
-    weight = th.nn.Parameter(th.ones(1))
-    optimizer = th.optim.SGD([weight], lr=1.0)
-    with pytest.raises(ZeroDivisionError), also_minimised(optimizer, lambda: (1 / 0) * weight):
-        optimizer.zero_grad()
-    optimizer.zero_grad()
-    assert weight.grad is None and "zero_grad" not in vars(optimizer)
+from sb3_fair.fair_ppo.gradients import actor_gradients
 
 
 def test_actor_gradients_are_those_of_the_surrogate_at_ratio_1():

@@ -60,9 +60,8 @@ def test_every_observation_is_answered_by_the_networks_of_its_group(actions):
     assert_allclose(same_values.detach(), values.detach(), atol=1e-6)
 
 
-@pytest.mark.parametrize("trunk", [False, True])
-def test_a_network_learns_from_its_own_group_alone(trunk):
-    policy = policy_of(shared_trunk=trunk)
+def test_a_network_learns_from_its_own_group_alone():
+    policy = policy_of()
     before = [weights(network) for network in policy.networks]
 
     def step(groups):
@@ -95,15 +94,13 @@ def test_the_gradient_of_a_group_does_not_depend_on_the_other_ones_observations(
         assert_allclose(a, b, atol=1e-7)
 
 
-def test_actor_and_critic_are_complete_and_apart_unless_they_share_a_trunk():
+def test_actor_and_critic_are_complete_and_apart():
     def touched(policy, values_only):
         values, log_probs, _ = policy.evaluate_actions(observations([0, 1]), th.zeros(2))
         (values if values_only else log_probs).sum().backward()
         return {name for name, parameter in policy.named_parameters() if parameter.grad is not None}
 
     assert not touched(policy_of(), True) & touched(policy_of(), False)
-    both = touched(policy_of(shared_trunk=True), True) & touched(policy_of(shared_trunk=True), False)
-    assert both and all("features_extractor" in name for name in both)
 
 
 def test_shared_is_the_policy_of_sb3():
@@ -192,7 +189,6 @@ def test_what_is_not_allowed_is_named():
         ({"group_index": None}, "group_index must be the column"),
         ({"group_index": 3}, "got 3"),
         ({"use_sde": True}, "use_sde must be False"),
-        ({"shared_trunk": True, "net_arch": {"pi": [8]}}, "net_arch must be a list"),
         ({"n_groups": 0}, "n_groups must be a positive integer, got 0"),
     ):
         with pytest.raises(ValueError, match=word):
