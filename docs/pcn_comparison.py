@@ -33,8 +33,14 @@ ENVS: dict[str, dict[str, Any]] = {
     "four-room": {"ref": [-1] * 3, "scale": [1, 1, 1, 0.1], "most": [8, 8, 8]},
 }
 """Reference point of the hypervolume, and the arguments that MORL-Baselines' PCN wants."""
-TREASURES: dict[str, Any] = {"fill": "mixed", "learning_rate": 2e-3}
-"""Our settings in deep-sea-treasure, where a random walk seldom gets far; the other environments have the defaults."""
+SETTINGS: dict[str, dict[str, Any]] = {
+    "fruit-tree": {"n_envs": 10},
+    "deep-sea-treasure-concave": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512, "fill": "mixed"},
+    "deep-sea-treasure-mirrored": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512, "fill": "mixed"},
+    "resource-gathering": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512},
+    "four-room": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512},
+}
+"""Ours over PCN's defaults, chosen on seeds 10 to 12: where episodes differ in length, fewer copies wait for each other."""
 
 
 def ours(name: str, seed: int) -> list[float]:
@@ -44,8 +50,9 @@ def ours(name: str, seed: int) -> list[float]:
         env = mo_gymnasium.make(f"{name}-v0", disable_env_checker=True)
         return Scalarise(env, np.ones(env.unwrapped.reward_space.shape))
 
-    settings = TREASURES if ENVS[name] is TREASURE else {}
-    model = PCN("MlpPolicy", DummyVecEnv([make] * 10), seed=seed, eval_freq=0, device="cpu", **settings)
+    settings = dict(SETTINGS[name])
+    venv = DummyVecEnv([make] * settings.pop("n_envs"))
+    model = PCN("MlpPolicy", venv, seed=seed, eval_freq=0, device="cpu", **settings)
     started = time.process_time()
     model.learn(STEPS)
     seconds = time.process_time() - started
@@ -91,7 +98,7 @@ def row(name: str, seed: int) -> tuple[str, int, list[float]]:
 
 
 if __name__ == "__main__":
-    seeds = [int(seed) for seed in sys.argv[1:]] or [10, 11, 12]
+    seeds = [int(seed) for seed in sys.argv[1:]] or [20, 21, 22]
     jobs = (delayed(row)(name, seed) for name in ENVS for seed in seeds)
     rows = [
         [name, f"{seed}", f"{both:,.5g}", f"{likely:,.5g}", f"{seconds:.1f}", f"{other:,.5g}", f"{its_seconds:.1f}"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import optuna
@@ -182,7 +183,8 @@ def disk_full_at(size):
 
 
 @pytest.mark.parametrize("room", [0, 20, 200, 2000])
-def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, tuning):
+def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, tuning, monkeypatch):
+    monkeypatch.setattr(storages, "TAKING", timedelta(seconds=1))
     place = Place("full", tmp_path)
     if room != 20:  # else the first line is cut off
         work(place, tuning, search(1))
