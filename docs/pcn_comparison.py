@@ -40,7 +40,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "resource-gathering": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512},
     "four-room": {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512},
 }
-"""Ours over PCN's defaults, chosen on seeds 10 to 12: where episodes differ in length, fewer copies wait for each other."""
+"""Over our defaults, chosen on seeds 10 to 12; where episodes differ in length, fewer copies wait for each other."""
 
 
 def ours(name: str, seed: int) -> list[float]:

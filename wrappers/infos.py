@@ -198,6 +198,8 @@ class Infos(list[Any]):
 
 def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
     """The shared record behind the infos of one step, None if they are plain dicts or of several steps."""
+    if isinstance(infos, Infos) and not infos._whole:  # nobody has put another dict among them
+        return infos.record
     if not infos or not isinstance(infos[0], Info):
         return None
     record = infos[0].record

@@ -18,6 +18,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.named_policies import NamedPolicies
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
@@ -53,7 +54,7 @@ ARGUMENTS = """\
     :param _init_setup_model: whether to build the networks now"""
 
 
-class FairnessPPO(SameLayers, PPO):
+class FairnessPPO(NamedPolicies, SameLayers, PPO):
     """PPO that notes more about every step than the reward and changes advantages with it.
 
     A learner overrides :meth:`_check_arguments`, :meth:`_layered` and :meth:`_train_on` for its environment,

@@ -5,13 +5,11 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 import numpy as np
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.policies import BasePolicy
 
-from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.common.named_policies import NamedPolicies
 
 
-class OwnGenerator(BaseAlgorithm):
+class OwnGenerator(NamedPolicies):
     """An algorithm that draws from ``rng`` what SB3 does not draw; its ``__init__`` calls :meth:`_make_generator`."""
 
     rng: np.random.Generator
@@ -27,14 +25,6 @@ class OwnGenerator(BaseAlgorithm):
         super().set_random_seed(seed)
         if seed is not None:
             self._make_generator(seed)
-
-    def _get_policy_from_name(self, policy_name: str) -> type[BasePolicy]:
-        known = sorted(self.policy_aliases)
-        if policy_name not in known:
-            raise ValueError(
-                f"policy must be one of {known} or a class, got {policy_name!r}{did_you_mean(policy_name, known)}"
-            )
-        return self.policy_aliases[policy_name]
 
     @contextmanager
     def _generator_goes_on(self) -> Iterator[None]:

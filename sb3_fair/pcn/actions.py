@@ -35,18 +35,21 @@ class Categorical:
         first = starts[..., None] - self.low
         values = np.arange(int((starts + sizes).max()) - self.low)
         self.exist = (first <= values) & (values < first + sizes[..., None])
+        self._has_gaps = not self.exist.all()
         self.n_outputs = int(sizes.sum())
 
     def outputs(self, logits: th.Tensor) -> th.Tensor:
         """Log-probabilities from the network's (n, n_outputs)."""
-        if not self.exist.all():
+        if self._has_gaps:
             exist = th.as_tensor(self.exist, device=logits.device)
             logits = logits.new_full((len(logits), *exist.shape), -th.inf).masked_scatter(exist, logits)
-        return th.log_softmax(logits.view(len(logits), *self.exist.shape), dim=-1)
+        if self.shape:
+            logits = logits.view(len(logits), *self.exist.shape)
+        return th.log_softmax(logits, dim=-1)
 
     def loss(self, outputs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Mean negative log-likelihood of the actions."""
-        chosen = (actions - self.low).flatten()
+        chosen = (actions - self.low if self.low else actions).flatten()
         return functional.nll_loss(outputs.flatten(0, -2), chosen) * (len(chosen) // len(actions))
 
     def entropy(self, outputs: th.Tensor) -> float:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sb3_fair import PCN, FairPPO, FairQCM, RecurrentDQN, TabularFairQCM, make_vec
+from sb3_fair import PCN, FairQCM, RecurrentDQN, TabularFairQCM, make_vec
 
 
 def doughnuts():
@@ -23,7 +23,6 @@ MODELS = {
     "FairQCM": lambda seed: FairQCM("MlpPolicy", doughnuts(), buffer_size=100, seed=seed),
     "RecurrentDQN": lambda seed: RecurrentDQN("MlpPolicy", bank(), buffer_size=100, seed=seed),
     "TabularFairQCM": lambda seed: TabularFairQCM(doughnuts(), seed=seed),
-    "FairPPO": lambda seed: FairPPO("MlpPolicy", bank(), n_steps=8, batch_size=8, seed=seed),
 }
 
 
