@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import sb3_fair
 from sb3_fair import fairness, wrappers
 from sb3_fair.fairness import FairnessSpec, Scheme
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.zoo.registry.registration import WORLDS
 
 SECONDS = 1
@@ -414,6 +415,16 @@ def test_numpy_s_numbers_are_numbers(number):
         "SP", actions=np.array(ACTIONS, dtype=number), feedback=[None, 1, np.nan], groups=np.array(["a", "b", "a"])
     )
     assert fairness.Scheme(restart=np.True_, when=["period", number(3)]).period == 3
+
+
+def test_further_arguments_by_place_are_those_of_no_name():
+    @checked
+    def grown(width: int, *rest: str, height: int = 1) -> tuple:
+        return width, rest, height
+
+    assert grown(1, "a", "b", height=2) == (1, ("a", "b"), 2)
+    with pytest.raises(ValueError, match="height must be a positive integer"):
+        grown(1, "a", height=0)
 
 
 def test_actions_and_feedback_are_among_the_actions():

@@ -5,7 +5,7 @@ import numbers
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache, partial, wraps
-from inspect import signature
+from inspect import Parameter, signature
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -114,7 +114,8 @@ def checked(target: T) -> T:
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
         return target
     function: Any = target
-    names = list(signature(function).parameters)
+    by_place = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    names = [name for name, parameter in signature(function).parameters.items() if parameter.kind in by_place]
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -9,6 +9,7 @@ from optuna import Trial, TrialPruned
 from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
@@ -62,11 +63,12 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
     """Trains and evaluates with each seed; the scores. ``prunes``: whether the study's pruner may end the trial
     early.
     """
+    words = words_of(tuning.plan)
     plan = planned(tuning.plan, {name: values.suggest(trial, name) for name, values in tuning.space.items()})
     trial.set_user_attr(SETTINGS, settings_of(plan))
     done: list[Figures] = []
     for number in range(tuning.n_seeds):
-        done.append(_trained(trial, tuning, replace(plan, seed=plan.seed + number), done, prunes, device))
+        done.append(_trained(trial, tuning, replace(plan, seed=plan.seed + number), done, words, prunes, device))
     figures = _means(done)
     trial.set_user_attr(FIGURES, figures)
     trial.set_user_attr(SEEDS, done)
@@ -75,7 +77,6 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
             raise ValueError(f"{name} is {figures[name]} in all episodes")
     for name, budget in tuning.budgets.items():
         trial.set_constraint(name, abs(figures[name]) - budget)
-    words = words_of(tuning.plan)
     return [score(name, figures[name], words) for name in tuning.scores]
 
 
@@ -87,7 +88,9 @@ def settings_of(plan: Plan) -> dict[str, Any]:
     return entry
 
 
-def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
+def _trained(
+    trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], words: Words, prunes: bool, device: str
+) -> Figures:
     """The figures of one seed; ``before``: those of the seeds before it."""
     model = build_model(plan, training_env(plan), device)
 
@@ -97,7 +100,7 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
     def hopeless(part: int) -> bool:
         """Tells the study how good the trial is by now; whether it is to be given up."""
         figure = _means([*before, judge()])[tuning.scores[0]]
-        trial.report(score(tuning.scores[0], figure, words_of(plan)), len(before) * tuning.n_evaluations + part)
+        trial.report(score(tuning.scores[0], figure, words), len(before) * tuning.n_evaluations + part)
         return trial.should_prune()
 
     watching = Watching(hopeless, plan.n_timesteps, tuning.n_evaluations) if prunes else None
