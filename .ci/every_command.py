@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import click
@@ -76,12 +77,20 @@ forgotten = [
 ]
 if forgotten:
     sys.exit(f"commands without a line here: {', '.join(forgotten)}")
-for line in COMMANDS:
-    run(f"sb3-fair {line}", [str(Path(sys.executable).with_name("sb3-fair")), *shlex.split(line)])
+command = str(Path(sys.executable).with_name("sb3-fair"))
+jobs = [(f"sb3-fair {line}", [command, *shlex.split(line)]) for line in COMMANDS]
+readme = Path(sys.argv[1]).read_text(encoding="utf-8")
+examples = re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+apart = [job for job in jobs if "benchmark" in job[1]]
+apart += [
+    (f"example {number} of the README", [sys.executable, "-c", example]) for number, example in enumerate(examples, 1)
+]
+for job in jobs:  # which build on each other
+    if job not in apart:
+        run(*job)
+with ThreadPoolExecutor(2) as two:
+    list(two.map(run, *zip(*apart, strict=True)))
 figures = {figure["work"]: figure["value"] for figure in json.loads(Path("speed.json").read_text())["figures"]}
 assert all(map(math.isfinite, figures.values()))
 assert figures["hiring env, 1024 copies"] > figures["hiring env, single"]
 assert figures["memory of seven notions, window 1000"] < 20
-readme = Path(sys.argv[1]).read_text(encoding="utf-8")
-for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", readme, re.DOTALL | re.MULTILINE), start=1):
-    run(f"example {number} of the README", [sys.executable, "-c", example])
