@@ -267,7 +267,7 @@ class FPPO(FairnessPPO):
         self.threshold = self._threshold_now()
         weights = {name: getattr(self, name) for name in REGULARISER}
         floor = self.multipliers["floor"]
-        if floor:
+        if self.reward_floor is not None and floor:
             weights |= {name: np.divide(weights[name], 1 + floor) for name in WEIGHTS if weights[name] is not None}
         self.rollout_buffer.regulariser = weights
         if self.massage and self._coming is None:

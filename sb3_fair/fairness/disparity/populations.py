@@ -198,10 +198,6 @@ class Disparity:
         """Whether a world has members of two groups who are compared."""
         return bool(((self.blocks(population).sizes > 0).sum(axis=-1) > 1).any())
 
-    def count(self, population: Population) -> int:
-        """In how many worlds members are compared; two twin worlds are one."""
-        return len(np.unique(population.home)) if self.fairness == "cf" else len(population.worlds)
-
     # ---------------------------------------------------------------- figures of slots
 
     def slopes(self, figures: ArrayLike, population: Population) -> Array:
