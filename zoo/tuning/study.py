@@ -101,6 +101,9 @@ def work(place: Place, tuning: Tuning, search: Search) -> None:
                     study.optimize(lambda trial: _do(trial, tuning, search, claims), n_trials=1, catch=(Exception,))
                 except AssertionError as error:  # what Optuna makes of a trial whose end cannot be written
                     raise error.__context__ or error from None
+                except ValueError as error:  # two processes took up a waiting trial at once, and the other was first
+                    if not str(error).startswith("Cannot tell"):
+                        raise
             else:
                 sleep(PATIENCE)
 

@@ -198,6 +198,22 @@ def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, t
     assert all(json.loads(line) for line in place.journal.read_text().splitlines())
 
 
+def test_a_trial_that_another_process_has_ended_meanwhile_stops_nothing(tmp_path, tuning, monkeypatch):
+    """As happens if both took up the same waiting trial of a database."""
+    run = studies.run_trial
+
+    def run_trial(trial, *args, **kwargs):
+        scores = run(trial, *args, **kwargs)
+        if trial.number == 0:
+            trial.study.tell(trial.number, scores)
+        return scores
+
+    monkeypatch.setattr(studies, "run_trial", run_trial)
+    place = Place("both", tmp_path)
+    work(place, tuning, search(2))
+    assert [trial.state.name for trial in finished(begin(place, tuning, search(2)))] == ["COMPLETE"] * 2
+
+
 def test_locks_of_dead_processes_do_not_stay(tmp_path, tuning):
     place = Place("locks", tmp_path)
     study, _ = killed_in_its_first_trial(place, tuning)
