@@ -92,7 +92,8 @@ def _set_state(model: Any, state: Mapping[str, Any]) -> None:
     """Plain attributes that the model has; others stay as they were built."""
     for name, value in state.items():
         if name == "rng":
-            model.rng.bit_generator.state = value
+            if hasattr(model, "rng"):  # a learner may once have had one
+                model.rng.bit_generator.state = value
         elif name[0] != "_" and isinstance(vars(model).get(name, model), PLAIN) and isinstance(value, PLAIN):
             setattr(model, name, value)
 

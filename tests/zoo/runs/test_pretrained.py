@@ -43,6 +43,11 @@ def test_the_agents_of_the_harvest_are_nearly_equal_together():
     assert rows.mean_S.mean() > 350
 
 
+@pytest.mark.parametrize("algo", SHIPPED)
+def test_all_that_ship_can_be_loaded(algo):
+    assert load_pretrained(algo, device="cpu").num_timesteps > 0
+
+
 def test_a_shipped_model_acts_in_its_environment():
     model, plan = load_pretrained("fair_qcm", device="cpu"), Plan.from_config(pretrained("fair_qcm").config)
     venv = model.follow(evaluation_env(plan, 3))
