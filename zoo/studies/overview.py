@@ -154,7 +154,7 @@ def compared(
     worst = max((point[1] for point in points), default=0.0)
 
     def share(run: Mapping[str, Any]) -> dict[str, float]:
-        if not (points and high > low and worst > 0):
+        if not ("points" in run and high > low and worst > 0):
             return {}
         scaled = [((value - low) / (high - low), 1 - unfairness / worst) for value, unfairness in run["points"]]
         return {"hypervolume": hypervolume(scaled, (0.0, 0.0))}

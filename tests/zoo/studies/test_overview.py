@@ -93,6 +93,8 @@ def test_what_is_attained_is_a_share_of_what_is_possible_by_the_worst_and_the_be
     found = overview.compared(learned, [{"R": (0.0, 0.0, 0.0)}])
     assert found["pcn"] == [{"R": 10.0, "hypervolume": pytest.approx(1.0 * 0.5 + 0.6 * 0.4)}]
     assert found["ppo"] == [{"R": 8.0, "hypervolume": 0.0}]  # the least fair of all
+    some = overview.compared({**learned, "dqn": [{"R": 1.0}]}, [])  # whose fairness was undefined in all episodes
+    assert some["dqn"] == [{"R": 1.0}] and "hypervolume" in some["pcn"][0]
     assert overview.compared({"dqn": [{"R": 1.0}]}, []) == {"dqn": [{"R": 1.0}]}  # no fairness is measured
 
 
