@@ -72,8 +72,8 @@ class PCN(SameLayers, OwnGenerator):
     :param n_updates: gradient steps per iteration
     :param n_command_candidates: the best episodes, whose non-dominated ones may become commands
     :param crowding_threshold: episodes with at most this crowding distance are penalised
-    :param crowding_penalty: ``"double"``: their distance to the front is doubled (the paper); ``"one"``: 1 is
-        subtracted from their priority (the authors' code)
+    :param crowding_penalty: ``"double"``: their distance to the front is doubled (the paper), which leaves those on the
+        front as they are; ``"one"``: 1 is subtracted from their priority (the authors' code)
     :param noise: standard deviation of the noise on the conditioned returns in training, in units of the standard
         deviation of the returns in the buffer
     :param scaling_factor: factors on the command in the network's input, one per objective and one for the horizon;
