@@ -33,13 +33,13 @@ ENVS: dict[str, dict[str, Any]] = {
     "four-room": {"ref": [-1] * 3, "scale": [1, 1, 1, 0.1], "most": [8, 8, 8]},
 }
 """Reference point of the hypervolume, and the arguments that MORL-Baselines' PCN wants."""
-FEW: dict[str, Any] = {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512}
+FIVE_COPIES: dict[str, Any] = {"n_envs": 5, "learning_rate": 2e-3, "batch_size": 512}
 SETTINGS: dict[str, dict[str, Any]] = {
     "fruit-tree": {"n_envs": 10},
-    "deep-sea-treasure-concave": FEW | {"fill": "mixed", "scaling_factor": "auto"},
-    "deep-sea-treasure-mirrored": FEW | {"fill": "mixed", "scaling_factor": "auto"},
-    "resource-gathering": FEW | {"crowding_penalty": "one", "n_updates": 100},
-    "four-room": FEW,
+    "deep-sea-treasure-concave": FIVE_COPIES | {"fill": "mixed", "scaling_factor": "auto"},
+    "deep-sea-treasure-mirrored": FIVE_COPIES | {"fill": "mixed", "scaling_factor": "auto"},
+    "resource-gathering": FIVE_COPIES | {"crowding_penalty": "one", "n_updates": 100},
+    "four-room": FIVE_COPIES,
 }
 """Over our defaults, chosen on seeds 10 to 19; where episodes differ in length, fewer copies wait for each other."""
 

@@ -89,7 +89,8 @@ def test_learners_share_ppo_settings_and_steps(name):
         for key in shared - ({"ent_coef"} if label == "PPO without entropy" else set()):
             assert plan.hyperparams[key] == zoo.hyperparams[key]
         assert plan.hyperparams.keys() <= plan.algorithm.settings.keys()
-    assert all(plans[label].hyperparams == zoo.hyperparams for label in arms if arms[label] == {"algo": "f_ppo"})
+    if name != "epidemic-limits":  # its arms differ from the zoo's F-PPO, which is in `epidemic`
+        assert plans["F-PPO"].hyperparams == zoo.hyperparams
 
 
 @pytest.mark.slow
