@@ -49,7 +49,7 @@ def study(
     n_jobs: int = -1,
     log_dir: str | Path = "logs/all",
 ) -> dict[str, Any]:
-    """As :class:`~sb3_fair.zoo.studies.study.Study`: every pair that makes sense, with the seeds 0, 1, ...
+    """As :class:`~sb3_fair.zoo.studies.study.Study`: every pair that makes sense.
 
     :param algos: of :data:`ALGORITHMS`; None: all
     :param envs: IDs; None: :data:`SCENARIOS`
@@ -63,7 +63,7 @@ def study(
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
-    some = numbers(seeds, quick, first=0)
+    some = numbers(seeds, quick)
 
     def tell(env: str, results: Results) -> dict[str, Any]:
         learned = by_label(results, _name(env), plans[env], some)
@@ -123,46 +123,49 @@ def judge(plan: Plan, model: Any) -> dict[str, Any]:
     """Figures of a model on fresh episodes: of a trade-off, those of the policy with the best performance, and the
     fairness (if it is measured) of the fairest one that gives up at most 5 % of it.
 
-    Both policies are chosen on other episodes. ``points``: return and size of the unfairness of every policy.
+    Both policies are chosen on other episodes. ``fair`` is that of every measure that all policies have, ``points`` the
+    return and the size of the unfairness of every policy.
     """
     learned = policies_of(plan, model)
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
     again = [_means(evaluate_again(plan, model, each, venv, plan.n_eval_episodes, FRESH)) for each in learned]
     before = [_means(each) for each in learned]
     best = max(range(len(learned)), key=lambda number: before[number]["R"])
-    name = next((name for name in FAIRNESS if all(name in figures for figures in (*before, *again))), None)
-    if name is None:
-        return again[best]
     least = before[best]["R"] - GIVEN_UP * abs(before[best]["R"])
     allowed = [number for number in range(len(learned)) if before[number]["R"] >= least]
-    fairest = min(allowed, key=lambda number: abs(before[number][name]))
-    points = [[figures["R"], abs(figures[name])] for figures in again]
-    return {**again[best], "fair": abs(again[fairest][name]), "points": points}
+    fair, points = {}, {}
+    for name in FAIRNESS:
+        if all(name in figures for figures in (*before, *again)):
+            fairest = min(allowed, key=lambda number: abs(before[number][name]))
+            fair[name] = abs(again[fairest][name])
+            points[name] = [[figures["R"], abs(figures[name])] for figures in again]
+    return {**again[best], "fair": fair, "points": points}
 
 
 def compared(
     learned: Mapping[str, Sequence[Mapping[str, Any]]], rules: Iterable[Mapping[str, Any]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The runs of all algorithms, with the share of what is possible that their policies attain in place of ``points``.
+    """The runs of all algorithms, with the measure of unfairness that most of them have.
 
-    That is the hypervolume of return and fairness, each scaled: 0 is the worst that a policy or rule has, 1 the best
-    return and no unfairness.
+    In place of ``points`` is the share of what is possible that their policies attain: the hypervolume of return and
+    fairness, each scaled: 0 is the worst that a policy or rule has, 1 the best return and no unfairness.
     """
-    points = [point for runs in learned.values() for run in runs for point in run.get("points", ())]
+    common = max(FAIRNESS, key=lambda name: sum(any(name in run["fair"] for run in runs) for runs in learned.values()))
+    points = [point for runs in learned.values() for run in runs for point in run["points"].get(common, ())]
     returns = [point[0] for point in points] + [rule["R"][0] for rule in rules]
     low, high = min(returns, default=0.0), max(returns, default=0.0)
     worst = max((point[1] for point in points), default=0.0)
 
-    def share(run: Mapping[str, Any]) -> dict[str, float]:
-        if not ("points" in run and high > low and worst > 0):
-            return {}
-        scaled = [((value - low) / (high - low), 1 - unfairness / worst) for value, unfairness in run["points"]]
-        return {"hypervolume": hypervolume(scaled, (0.0, 0.0))}
+    def told(run: Mapping[str, Any]) -> dict[str, float]:
+        found = {name: value for name, value in run.items() if name not in ("fair", "points")}
+        if common in run["fair"]:
+            found["fair"] = run["fair"][common]
+            if high > low and worst > 0:
+                scaled = [((value - low) / (high - low), 1 - unfair / worst) for value, unfair in run["points"][common]]
+                found["hypervolume"] = hypervolume(scaled, (0.0, 0.0))
+        return found
 
-    return {
-        algo: [{name: value for name, value in run.items() if name != "points"} | share(run) for run in runs]
-        for algo, runs in learned.items()
-    }
+    return {algo: [told(run) for run in runs] for algo, runs in learned.items()}
 
 
 def play_rules(config: Mapping[str, Any]) -> dict[str, list[Figures]]:
@@ -193,7 +196,7 @@ def summary(env: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> She
     """
     shown = {name: name for name in SHOWN if any(name in figures for figures in found.values())}
     rules = {rule: figures for rule, figures in found.items() if rule not in ALGORITHMS}
-    return sheet(env, {"settings": "settings", **shown, **COMPARED}, _learned(env, found), rules)
+    return sheet(_name(env), {"settings": "settings", **shown, **COMPARED}, _learned(env, found), rules)
 
 
 def front_page(found: Mapping[str, Mapping[str, Mapping[str, Sequence[float]]]]) -> Sheet:
