@@ -28,6 +28,8 @@ TWINS = "none_vs_all"
 EVALUATION_SEED = 20_000
 EPISODES = 200
 LONG_EPISODES, LONG_HORIZON = 50, 3000
+SCALE = 10
+"""How many times more a training at the paper's scale does."""
 QUICK = 10
 """How many times less a quick study does."""
 OVER = ("alpha", "beta", "tolerance")
@@ -39,6 +41,7 @@ class Arm:
 
     :param twins: whether worlds are pairs of twins, in one of which nobody is slow, and in the other everybody
     :param standing: whether agents see how far their group is ahead
+    :param scale: whether episodes are as long as in the paper, and trainings ten times as long
     """
 
     alpha: float = 0.0
@@ -49,6 +52,7 @@ class Arm:
     aggregate: str = "pairs"
     twins: bool = False
     standing: bool = False
+    scale: bool = False
 
     @property
     def name(self) -> str:
@@ -59,6 +63,7 @@ class Arm:
             self.aggregate: self.aggregate != "pairs",
             f"tolerance-{self.tolerance:g}": self.tolerance > 0,
             "standing": self.standing,
+            "scale": self.scale,
         }
         weights = f"{self.alpha:g}-{self.beta:g}"
         return "/".join((self.fairness, self.retro, "-".join([weights, *(word for word in more if more[word])])))
@@ -66,7 +71,7 @@ class Arm:
     @property
     def classic(self) -> str:
         """The name of PPO without a penalty in the same game."""
-        return "classic" + "-twins" * self.twins + "-standing" * self.standing
+        return "classic" + "-twins" * self.twins + "-standing" * self.standing + "-scale" * self.scale
 
     def setting(self, over: str) -> Setting:
         """The weights, and the tolerance if that is what changes: without a penalty, everything is tolerated."""
@@ -76,11 +81,14 @@ class Arm:
 
     def plan(self, seed: int, quick: bool = False) -> Plan:
         """The zoo's training with the penalty of the arm."""
-        arm = self if self.name != self.classic else Arm(twins=self.twins, standing=self.standing)
-        penalty = {name: value for name, value in asdict(arm).items() if name not in ("twins", "standing")}
+        game = {name: getattr(self, name) for name in ("twins", "standing", "scale")}
+        arm = self if self.name != self.classic else Arm(**game)
+        penalty = {name: value for name, value in asdict(arm).items() if name not in game}
         standing = {"vec_env_wrapper": "sb3_fair.wrappers.VecStanding"} if self.standing else {}
         plan = make_plan("fair_ppo", TWINS_ENV if self.twins else ENV, seed=seed, hyperparams={**penalty, **standing})
-        return replace(plan, n_timesteps=plan.n_timesteps // (QUICK if quick else 1))
+        longer = {"env_kwargs": {**plan.env_kwargs, "horizon": LONG_HORIZON}} if self.scale else {}
+        steps = plan.n_timesteps * (SCALE if self.scale else 1) // (QUICK if quick else 1)
+        return replace(plan, n_timesteps=steps, **longer)
 
 
 def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> dict[str, Any]:
@@ -113,6 +121,8 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
         yield Job(rule, play, {"model": "random", "game": Arm().plan(0).env_kwargs, "twins": twins, **given})
     for arm in (arm for arms in experiment["arms"].values() for arm in arms):
         long = given if arm.name in (Arm().name, zoo_arm().name) else {**given, "long_episodes": 0}
+        if arm.scale:
+            long["episodes"] = given["long_episodes"]
         for seed in seeds[: experiment["seeds"]]:
             told = {"twins": arm.twins, **long}
             yield Job(f"{arm.name}/{seed}", evaluate, told, arm.plan(seed, quick), TrainingFigures())
@@ -169,8 +179,10 @@ def _runs(name: str, results: Results, seeds: Sequence[int]) -> Runs:
 def _tell(name: str, results: Results, seeds: Sequence[int], folder: Path) -> dict[str, Any]:
     experiment = EXPERIMENTS[name]
     found = compare(experiment, _runs(name, results, seeds))
-    in_twins = next(iter(experiment["arms"].values()))[0].twins
-    rules = {rule: results[rule] for rule, twins in RANDOM.items() if twins == in_twins}
+    first = next(iter(experiment["arms"].values()))[0]
+    rules = {rule: results[rule] for rule, twins in RANDOM.items() if twins == first.twins}
+    if first.scale:
+        rules = {rule: {"short": result["long"]} for rule, result in rules.items()}
     for length in LENGTHS:
         if all(length in each for figures in found.values() for each in figures["settings"].values()):
             table(experiment, found, rules, length).publish(folder / f"{name}-{length}.md")

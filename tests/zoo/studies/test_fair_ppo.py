@@ -179,8 +179,22 @@ def test_arms_are_told_apart_and_differ_by_their_penalty_alone():
     for plan in plans.values():
         rest = {name: value for name, value in plan.hyperparams.items() if name not in penalty}
         assert rest == {name: value for name, value in zoo.hyperparams.items() if name not in penalty}
-        assert plan.n_timesteps == zoo.n_timesteps and penalty <= plan.hyperparams.keys()
+        assert penalty <= plan.hyperparams.keys()
+    assert {plan.n_timesteps for name, plan in plans.items() if "scale" not in name} == {zoo.n_timesteps}
     assert fair_ppo.zoo_arm().plan(0).hyperparams == {**Arm(0.0).plan(0).hyperparams, **zoo.hyperparams}
+
+
+def test_at_the_papers_scale_trainings_and_episodes_are_longer_and_there_are_fewer_of_these():
+    jobs = {job.name: job for job in fair_ppo.study.jobs("scale", range(100, 105), False)}
+    assert [name for name in jobs if "random" not in name] == [
+        f"{arm}/{seed}"
+        for arm in ("classic-scale", "dp/own_reweight/0.7-0-scale", "dp/own_reweight/0.9-0-scale")
+        for seed in (100, 101, 102)
+    ]
+    job, zoo = jobs["dp/own_reweight/0.9-0-scale/100"], fair_ppo.zoo_arm().plan(100)
+    assert job.plan.n_timesteps == 10 * zoo.n_timesteps and job.plan.env_kwargs["horizon"] == 3000
+    assert job.plan.hyperparams == zoo.hyperparams
+    assert job.arguments == {"twins": False, "episodes": 50, "long_episodes": 0}
 
 
 def test_a_curve_over_the_tolerance_begins_where_everything_is_tolerated(monkeypatch, tmp_path):
