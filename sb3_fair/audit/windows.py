@@ -113,7 +113,7 @@ class RollingNotions:
         shown = np.full((4, len(rows), len(self.notions)), np.nan)
         lowest = shown[3]
         table = GapTable(self._rows, self._missing)
-        runs = {name: _Runs(limit, self.window) for name, limit in limits.items() if name in self.notions}
+        runs: dict[str, list[Run]] = {name: [] for name in limits if name in self.notions}
         for start, counts, found in self._blocks(attribute):
             begin, end = np.searchsorted(rows, (start, start + len(found)))
             here = rows[begin:end] - start
@@ -127,24 +127,19 @@ class RollingNotions:
                 cut = np.unique(np.concatenate([[skip], edges]))
                 buckets = np.searchsorted(rows, start + cut)
                 lowest[buckets] = np.fmin(lowest[buckets], np.fmin.reduceat(found, cut, axis=0))
-                for name, run in runs.items():
-                    run.add(start + skip, found[skip:, self.notions.index(name)])
-        return rows, shown, {name: run.found for name, run in runs.items()}
+                for name, own in runs.items():
+                    _add_runs(own, start + skip, found[skip:, self.notions.index(name)], limits[name], self.window)
+        return rows, shown, runs
 
 
-class _Runs:
-    """Collects runs below a limit. Two that are less than a window apart are one: they share decisions."""
-
-    def __init__(self, limit: float, window: int) -> None:
-        self._limit, self._window = limit, window
-        self.found: list[Run] = []
-
-    def add(self, start: int, values: Array) -> None:
-        below = np.concatenate([[False], values < self._limit, [False]])
-        edges = np.flatnonzero(below[1:] != below[:-1]).reshape(-1, 2)
-        for first, past in edges.tolist():
-            run = Run(start + first, start + past - 1, float(values[first:past].min()))
-            if self.found and run.first - self.found[-1].last < self._window:
-                before = self.found.pop()
-                run = Run(before.first, run.last, min(before.worst, run.worst))
-            self.found.append(run)
+def _add_runs(runs: list[Run], start: int, values: Array, limit: float, window: int) -> None:
+    """Appends those of the values at rows from ``start`` on. Two that are less than a window apart are one: they share
+    decisions."""
+    below = np.concatenate([[False], values < limit, [False]])
+    edges = np.flatnonzero(below[1:] != below[:-1]).reshape(-1, 2)
+    for first, past in edges.tolist():
+        run = Run(start + first, start + past - 1, float(values[first:past].min()))
+        if runs and run.first - runs[-1].last < window:
+            before = runs.pop()
+            run = Run(before.first, run.last, min(before.worst, run.worst))
+        runs.append(run)
