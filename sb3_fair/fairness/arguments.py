@@ -70,6 +70,10 @@ Count: TypeAlias = Annotated[int, Range("[1, 10_000_000]")]
 """A positive integer."""
 Share: TypeAlias = Annotated[float, Range("(0, 1]")]
 """A number above 0 and up to 1."""
+Proportion: TypeAlias = Annotated[float, Range("[0, 1]")]
+"""A number from 0 to 1, such as a probability."""
+NotNegative: TypeAlias = Annotated[float, Range("[0, inf)")]
+"""A finite number of at least 0."""
 
 # Names that mean the same everywhere; a signature that means something else has a Range of its own.
 RANGES: dict[str, Range] = {
@@ -304,7 +308,8 @@ def _described(kind: Any, allowed: Range | None, value: Any, words: Mapping[Any,
     if issubclass(origin, Mapping):
         return "a dict" if parts[1] is Any else f"a dict (each value {_alternatives(parts[1], allowed, None, words)})"
     if origin is tuple and parts[-1] is not Ellipsis:
-        return f"({', '.join(_alternatives(part, allowed, None, words) for part in parts)})"
+        each = [_alternatives(part, allowed, None, words) for part in parts]
+        return f"a sequence of {len(parts)} (each {each[0]})" if len({*each}) == 1 else f"({', '.join(each)})"
     return f"a sequence (each entry {_alternatives(parts[0], allowed, None, words)})"
 
 

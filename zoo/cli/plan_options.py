@@ -2,11 +2,10 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from functools import partial
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args, get_origin, get_type_hints
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.options import REPEATABLE, EnvParam, Seed, Steps, numbers, option, row, settings
@@ -16,7 +15,7 @@ from sb3_fair.zoo.registry.registration import TABLE
 
 PANEL = "A table of people instead of --env"
 _ABOUT = dict(re.findall(r":param (\w+): (.+?)(?=\n:|\Z)", cleandoc(TableConfig.__doc__ or ""), re.DOTALL))
-_KINDS = {field.name: field.type for field in fields(TableConfig) if field.name != "sha256"}
+_KINDS = {name: kind for name, kind in get_type_hints(TableConfig).items() if name != "sha256"}
 PLAN = (
     option("fairness", str, "module:name of a fairness spec, for an ID that has none or instead of its own."),
     option("objectives", str, "R and notions, as in R:SP:IF."),

@@ -12,19 +12,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import Proportion, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, parameter, require_each, several
+from sb3_fair.zoo.envs.settings import parameter
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
 OURS = "made up: a round of visits with some slack, and clients who are more and less often at home"
 
 
+@checked
 @dataclass(frozen=True)
-class VisitsConfig(Settings):
+class VisitsConfig:
     """The parameters of the scenario.
 
     :param at_home: probability that each client is at home in a slot
@@ -33,15 +35,14 @@ class VisitsConfig(Settings):
     :param welfare: W, of the numbers of visits today
     """
 
-    at_home: Sequence[float] = parameter((0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.5), "probability", OURS)
-    slots: int = parameter(14, "visits per day", OURS, COUNT)
-    days: int = parameter(3, "days", OURS, COUNT)
-    welfare: Any = parameter("rawls", "name or function", OURS)  # noqa: RUF009 (a field, not shared)
+    at_home: Sequence[Proportion] = parameter((0.9, 0.9, 0.9, 0.9, 0.8, 0.8, 0.7, 0.7, 0.6, 0.5), "probability", OURS)
+    slots: int = parameter(14, "visits per day", OURS)
+    days: int = parameter(3, "days", OURS)
+    welfare: Any = parameter("rawls", "name or function", OURS)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        clients = len(self.at_home) if several(self.at_home) else 0
-        require_each("at_home", self.at_home, SHARE, "a probability for each of at least two clients", max(clients, 2))
+        if len(self.at_home) < 2:
+            raise ValueError(f"at_home must be a probability for each of at least two clients, got {self.at_home!r}")
 
     @property
     def scheme(self) -> Scheme:

@@ -9,7 +9,7 @@ the single environment seeded s + i.
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import ismethod
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
@@ -20,16 +20,16 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness import FairnessSpec, Scheme
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Info, Infos, Record, cut
-from sb3_fair.zoo.envs.settings import Config, configure, require_one_of
+from sb3_fair.zoo.envs.settings import Config, configure
 from sb3_fair.zoo.envs.tapes import Tapes
 
 Array: TypeAlias = NDArray[Any]
 Step: TypeAlias = tuple[Array, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Record]
 Rule: TypeAlias = Callable[..., Array]
-RENDER_MODES = (None, "rgb_array")
+RenderMode: TypeAlias = Literal["rgb_array"] | None
 
 
 def of_two(world: "World", probability: ArrayLike) -> NDArray[np.float64]:
@@ -117,14 +117,13 @@ class World:
         """The generators of the restarts of the copies ``which`` (k,)."""
         return [self.reset_streams[index] for index in which.tolist()]
 
+    @checked
     def configured(self, n_worlds: int, detail: bool, config: type[Config], settings: dict[str, Any]) -> Config:
         """The settings of the scenario, and what all scenarios are asked for, checked.
 
         :raises TypeError: if there is no such setting
         :raises ValueError: if an argument is not allowed
         """
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
         self.detail = detail
         return configure(config, settings)
 
@@ -202,11 +201,11 @@ class WorldEnv(gym.Env):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
 
-    def __init__(self, world_cls: Callable[..., World], render_mode: str | None = None, **config: Any) -> None:
+    @checked
+    def __init__(self, world_cls: Callable[..., World], render_mode: RenderMode = None, **config: Any) -> None:
         self.world = world_cls(1, **config)
         if self.world.n_agents is not None:
             raise ValueError(f"a world of several agents has only a VecEnv face, got {type(self.world).__name__}")
-        require_one_of("render_mode", render_mode, RENDER_MODES)
         self.render_mode = self.world.render_mode = render_mode
         self.observation_space = self.world.observation_space
         self.action_space = self.world.action_space
@@ -253,12 +252,11 @@ class WorldVecEnv(VecEnv):
     :param n_envs: number of copies
     """
 
+    @checked
     def __init__(
-        self, world_cls: Callable[..., World], n_envs: int = 1, render_mode: str | None = None, **config: Any
+        self, world_cls: Callable[..., World], n_envs: int = 1, render_mode: RenderMode = None, **config: Any
     ) -> None:
-        integer("n_envs", n_envs, 1)
         self.world = world_cls(n_envs, **config)
-        require_one_of("render_mode", render_mode, RENDER_MODES)
         self.world.render_mode = render_mode
         self._check = ActionCheck(self.world)
         self._all = np.arange(n_envs)

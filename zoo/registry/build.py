@@ -12,7 +12,6 @@ from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.histories.history import History
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.faces import Face, VecFace
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -22,7 +21,6 @@ from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
 from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
-from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import ROWS, Row, find, load_module
@@ -209,7 +207,11 @@ def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.En
     row, entry, measurement, config = _parts(env_id, settings)
     if _is_batch(entry):
         raise InputError(f"env must be of one agent for gym.make: {row.id} has one slot per agent in sb3_fair.make_vec")
-    env: gym.Env = WorldEnv(entry, render_mode, **config) if _is_world(entry) else _single(entry, render_mode, config)
+    env: gym.Env = (
+        WorldEnv(entry, render_mode, **config)  # type: ignore[arg-type]  # it checks that
+        if _is_world(entry)
+        else _single(entry, render_mode, config)
+    )
     spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
     for (face, _), arguments in _layers(measurement, spec):
         env = face(env, **arguments)
@@ -227,6 +229,7 @@ def make_single(env_id: str, **settings: Any) -> gym.Env:
     return gym.make(known, disable_env_checker=True, **settings)
 
 
+@checked
 def make_batch(
     env_id: str,
     n_envs: int,
@@ -238,14 +241,12 @@ def make_batch(
     row, entry, measurement, config = _parts(env_id, settings)
     venv: VecEnv
     if _is_world(entry):
-        venv = WorldVecEnv(entry, n_envs, render_mode, **config)
+        venv = WorldVecEnv(entry, n_envs, render_mode, **config)  # type: ignore[arg-type]  # it checks that
         if row.rules:
             venv.world.rules = {**venv.world.rules, **row.rules}  # type: ignore[misc]
     elif _is_batch(entry):
         venv = entry(n_envs, render_mode=render_mode, **config)
     else:
-        integer("n_envs", n_envs, 1)
-        require_one_of("vec_env", vec_env, tuple(KINDS))
         venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs), row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
     for (_, face), arguments in _layers(measurement, spec):

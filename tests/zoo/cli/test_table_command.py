@@ -88,7 +88,7 @@ def test_settings_are_tuned_on_people_for_training(command, monkeypatch):
         ("--algo ppo --env sb3_fair/Table-v0", "table must be given for a table of people"),
         ("--algo ppo {asked} --group gendre", "people.csv has no column 'gendre' (did you mean 'gender'?)"),
         ("--algo ppo {asked} --good maybe", "good must be one or more of the values of 'repaid'"),
-        ("--algo ppo {asked} --feedback none", "feedback must be one of ('all', 'accepted'), got 'none'"),
+        ("--algo ppo {asked} --feedback none", "feedback must be one of 'all', 'accepted', got 'none'"),
         ("--algo ppo {asked} --moves income", "--moves must be key:value, as in income:1.5, got 'income'"),
         ("--algo ppo {asked} --moves height:2", "moves must be of features that are numbers, got 'height'"),
         ("--algo ppo {asked} --loss much", "--loss"),

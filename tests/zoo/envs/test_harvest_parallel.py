@@ -108,5 +108,5 @@ def test_pictures_come_with_their_render_mode():
     env.reset(seed=0)
     assert env.render().shape == (240, 400, 3) and env.render().dtype == np.uint8
     assert parallel_env().render() is None
-    with pytest.raises(ValueError, match="render_mode must be one of"):
+    with pytest.raises(ValueError, match="render_mode must be 'rgb_array' or None"):
         parallel_env(render_mode="human")

@@ -7,32 +7,35 @@ The allocation of attention, after "Striking a Balance in Fairness for Dynamic S
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.arguments import NotNegative, Range, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.attention import measures
 from sb3_fair.zoo.envs.attention.allocation import all_allocations, allocation_to_index, one_by_one
 from sb3_fair.zoo.envs.attention.incidents import poisson_quantile
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import COUNT, Settings, between, choice, parameter, require_each, require_not_negative
+from sb3_fair.zoo.envs.settings import TwoOrMore, parameter, several
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
 PAPER = "arXiv 2401.06318"
-MODES = ("logits", "units", "allocation")
+Mode: TypeAlias = Literal["logits", "units", "allocation"]
+MODES = get_args(Mode)
 MOST_ALLOCATIONS = 100_000
 """That can be actions, one by one."""
 EXPERIMENTS = "the published experiments of " + PAPER
 
 
+@checked
 @dataclass(frozen=True)
-class AttentionConfig(Settings):
+class AttentionConfig:
     """The parameters of the scenario.
 
     :param n_locations: K
@@ -57,27 +60,26 @@ class AttentionConfig(Settings):
     :param max_rate: largest rate; None: a neglected location's rate grows without bound
     """
 
-    n_locations: int = parameter(5, "locations", PAPER, COUNT)
-    n_units: int = parameter(6, "units", PAPER, COUNT)
-    initial_rates: Sequence[float] = parameter((8, 6, 4, 3, 1.5), "incidents per step", EXPERIMENTS)
-    increase_rate: float | Sequence[float] = parameter((0.2, 0.26, 0.4, 0.6, 0.3), "incidents per step", EXPERIMENTS)
-    decrease_rate: float = parameter(0.1, "incidents per step and unit", EXPERIMENTS, require_not_negative)
-    discovered_weight: float = parameter(1.0, "reward per incident", EXPERIMENTS, require_not_negative)
-    missed_weight: float = parameter(0.25, "reward per incident", EXPERIMENTS, require_not_negative)
-    history_length: int = parameter(8, "steps", PAPER, COUNT)
-    episode_length: int | None = parameter(1000, "steps", PAPER, COUNT)
-    window: int = parameter(300, "steps", PAPER, COUNT)
-    action_mode: str = choice("logits", MODES, PAPER)
-    logit_bound: float = parameter(10.0, "logit", "ours", between(1e-3, 1e3))
-    ratio: str = choice("step", ("step", "window"), PAPER)
-    window_norm: str = choice("count", ("count", "paper"), "ours")
-    long_term_source: str = choice("incidents", ("incidents", "rates"), PAPER)
-    max_rate: float | None = parameter(None, "incidents per step", "ours", require_not_negative)
+    n_locations: TwoOrMore = parameter(5, "locations", PAPER)
+    n_units: int = parameter(6, "units", PAPER)
+    initial_rates: Sequence[NotNegative] = parameter((8, 6, 4, 3, 1.5), "incidents per step", EXPERIMENTS)
+    increase_rate: NotNegative | Sequence[NotNegative] = parameter(
+        (0.2, 0.26, 0.4, 0.6, 0.3), "incidents per step", EXPERIMENTS
+    )
+    decrease_rate: NotNegative = parameter(0.1, "incidents per step and unit", EXPERIMENTS)
+    discovered_weight: NotNegative = parameter(1.0, "reward per incident", EXPERIMENTS)
+    missed_weight: NotNegative = parameter(0.25, "reward per incident", EXPERIMENTS)
+    history_length: int = parameter(8, "steps", PAPER)
+    episode_length: int | None = parameter(1000, "steps", PAPER)
+    window: int = parameter(300, "steps", PAPER)
+    action_mode: Mode = parameter("logits", "name", PAPER)
+    logit_bound: Annotated[float, Range("[1e-3, 1e3]")] = parameter(10.0, "logit", "ours")
+    ratio: Literal["step", "window"] = parameter("step", "name", PAPER)
+    window_norm: Literal["count", "paper"] = parameter("count", "name", "ours")
+    long_term_source: Literal["incidents", "rates"] = parameter("incidents", "name", PAPER)
+    max_rate: NotNegative | None = parameter(None, "incidents per step", "ours")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.n_locations < 2:
-            raise ValueError(f"n_locations must be at least 2, got {self.n_locations!r}")
         if (
             self.action_mode == "allocation"
             and math.comb(self.n_units + self.n_locations - 1, self.n_units) > MOST_ALLOCATIONS
@@ -86,11 +88,9 @@ class AttentionConfig(Settings):
                 f"action_mode must be 'logits' or 'units' for more than {MOST_ALLOCATIONS} allocations, got "
                 f"'allocation' for {self.n_units} units at {self.n_locations} locations"
             )
-        for name in ("initial_rates",) if np.isscalar(self.increase_rate) else ("initial_rates", "increase_rate"):
-            meant = f"{self.n_locations} numbers, one per location"
-            require_each(name, getattr(self, name), require_not_negative, meant, self.n_locations)
-        if np.isscalar(self.increase_rate):
-            require_not_negative("increase_rate", self.increase_rate)
+        for name, rates in (("initial_rates", self.initial_rates), ("increase_rate", self.increase_rate)):
+            if several(rates) and len(rates) != self.n_locations:
+                raise ValueError(f"{name} must be {self.n_locations} numbers, one per location, got {rates!r}")
 
 
 def _spread(world: "AttentionWorld", first: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,26 +6,27 @@ The doughnut scenario of Alamdari et al. ("Remembering to Be Fair").
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import Proportion, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.validation import number
 from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.allocation import RANDOM, AllocationWorld, arrivals
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, choice, parameter, require_each, several, switch
+from sb3_fair.zoo.envs.settings import TwoOrMore, parameter, several
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
 PAPER = 'Alamdari et al., "Remembering to Be Fair"'
 
 
+@checked
 @dataclass(frozen=True)
-class DoughnutConfig(Settings):
+class DoughnutConfig:
     """The parameters of the scenario.
 
     :param n_people: how many wait for doughnuts, at least two
@@ -39,30 +40,22 @@ class DoughnutConfig(Settings):
     :param end: whether an episode is ``"truncated"`` or ``"terminated"`` after its last doughnut
     """
 
-    n_people: int = parameter(5, "people", PAPER, COUNT)
-    episode_length: int = parameter(100, "doughnuts", PAPER, COUNT)
-    presence: float | Sequence[float] = parameter(0.8, "probability", PAPER)
-    welfare: str | Welfare | Callable[[Any], Any] = parameter(  # noqa: RUF009 (a field, not shared)
-        "log_nash", "name or function", PAPER
-    )
+    n_people: TwoOrMore = parameter(5, "people", PAPER)
+    episode_length: int = parameter(100, "doughnuts", PAPER)
+    presence: Proportion | Sequence[Proportion] = parameter(0.8, "probability", PAPER)
+    welfare: str | Welfare | Callable[[Any], Any] = parameter("log_nash", "name or function", PAPER)
     offset: float | None = parameter(None, "doughnuts", "1 for log_nash, 0 otherwise; 1.0001 in the published code")
-    waste: str = choice("zero", ("zero", "welfare"), PAPER)
-    clock: bool = switch(False, PAPER)
-    end: str = choice("truncated", ("truncated", "terminated"), "the published code")
+    waste: Literal["zero", "welfare"] = parameter("zero", "name", PAPER)
+    clock: bool = parameter(False, "yes or no", PAPER)
+    end: Literal["truncated", "terminated"] = parameter("truncated", "name", "the published code")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.n_people < 2:
-            raise ValueError(f"n_people must be at least 2, got {self.n_people!r}")
-        if several(self.presence):
-            meant = f"one probability or one for each of {self.n_people} people"
-            require_each("presence", self.presence, SHARE, meant, self.n_people)
-        else:
-            SHARE("presence", self.presence)
-        if self.offset is not None:
-            number("offset", self.offset)
-            if not isinstance(self.welfare, str):
-                raise ValueError(f"offset must be None unless welfare is a name, got {self.offset!r}")
+        if several(self.presence) and len(self.presence) != self.n_people:
+            raise ValueError(
+                f"presence must be one probability or one for each of {self.n_people} people, got {self.presence!r}"
+            )
+        if self.offset is not None and not isinstance(self.welfare, str):
+            raise ValueError(f"offset must be None unless welfare is a name, got {self.offset!r}")
 
     @property
     def presences(self) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ The epidemic of the F-PPO paper, "Striking a Balance in Fairness for Dynamic Sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from gymnasium import spaces
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.fairness.descriptions import Words
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.epidemic import measures
 from sb3_fair.zoo.envs.epidemic.graph import network
 from sb3_fair.zoo.envs.recent import Recent
-from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, several, switch
+from sb3_fair.zoo.envs.settings import parameter, several
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -33,8 +33,9 @@ OURS = "ours"
 _NEAREST = np.nextafter(np.float32(-1), np.float32(0))  # to -1, which some uniforms are rounded to
 
 
+@checked
 @dataclass(frozen=True)
-class EpidemicConfig(Settings):
+class EpidemicConfig:
     """The parameters of the scenario.
 
     :param graph: who meets whom: an undirected networkx graph or a symmetric adjacency matrix; None: Zachary's karate
@@ -52,27 +53,25 @@ class EpidemicConfig(Settings):
     :param massage_allow_wasted: whether action massaging may choose those who are not susceptible
     """
 
-    graph: Any = parameter(None, "graph, matrix", PAPER)  # noqa: RUF009 (a field, not shared)
-    communities: Any = parameter(None, "label per node", PAPER)  # noqa: RUF009
-    infection_probability: float = parameter(0.5, "probability", CODE, SHARE)
-    recovery_probability: float = parameter(0.005, "probability", CODE, SHARE)
-    initial_infected: int | Sequence[int] = parameter(1, "nodes", PAPER + "; always node 0 in the published code")
-    burn_in: int = parameter(0, "steps", PAPER + "; 1 in the published code", COUNT_OR_0)
-    episode_length: int = parameter(20, "steps", CODE, COUNT)
-    window: int | None = parameter(None, "steps", CODE, COUNT_OR_0)
-    distance: str = choice("l2", ("l2", "w1"), OURS)
-    count_wasted: bool = switch(True, PAPER)
-    observe_vaccinated: bool = switch(True, PAPER)
-    massage_allow_wasted: bool = switch(False, OURS)
+    graph: Any = parameter(None, "graph, matrix", PAPER)
+    communities: Any = parameter(None, "label per node", PAPER)
+    infection_probability: Proportion = parameter(0.5, "probability", CODE)
+    recovery_probability: Proportion = parameter(0.005, "probability", CODE)
+    initial_infected: Annotated[int, Range("[1, 1_000_000]")] | Sequence[int] = parameter(
+        1, "nodes", PAPER + "; always node 0 in the published code"
+    )
+    burn_in: int = parameter(0, "steps", PAPER + "; 1 in the published code")
+    episode_length: int = parameter(20, "steps", CODE)
+    window: Annotated[int, Range("[0, 10_000_000]")] | None = parameter(None, "steps", CODE)
+    distance: Literal["l2", "w1"] = parameter("l2", "name", OURS)
+    count_wasted: bool = parameter(True, "yes or no", PAPER)
+    observe_vaccinated: bool = parameter(True, "yes or no", PAPER)
+    massage_allow_wasted: bool = parameter(False, "yes or no", OURS)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if several(self.initial_infected):
-            places = [integer("each of initial_infected", place, 0) for place in self.initial_infected]
-            if not places or len(set(places)) < len(places):
-                raise ValueError(f"initial_infected must name different nodes, got {self.initial_infected!r}")
-        else:
-            integer("initial_infected", self.initial_infected, 1)
+        places = self.initial_infected
+        if several(places) and not 0 < len(places) == len(set(places)):
+            raise ValueError(f"initial_infected must name different nodes, got {places!r}")
 
 
 class Chances(NamedTuple):

@@ -1,14 +1,15 @@
 """Settings of fraud detection."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, choice, parameter, require_each
+from sb3_fair.fairness.arguments import Proportion, Range, checked
+from sb3_fair.zoo.envs.settings import parameter
 
 PAPER = "Cimpean et al., "
 MULTIMAUS = "Zintgraf et al., MultiMAuS (EMSS 2017)"
@@ -17,7 +18,6 @@ HOURS_PER_YEAR = 366 * 24
 TRANSACTIONS_PER_YEAR = 90_357
 GENUINE_PER_YEAR, FRAUDS_PER_YEAR = 89_194, 1_163
 PACIFIC = timezone(timedelta(hours=-8))
-REWARDS = ("sign", "money", "main_text")
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "paper": {},
@@ -34,8 +34,9 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 """Sets of parameters by name: those of the paper, and the simulator's own."""
 
 
+@checked
 @dataclass(frozen=True)
-class FraudConfig(Settings):
+class FraudConfig:
     """Parameters of the scenario; pairs are for genuine customers and for fraudsters.
 
     :param num_customers: genuine customers when an episode begins
@@ -65,28 +66,26 @@ class FraudConfig(Settings):
         first, ``"first"``
     """
 
-    num_customers: int = parameter(100, "people", PAPER + "Appendix B", COUNT)
-    num_fraudsters: int = parameter(10, "people", PAPER + "Appendix B", COUNT)
-    fraud_proportion: float | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6", SHARE)
-    init_satisfaction: float = parameter(0.9, "", PAPER + "Appendix B", between(0.01, 1))
-    stay_prob: Sequence[float] = parameter((0.9, 0.6), "probability", PAPER + "Appendix B")
-    stay_after_fraud: float = parameter(0.0966387, "probability", MULTIMAUS, SHARE)
-    noise_level: float = parameter(0.1, "share of a mean", MULTIMAUS, SHARE)
-    fraud_cards_in_genuine: float = parameter(0.332916, "probability", MULTIMAUS, SHARE)
+    num_customers: int = parameter(100, "people", PAPER + "Appendix B")
+    num_fraudsters: int = parameter(10, "people", PAPER + "Appendix B")
+    fraud_proportion: Proportion | None = parameter(0.6, "share", "ours; 0.5 in Cimpean et al., section 6")
+    init_satisfaction: Annotated[float, Range("[0.01, 1]")] = parameter(0.9, "", PAPER + "Appendix B")
+    stay_prob: tuple[Proportion, Proportion] = parameter((0.9, 0.6), "probability", PAPER + "Appendix B")
+    stay_after_fraud: Proportion = parameter(0.0966387, "probability", MULTIMAUS)
+    noise_level: Proportion = parameter(0.1, "share of a mean", MULTIMAUS)
+    fraud_cards_in_genuine: Proportion = parameter(0.332916, "probability", MULTIMAUS)
     start: str = parameter("2016-01-01T00:00", "date and time", MULTIMAUS)
-    n_hours: int = parameter(168, "hours", PAPER + "section 4.2", COUNT)
-    max_transactions: int | None = parameter(1000, "transactions", PAPER + "section 4.2", COUNT)
-    customer_dynamics: bool = parameter(True, "", MULTIMAUS, SWITCH)
-    reward: str = parameter("sign", ", ".join(REWARDS), PAPER + "Eq. 22", REWARDS)
-    bias: int = parameter(0, "0, 1, 2", PAPER + "section 6.4", (0, 1, 2))
-    bias_on: str = choice("always", ("always", "passed"), "the published code")
-    feedback: str = parameter("authenticated", "authenticated, all", PAPER + "section 3.1", ("authenticated", "all"))
-    fraud_percentage: str = choice("known", ("known", "all"), "ours; all in the published code")
-    zones: str = choice("main", ("main", "first"), "ours; first in the published code")
+    n_hours: int = parameter(168, "hours", PAPER + "section 4.2")
+    max_transactions: int | None = parameter(1000, "transactions", PAPER + "section 4.2")
+    customer_dynamics: bool = parameter(True, "yes or no", MULTIMAUS)
+    reward: Literal["sign", "money", "main_text"] = parameter("sign", "name", PAPER + "Eq. 22")
+    bias: Literal[0, 1, 2] = parameter(0, "number", PAPER + "section 6.4")
+    bias_on: Literal["always", "passed"] = parameter("always", "name", "the published code")
+    feedback: Literal["authenticated", "all"] = parameter("authenticated", "name", PAPER + "section 3.1")
+    fraud_percentage: Literal["known", "all"] = parameter("known", "name", "ours; all in the published code")
+    zones: Literal["main", "first"] = parameter("main", "name", "ours; first in the published code")
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        require_each("stay_prob", self.stay_prob, SHARE, "two probabilities, genuine and fraud", 2)
         self.start_time  # noqa: B018 (raises)
 
     @property
@@ -94,7 +93,7 @@ class FraudConfig(Settings):
         """When an episode begins, in the simulator's own zone."""
         try:
             start = datetime.fromisoformat(self.start)
-        except (TypeError, ValueError):
+        except ValueError:
             raise ValueError(f"start must be a date such as '2016-06-01', got {self.start!r}") from None
         return start.replace(tzinfo=PACIFIC) if start.tzinfo is None else start
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.descriptions import Words
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud import transactions
 from sb3_fair.zoo.envs.fraud.calendar import Calendar
@@ -22,7 +23,6 @@ from sb3_fair.zoo.envs.fraud.customers import Customers
 from sb3_fair.zoo.envs.fraud.settings import PRESETS, FraudConfig
 from sb3_fair.zoo.envs.fraud.tables import EU, MERCHANTS, NORTH_AMERICA, amounts, countries
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World, of_two
 
@@ -79,7 +79,7 @@ class FraudWorld(World):
     def __init__(
         self, n_worlds: int, *, group: Group = "continent", detail: bool = False, preset: str = "paper", **config: Any
     ) -> None:
-        require_one_of("preset", preset, tuple(PRESETS))
+        one_of("preset", preset, PRESETS)
         self.config = settings = self.configured(n_worlds, detail, FraudConfig, {**PRESETS[preset], **config})
         self.groups = Groups(group, transactions.ATTRIBUTES)
         self._attribute = self.groups.attributes[0] if self.groups.alone else None

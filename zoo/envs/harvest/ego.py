@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import check
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
@@ -15,7 +16,6 @@ from sb3_fair.zoo.envs.harvest.layout import preferences
 from sb3_fair.zoo.envs.harvest.others import Others, acting
 from sb3_fair.zoo.envs.harvest.rules import N_ACTIONS, RIPEN, STAY
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
-from sb3_fair.zoo.envs.settings import require_one_of
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step, World
 
@@ -107,7 +107,7 @@ class EgoHarvestWorld(World):
         detail: bool = False,
         **settings: Any,
     ) -> None:
-        require_one_of("ego_group", ego_group, (ANY, 0, 1))
+        check("ego_group", ego_group, Literal["any", 0, 1])
         self.game = game = _Game(n_worlds, ego_group, detail=detail, **settings)
         self.config, self.detail = game.config, detail
         agents = self.config.n_agents

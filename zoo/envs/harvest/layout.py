@@ -2,15 +2,15 @@
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import check
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.harvest.rules import BLUE, COLOURLESS, RED
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
-from sb3_fair.zoo.envs.settings import require_one_of
 
 COLOURS = {"red": RED, "blue": BLUE, None: COLOURLESS}
 
@@ -62,17 +62,17 @@ def read(layout: Mapping[str, Any], config: HarvestConfig) -> Layout:
 
 
 def _agent(entry: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    require_one_of("preference", entry.get("preference"), ("red", "blue"))
+    check("preference", entry.get("preference"), Literal["red", "blue"])
     return *_place(entry), COLOURS[entry["preference"]], _flag("sensitive", entry)
 
 
 def _bush(entry: Mapping[str, Any]) -> tuple[int, int, int, int, int]:
-    require_one_of("color", entry.get("color"), tuple(COLOURS))
+    check("color", entry.get("color"), Literal["red", "blue"] | None)
     return *_place(entry), COLOURS[entry.get("color")], _flag("ripe", entry), integer("age", entry.get("age", 0), 0)
 
 
 def _flag(name: str, entry: Mapping[str, Any]) -> int:
-    require_one_of(name, entry.get(name, 0), (0, 1, False, True))
+    check(name, entry.get(name, 0), Literal[0, 1] | bool)
     return int(entry.get(name, 0))
 
 

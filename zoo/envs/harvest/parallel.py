@@ -10,11 +10,11 @@ from gymnasium.utils.seeding import np_random
 from numpy.typing import NDArray
 
 from sb3_fair.common.extras import extra
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.infos import cut
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
-from sb3_fair.zoo.envs.settings import require_one_of
-from sb3_fair.zoo.envs.world import RENDER_MODES, ActionCheck, Array
+from sb3_fair.zoo.envs.world import ActionCheck, Array, RenderMode
 
 with extra("pettingzoo", "parallel_env"):
     from pettingzoo import ParallelEnv
@@ -52,13 +52,13 @@ class HarvestParallelEnv(ParallelEnv):
         "is_parallelizable": True,
     }
 
+    @checked
     def __init__(
         self,
         config: HarvestConfig | Mapping[str, Any] | None = None,
-        render_mode: str | None = None,
+        render_mode: RenderMode = None,
         detail: bool = False,
     ) -> None:
-        require_one_of("render_mode", render_mode, RENDER_MODES)
         self.world = world = HarvestWorld(1, config, detail=detail)
         self.render_mode = render_mode
         self.possible_agents = self._names()

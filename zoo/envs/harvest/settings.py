@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.fairness.validation import integer
-from sb3_fair.zoo.envs.settings import COUNT, COUNT_OR_0, SHARE, Settings, choice, parameter, switch
+from sb3_fair.zoo.envs.settings import parameter
 
 PAPER = '"Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv 2502.03953)'
 OURS = "ours"
@@ -15,8 +16,9 @@ LAYOUT = ("width", "height", "agents", "bushes")
 """What a given beginning consists of."""
 
 
+@checked
 @dataclass(frozen=True)
-class HarvestConfig(Settings):
+class HarvestConfig:
     """The parameters of the scenario.
 
     :param width: cells of the grid from left to right
@@ -50,32 +52,33 @@ class HarvestConfig(Settings):
         ``"auto"`` does where the package is installed
     """
 
-    width: int = parameter(25, "cells", PAPER, COUNT)
-    height: int = parameter(15, "cells", PAPER, COUNT)
-    n_agents: int = parameter(40, "agents", PAPER, COUNT)
-    red_agent_share: float = parameter(0.5, "share", PAPER, SHARE)
-    sensitive_share: float = parameter(0.5, "share", PAPER, SHARE)
-    n_bushes: int = parameter(60, "bushes", PAPER, COUNT_OR_0)
-    red_bush_share: float = parameter(0.5, "share", PAPER, SHARE)
-    bush_life: int | None = parameter(120, "steps", "the published code", COUNT)
-    growth_interval: int | None = parameter(2, "steps", "the published code", COUNT)
-    growth_rule: str = choice("linear", ("linear", "cubic"), PAPER)
-    horizon: int = parameter(3000, "steps", PAPER, COUNT)
-    order: str = choice("random", ("random", "fixed", "simultaneous"), OURS_NOT_CODE)
-    movement: str = choice("on", ("on", "off"), OURS_NOT_CODE)
-    obstruct_turns: float = parameter(1, "turns", OURS_NOT_CODE)
-    invalid: str = choice("noop", ("noop", "substitute"), OURS_NOT_CODE)
-    slow: str = choice("all_actions", ("all_actions", "moves_only"), "the published code; moves_only in the paper")
-    scan: str = choice("first", ("first", "all"), OURS_NOT_CODE)
-    auto_ripen: int | None = parameter(None, "steps", "the published code", COUNT)
-    stratified: bool = switch(True, OURS_NOT_CODE)
-    obs_scale: bool = switch(False, "the published code")
-    obs_extra: bool = switch(False, "the published code")
-    terminate_at_horizon: bool = switch(False, OURS_NOT_CODE)
-    backend: str = choice("numpy", ("numpy", "numba", "auto"), OURS)
+    width: int = parameter(25, "cells", PAPER)
+    height: int = parameter(15, "cells", PAPER)
+    n_agents: int = parameter(40, "agents", PAPER)
+    red_agent_share: Proportion = parameter(0.5, "share", PAPER)
+    sensitive_share: Proportion = parameter(0.5, "share", PAPER)
+    n_bushes: int = parameter(60, "bushes", PAPER)
+    red_bush_share: Proportion = parameter(0.5, "share", PAPER)
+    bush_life: int | None = parameter(120, "steps", "the published code")
+    growth_interval: int | None = parameter(2, "steps", "the published code")
+    growth_rule: Literal["linear", "cubic"] = parameter("linear", "name", PAPER)
+    horizon: int = parameter(3000, "steps", PAPER)
+    order: Literal["random", "fixed", "simultaneous"] = parameter("random", "name", OURS_NOT_CODE)
+    movement: Literal["on", "off"] = parameter("on", "name", OURS_NOT_CODE)
+    obstruct_turns: Annotated[float, Range("[1, inf]")] = parameter(1, "turns", OURS_NOT_CODE)
+    invalid: Literal["noop", "substitute"] = parameter("noop", "name", OURS_NOT_CODE)
+    slow: Literal["all_actions", "moves_only"] = parameter(
+        "all_actions", "name", "the published code; moves_only in the paper"
+    )
+    scan: Literal["first", "all"] = parameter("first", "name", OURS_NOT_CODE)
+    auto_ripen: int | None = parameter(None, "steps", "the published code")
+    stratified: bool = parameter(True, "yes or no", OURS_NOT_CODE)
+    obs_scale: bool = parameter(False, "yes or no", "the published code")
+    obs_extra: bool = parameter(False, "yes or no", "the published code")
+    terminate_at_horizon: bool = parameter(False, "yes or no", OURS_NOT_CODE)
+    backend: Literal["numpy", "numba", "auto"] = parameter("numpy", "name", OURS)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.n_agents + self.n_bushes > self.width * self.height:
             raise ValueError(
                 f"n_agents and n_bushes must fit into the {self.width * self.height} cells of the grid, "

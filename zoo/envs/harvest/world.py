@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.extras import extra
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
-from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, sensitive_agents
@@ -25,7 +25,7 @@ from sb3_fair.zoo.envs.harvest.observation import Observer
 from sb3_fair.zoo.envs.harvest.rules import BUSH, N_ACTIONS, OBSTRUCT, RIGHT, STAY, UP, rules, surrounding
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.turns import VOID, Chances, Turns, at_once, in_turn
-from sb3_fair.zoo.envs.settings import configure, require_one_of
+from sb3_fair.zoo.envs.settings import configure
 from sb3_fair.zoo.envs.tapes import Tapes, Uniforms
 from sb3_fair.zoo.envs.world import Array, Step, World
 
@@ -72,6 +72,7 @@ class HarvestWorld(World):
         "sensitive_streams",
     )
 
+    @checked
     def __init__(
         self,
         n_worlds: int,
@@ -80,13 +81,11 @@ class HarvestWorld(World):
         detail: bool = False,
         **settings: Any,
     ) -> None:
-        integer("n_worlds", n_worlds, 1)
-        require_one_of("detail", detail, (False, True))
         if isinstance(config, Mapping):
             settings = {**config, **settings}
             config = None
-        checked = configure(HarvestConfig, settings)
-        self.config = config = checked if config is None else replace(config, **settings)
+        own = configure(HarvestConfig, settings)
+        self.config = config = own if config is None else replace(config, **settings)
         if config.backend == "numba":
             with extra("numba", 'backend="numba"'):
                 import numba  # noqa: F401

@@ -1,15 +1,16 @@
 """Applicants of job hiring."""
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.zoo.envs.groups import Groups
-from sb3_fair.zoo.envs.hiring.population import LANGUAGES, VARIANTS, Population
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, SWITCH, Settings, between, parameter
+from sb3_fair.zoo.envs.hiring.population import LANGUAGES, Population
+from sb3_fair.zoo.envs.settings import parameter
 from sb3_fair.zoo.envs.tables import ages, table
 
 FEATURES = ("age", "gender", "degree", "extra_degree", "nationality", "married", "experience", *LANGUAGES)
@@ -21,39 +22,40 @@ YEARS = 47
 """Scale of age - 18 and of experience."""
 NOISE = 0.01
 BIAS = 0.1
+PAPER = "Cimpean et al., "
 
 
-def _paper(default: Any, unit: str, where: str, allowed: Any) -> Any:
-    return parameter(default, unit, f"Cimpean et al., {where}", allowed)
-
-
+@checked
 @dataclass(frozen=True)
-class HiringConfig(Settings):
+class HiringConfig:
     """Parameters of the scenario.
 
     :raises ValueError: if one is outside what is allowed
     """
 
-    team_size: int = _paper(100, "employees wanted", "section 4.1", COUNT)
-    episode_length: int = _paper(1000, "applicants at most", "section 4.1", COUNT)
-    hiring_threshold: float = _paper(0.5, "goodness from which hiring is right", "Eq. 19", between(-1, 1))
-    diversity_weight: float = _paper(0.0, "share of diversity in goodness, in [0, 1]", "Eq. 18", SHARE)
-    entropy: str = _paper(
-        "difference",
-        "how much joining changes the entropy, or 'level': the entropy then",
-        "Eq. 18",
-        ("difference", "level"),
+    team_size: int = parameter(100, "employees wanted", PAPER + "section 4.1")
+    episode_length: int = parameter(1000, "applicants at most", PAPER + "section 4.1")
+    hiring_threshold: Annotated[float, Range("[-1, 1]")] = parameter(
+        0.5, "goodness from which hiring is right", PAPER + "Eq. 19"
     )
-    leaving: bool = _paper(True, "whether employees leave", "Appendix A", SWITCH)
-    steps_per_year: float = parameter(
-        1000, "applicants a year", "chosen here: the figures on leaving are yearly", between(1, 1e9)
+    diversity_weight: Proportion = parameter(0.0, "share of diversity in goodness", PAPER + "Eq. 18")
+    entropy: Literal["difference", "level"] = parameter(
+        "difference", "how much joining changes the entropy, or 'level': the entropy then", PAPER + "Eq. 18"
     )
-    population: str = _paper("belgian", "who applies: " + ", ".join(VARIANTS), "Appendix A", tuple(VARIANTS))
-    bias: int = _paper(0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", "section 4.1", (0, 1, 2))
-    feedback: str = _paper("all", "for whom the right action is known: 'all' or 'hired'", "Eq. 21", ("all", "hired"))
-    end_when_full: bool = _paper(True, "whether a full team ends the episode", "section 4.1", SWITCH)
-    noise: bool = _paper(True, "whether potential, goodness and reward have normal noise", "Eqs. 18-20", SWITCH)
-    hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here", SWITCH)
+    leaving: bool = parameter(True, "whether employees leave", PAPER + "Appendix A")
+    steps_per_year: Annotated[float, Range("[1, 1e9]")] = parameter(
+        1000, "applicants a year", "chosen here: the figures on leaving are yearly"
+    )
+    population: Literal["belgian", "gender", "nationality-gender", "marital"] = parameter(
+        "belgian", "who applies", PAPER + "Appendix A"
+    )
+    bias: Literal[0, 1, 2] = parameter(
+        0, "whose hiring earns 0.1 more: 0 nobody's, 1 men's, 2 Belgian men's", PAPER + "section 4.1"
+    )
+    feedback: Literal["all", "hired"] = parameter("all", "for whom the right action is known", PAPER + "Eq. 21")
+    end_when_full: bool = parameter(True, "whether a full team ends the episode", PAPER + "section 4.1")
+    noise: bool = parameter(True, "whether potential, goodness and reward have normal noise", PAPER + "Eqs. 18-20")
+    hide_sensitive: bool = parameter(False, "whether the observation blanks sensitive features", "chosen here")
 
     @property
     def skill_share(self) -> float:

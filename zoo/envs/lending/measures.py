@@ -6,15 +6,15 @@ Short-term disparity is that of "Striking a Balance in Fairness for Dynamic Syst
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.measures import Array, Candidates, Facts, Measures, Rows
-from sb3_fair.zoo.envs.settings import require_one_of
 
-UNDEFINED = ("zero", "skip")
+UndefinedTPR: TypeAlias = Literal["zero", "skip"]
 _NOBODY = 2.0**-60  # less than anybody counts
 
 
@@ -27,6 +27,7 @@ def true_positive_rates(granted: NDArray[np.float64], repaying: NDArray[np.float
     return granted / np.maximum(repaying, _NOBODY)
 
 
+@checked
 @dataclass(frozen=True)
 class LendingMeasures(Measures):
     """Short-term: the gap between the groups' true positive rates. Long-term: that between their scores.
@@ -35,7 +36,7 @@ class LendingMeasures(Measures):
         there is such a group (``"skip"``)
     """
 
-    undefined_tpr: str = "zero"
+    undefined_tpr: UndefinedTPR = "zero"
 
     short_term = "d_s_estimated"
     reported: ClassVar[Mapping[str, str]] = {
@@ -44,9 +45,6 @@ class LendingMeasures(Measures):
         "long_term": "w1",
         "window W1": "d_l_window",
     }
-
-    def __post_init__(self) -> None:
-        require_one_of("undefined_tpr", self.undefined_tpr, UNDEFINED)
 
     def threshold(self, iteration: int) -> float:
         """0, that is no massaging, in the first 18 rollouts, then rising towards 1."""

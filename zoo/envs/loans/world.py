@@ -6,28 +6,19 @@ The loan scenario of Alamdari et al. ("Remembering to Be Fair").
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import AllocationWorld, random_all, random_present
 from sb3_fair.zoo.envs.doughnut.world import PAPER
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import (
-    COUNT,
-    COUNT_OR_0,
-    SHARE,
-    Settings,
-    between,
-    choice,
-    parameter,
-    require_each,
-    switch,
-)
+from sb3_fair.zoo.envs.settings import parameter
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule
 
@@ -37,8 +28,9 @@ TOP = 7
 """The highest credit level; the lowest is 0."""
 
 
+@checked
 @dataclass(frozen=True)
-class LoansConfig(Settings):
+class LoansConfig:
     """The parameters of the scenario.
 
     :param start_levels: credit level of each of the four people when an episode begins, 0 to 7
@@ -54,19 +46,18 @@ class LoansConfig(Settings):
     """
 
     start_levels: Sequence[int] = parameter((3, 3, 7, 7), "level", PAPER + "; (4, 4, 7, 7) in the published code")
-    credit: str = choice("discrete", ("discrete", "gaussian"), PAPER)
-    apply_probability: float = parameter(0.9, "probability", PAPER, SHARE)
-    episode_length: int = parameter(40, "loans", PAPER, COUNT)
-    margin: float = parameter(0.1, "share of the episode", PAPER, between(-1, 1))
-    end: str | None = choice(None, ("truncated", "terminated"), "ours; truncated in the paper")
-    clock: bool | None = switch(None, "ours; no clock in the paper")
-    paper: bool = switch(False, PAPER)
+    credit: Literal["discrete", "gaussian"] = parameter("discrete", "name", PAPER)
+    apply_probability: Proportion = parameter(0.9, "probability", PAPER)
+    episode_length: int = parameter(40, "loans", PAPER)
+    margin: Annotated[float, Range("[-1, 1]")] = parameter(0.1, "share of the episode", PAPER)
+    end: Literal["truncated", "terminated"] | None = parameter(None, "name", "ours; truncated in the paper")
+    clock: bool | None = parameter(None, "yes or no", "ours; no clock in the paper")
+    paper: bool = parameter(False, "yes or no", PAPER)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        require_each("start_levels", self.start_levels, COUNT_OR_0, f"{len(GROUPS)} levels", len(GROUPS))
-        if max(self.start_levels) > TOP:
-            raise ValueError(f"each of start_levels must be at most {TOP}, got {max(self.start_levels)!r}")
+        levels = self.start_levels
+        if len(levels) != len(GROUPS) or not 0 <= min(levels) <= max(levels) <= TOP:
+            raise ValueError(f"start_levels must be {len(GROUPS)} levels from 0 to {TOP}, got {levels!r}")
 
     @property
     def required(self) -> float:

@@ -2,44 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from sb3_fair.fairness.validation import number
-from sb3_fair.zoo.envs.settings import (
-    COUNT,
-    COUNT_OR_0,
-    Settings,
-    between,
-    choice,
-    parameter,
-    require_not_negative,
-    several,
-)
+from sb3_fair.fairness.arguments import Count, NotNegative, Range, checked
+from sb3_fair.zoo.envs.settings import parameter, several
 
 OURS = "this package"
-PARTS = ("train", "test", "all")
 
 
-def _not_positive(name: str, value: Any) -> None:
-    if number(name, value) > 0:
-        raise ValueError(f"{name} must not be positive, as in -3, got {value!r}")
-
-
-def _column(name: str, value: Any) -> None:
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{name} must be the name of a column, got {value!r}")
-
-
-def _columns(name: str, value: Any, least: int) -> None:
-    if not several(value) or len(value) < least or len({*value}) < len(value):
-        raise ValueError(f"{name} must be a list of {'different ' if value else ''}columns, got {value!r}")
-    for each in value:
-        _column(f"each of {name}", each)
-
-
+@checked
 @dataclass(frozen=True)
-class TableConfig(Settings):
+class TableConfig:
     """What the columns of a table mean, and what decisions bring.
 
     :param table: a CSV, Parquet or JSON-lines file with one person per row; in Python also a DataFrame or a dict
@@ -65,32 +38,34 @@ class TableConfig(Settings):
     :param sha256: checksum that the file must have
     """
 
-    table: Any = parameter(None, "file or table", OURS)  # noqa: RUF009 (a field, not shared)
-    outcome: str | None = parameter(None, "column", OURS, _column)
-    good: Any = parameter(None, "value", OURS)  # noqa: RUF009
-    features: Sequence[str] = parameter((), "columns", OURS, partial(_columns, least=0))
-    nominal: Sequence[str] = parameter((), "columns", OURS, partial(_columns, least=0))
-    person: str | None = parameter(None, "column", OURS, _column)
-    score: str | None = parameter(None, "column", OURS, _column)
-    gain: float = parameter(1.0, "reward", OURS, require_not_negative)
-    loss: float = parameter(-1.0, "reward", OURS, _not_positive)
-    feedback: str = choice("all", ("all", "accepted"), OURS)
-    feedback_missing: str = choice("undefined", ("undefined", "reweight", "ignore"), OURS)
-    capacity: int | None = parameter(None, "people", OURS, COUNT)
-    period: int | None = parameter(None, "steps", OURS, COUNT)
-    moves: Mapping[str, Any] | None = parameter(None, "amounts by feature", OURS)
-    missing: str = choice("refuse", ("refuse", "impute", "drop"), OURS)
-    split: str = choice("train", PARTS, OURS)
-    test_share: float = parameter(0.3, "share", OURS, between(0.01, 0.99))
-    split_seed: int = parameter(0, "seed", OURS, COUNT_OR_0)
-    episode_length: int = parameter(200, "steps", OURS, COUNT)
+    table: Any = parameter(None, "file or table", OURS)
+    outcome: str | None = parameter(None, "column", OURS)
+    good: Any = parameter(None, "value", OURS)
+    features: Sequence[str] = parameter((), "columns", OURS)
+    nominal: Sequence[str] = parameter((), "columns", OURS)
+    person: str | None = parameter(None, "column", OURS)
+    score: str | None = parameter(None, "column", OURS)
+    gain: NotNegative = parameter(1.0, "reward", OURS)
+    loss: Annotated[float, Range("(-inf, 0]")] = parameter(-1.0, "reward", OURS)
+    feedback: Literal["all", "accepted"] = parameter("all", "name", OURS)
+    feedback_missing: Literal["undefined", "reweight", "ignore"] = parameter("undefined", "name", OURS)
+    capacity: Count | None = parameter(None, "people", OURS)
+    period: Count | None = parameter(None, "steps", OURS)
+    moves: Mapping[Any, float | Sequence[float]] | None = parameter(None, "amounts by feature", OURS)
+    missing: Literal["refuse", "impute", "drop"] = parameter("refuse", "name", OURS)
+    split: Literal["train", "test", "all"] = parameter("train", "name", OURS)
+    test_share: Annotated[float, Range("[0.01, 0.99]")] = parameter(0.3, "share", OURS)
+    split_seed: Annotated[int, Range("[0, inf)")] = parameter(0, "seed", OURS)
+    episode_length: int = parameter(200, "steps", OURS)
     sha256: str | None = parameter(None, "checksum", OURS)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         for name in ("table", "outcome"):
             if getattr(self, name) is None:
                 raise ValueError(f"{name} must be given for a table of people")
+        for name, columns in (("features", self.features), ("nominal", self.nominal)):
+            if len({*columns}) < len(columns):
+                raise ValueError(f"{name} must be different columns, got {columns!r}")
         if not self.seen:
             raise ValueError("features must name at least one column, got none")
         if self.outcome in self.seen:
@@ -109,12 +84,9 @@ class TableConfig(Settings):
     @property
     def changes(self) -> dict[str, tuple[float, float]]:
         """What each feature in ``moves`` changes by after a good outcome, and after a bad one."""
-        if not isinstance(self.moves, Mapping | None):
-            raise ValueError(f"moves must be numbers by feature, as in {{'income': 1.5}}, got {self.moves!r}")
-        pairs = {name: move if several(move) else (move, 0.0) for name, move in (self.moves or {}).items()}
-        for name, pair in pairs.items():
+        moves = self.moves or {}
+        pairs: dict[Any, Any] = {name: move if several(move) else (move, 0.0) for name, move in moves.items()}
+        for pair in pairs.values():
             if len(pair) != 2:
                 raise ValueError(f"moves must be a number per feature, or one after each outcome, got {pair!r}")
-            for move in pair:
-                number(f"moves of {name}", move)
         return {str(name): (float(good), float(bad)) for name, (good, bad) in pairs.items()}

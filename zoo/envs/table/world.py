@@ -98,7 +98,7 @@ class TableWorld(World):
             history=SlidingWindow(min(settings.episode_length, 500)),
             group=self.groups.source,
             group_names=self.groups.names,
-            feedback_missing=settings.feedback_missing,  # type: ignore[arg-type]
+            feedback_missing=settings.feedback_missing,
             feature_names=columns.features,
             nominal=[columns.features.index(name) for name in columns.nominal],
             sensitive=[columns.features.index(name) for name in attributes if name in columns.features],

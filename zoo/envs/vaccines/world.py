@@ -7,24 +7,26 @@ when fairness is assessed.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.zoo.envs.allocation import AllocationWorld, arrivals, random_all
 from sb3_fair.zoo.envs.groups import Group, Groups
-from sb3_fair.zoo.envs.settings import COUNT, SHARE, Settings, between, parameter
+from sb3_fair.zoo.envs.settings import TwoOrMore, parameter
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import Array, Rule, Step
 
 OURS = "made up; in the paper's example four shipments go to two countries"
 
 
+@checked
 @dataclass(frozen=True)
-class VaccinesConfig(Settings):
+class VaccinesConfig:
     """The parameters of the scenario.
 
     :param countries: how many there are, at least two
@@ -33,15 +35,10 @@ class VaccinesConfig(Settings):
     :param episode_length: shipments per episode
     """
 
-    countries: int = parameter(2, "countries", "the paper's example", COUNT)
-    arrives: float = parameter(0.9, "probability", OURS, SHARE)
-    switch_cost: float = parameter(0.5, "welfare", OURS, between(0, 1e6))
-    episode_length: int = parameter(24, "shipments", OURS, COUNT)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.countries < 2:
-            raise ValueError(f"countries must be at least 2, got {self.countries!r}")
+    countries: TwoOrMore = parameter(2, "countries", "the paper's example")
+    arrives: Proportion = parameter(0.9, "probability", OURS)
+    switch_cost: Annotated[float, Range("[0, 1e6]")] = parameter(0.5, "welfare", OURS)
+    episode_length: int = parameter(24, "shipments", OURS)
 
     @property
     def scheme(self) -> Scheme:
