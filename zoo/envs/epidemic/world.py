@@ -6,7 +6,7 @@ The epidemic of the F-PPO paper, "Striking a Balance in Fairness for Dynamic Sys
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -82,24 +82,19 @@ class Chances(NamedTuple):
     recovers: NDArray[np.bool_]
 
 
-class _Contagion:
+def _chances(uniforms: NDArray[np.float64], infection_probability: float, recovery_probability: float) -> Chances:
     """From one uniform per node to what it can bear: nobody is susceptible and infected at once.
 
     A uniform u infects if u < 1 - (1 - tau)^k for k infected neighbours, hence if k > log(1 - u) / log(1 - tau).
     """
-
-    def __init__(self, infection_probability: float, recovery_probability: float) -> None:
-        with np.errstate(divide="ignore"):
-            # With probability 0 everybody withstands all neighbours: nearly infinitely many.
-            self.log_spared = np.minimum(np.log1p(-infection_probability), -1e-30).astype(np.float32)
-        self.recovery_probability = recovery_probability
-
-    def __call__(self, uniforms: NDArray[np.float64]) -> Chances:
-        withstands = -uniforms.astype(np.float32)  # not 1 - uniforms, in which those next to 0 are lost
-        np.maximum(withstands, _NEAREST, out=withstands)
-        np.log1p(withstands, out=withstands)
-        withstands /= self.log_spared
-        return Chances(withstands, uniforms < self.recovery_probability)
+    with np.errstate(divide="ignore"):
+        # With probability 0 everybody withstands all neighbours: nearly infinitely many.
+        log_spared = np.minimum(np.log1p(-infection_probability), -1e-30).astype(np.float32)
+    withstands = -uniforms.astype(np.float32)  # not 1 - uniforms, in which those next to 0 are lost
+    np.maximum(withstands, _NEAREST, out=withstands)
+    np.log1p(withstands, out=withstands)
+    withstands /= log_spared
+    return Chances(withstands, uniforms < recovery_probability)
 
 
 def _spread(
@@ -200,11 +195,15 @@ class EpidemicWorld(World):
         self._receiver = np.concatenate((membership, np.zeros((1, len(names)))))  # nobody is in no community
         self._counted = Recent((n_worlds, 2, len(names)), settings.window)
         self._wasted = np.zeros(n_worlds)
-        self._places, self._rows = np.arange(self.nodes), np.arange(n_worlds)
+        self._places = np.arange(self.nodes)
         self._group = np.broadcast_to(self.communities, (n_worlds, self.nodes))
-        self._contagion = _Contagion(settings.infection_probability, settings.recovery_probability)
+        derive = partial(
+            _chances,
+            infection_probability=settings.infection_probability,
+            recovery_probability=settings.recovery_probability,
+        )
         rows = min(max(8192 // n_worlds, 16), max(2**22 // (n_worlds * self.nodes), 1), 1024)
-        super().__init__(n_worlds, Tapes(n_worlds, self.nodes, self._contagion, rows))
+        super().__init__(n_worlds, Tapes(n_worlds, self.nodes, derive, rows))
 
     def infected_neighbours(self, infected: NDArray[np.bool_]) -> NDArray[np.float32]:
         """How many neighbours of each node are infected.
@@ -231,7 +230,7 @@ class EpidemicWorld(World):
         susceptible = ~infected
         for step in range(burn_in):
             neighbours = self.infected_neighbours(infected)
-            susceptible, infected, _ = _spread(susceptible, infected, neighbours, self._contagion(uniforms[:, step]))
+            susceptible, infected, _ = _spread(susceptible, infected, neighbours, self.tapes.derive(uniforms[:, step]))
         self.susceptible[which], self.infected[which], self.vaccinated[which] = susceptible, infected, False
         self.time[which] = 0
         self._counted.restart(which)

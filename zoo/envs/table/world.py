@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -21,16 +21,6 @@ from sb3_fair.zoo.names import InputError, input_errors
 
 MOST_BYTES = 8 * 2**30
 """Memory for features that move."""
-
-
-class _Draw(NamedTuple):
-    """Who comes, (n,) places among the people of the part."""
-
-    person: NDArray[np.intp]
-
-
-def _draws(uniforms: NDArray[np.float64], size: int) -> _Draw:
-    return _Draw((uniforms[..., 0] * size).astype(np.intp))
 
 
 class TableWorld(World):
@@ -115,12 +105,12 @@ class TableWorld(World):
         self._time = np.zeros(n_worlds, dtype=np.int64)
         self._rows = np.arange(n_worlds)
         self._set_up_moves(n_worlds)
-        super().__init__(n_worlds, Tapes(n_worlds, 1, partial(_draws, size=len(self.part))))
+        super().__init__(n_worlds, Tapes(n_worlds, 1))
 
     @property
     def person(self) -> NDArray[np.intp]:
         """Who is decided on in the coming step: (n,) places in :attr:`part`."""
-        return self.tapes.now.person
+        return (self.tapes.now.values[:, 0] * len(self.part)).astype(np.intp)
 
     @property
     def left(self) -> NDArray[np.int64] | None:
@@ -150,7 +140,7 @@ class TableWorld(World):
             feedback[~accept] = np.nan
         individual = {
             "group": self.groups.record(self._codes[person]),
-            "features": self._features(self._rows),
+            "features": self._features(person),
             "action": action,
             "feedback": feedback,
         }
@@ -235,12 +225,11 @@ class TableWorld(World):
             changed = self._moved[self._rows, person] + self._change[good.astype(np.intp)] * accept[:, None]
             self._moved[self._rows, person] = np.clip(changed, 0.0, 1.0)
 
-    def _features(self, which: Array) -> Array:
-        """Of the present people of the copies ``which`` (k,): (k, features)."""
-        person = self.person[which]
+    def _features(self, person: NDArray[np.intp]) -> Array:
+        """Of the present people (n,): (n, features)."""
         features: Array = self.features.take(person, axis=0)
         if self._moved is not None:
-            features[:, self._movable] = self._moved[which, person]
+            features[:, self._movable] = self._moved[self._rows, person]
         return features
 
     def observed(self, which: Array) -> Array:
