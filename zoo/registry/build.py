@@ -182,6 +182,13 @@ class Copies(VecLayer):
         self.max_steps = max_steps_of(venv)
 
 
+def _tell(what: Any, row: Row) -> None:
+    """Adds what the row says of an environment to what a World, or a wrapper, says itself."""
+    for name, said in (("rules", row.rules), ("words", row.words), ("source", row.title)):
+        if said:
+            setattr(what, name, {**getattr(what, name, {}), **said} if isinstance(said, Mapping) else said)
+
+
 def _layers(measurement: Measurement, spec: FairnessSpec) -> Iterator[Layer]:
     """The wrappers that make a fairness MDP, innermost first: their two faces, and their arguments."""
     asked = measurement
@@ -215,6 +222,7 @@ def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.En
     spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
     for (face, _), arguments in _layers(measurement, spec):
         env = face(env, **arguments)
+    _tell(env.unwrapped.world if _is_world(entry) else env, row)  # type: ignore[attr-defined]
     return env
 
 
@@ -242,12 +250,12 @@ def make_batch(
     venv: VecEnv
     if _is_world(entry):
         venv = WorldVecEnv(entry, n_envs, render_mode, **config)  # type: ignore[arg-type]  # it checks that
-        if row.rules:
-            venv.world.rules = {**venv.world.rules, **row.rules}  # type: ignore[misc]
     elif _is_batch(entry):
         venv = entry(n_envs, render_mode=render_mode, **config)
     else:
         venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs), row)
+    if isinstance(venv, WorldVecEnv):
+        _tell(venv.world, row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
     for (_, face), arguments in _layers(measurement, spec):
         venv = face(venv, **arguments)

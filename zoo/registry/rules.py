@@ -34,7 +34,7 @@ class RuleAgent:
     def bind(self, venv: VecEnv) -> "RuleAgent":
         """Act in these environments from now on; returns the agent."""
         world = attribute(venv, "world")  # from another process it comes without its class, so rules need no pickling
-        rules = attribute(venv, "rules") if world is None else world.rules
+        rules = attribute(venv, "rules", {}) if world is None else world.rules
         for rule in self.names:
             if rule not in rules:
                 raise ValueError(f"rule must be one of {tuple(rules)}, got {rule!r}{did_you_mean(rule, rules)}")

@@ -13,7 +13,10 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.cli.commands import main
+from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.registry.registration import ROWS
 
 BANK = """
@@ -46,6 +49,7 @@ absent = FairnessSpec(group="who", groups=("a", "z"))
 blind = FairnessSpec(group="who", notions=("EO",))
 beyond = FairnessSpec(group="who", features=slice(0, 2), low=0, high=0.1, notions=("IF",))
 three = 3
+
 sb3_fair.register("test/Loans-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 1}, title="My bank")
 sb3_fair.register("test/Endless-v0", Bank, spec)
 
@@ -175,6 +179,35 @@ def test_several_people_a_step_are_trained_on_with_settings_beside_the_module(ba
     assert run.front[0].final["EO"].shape == (2,)  # audited although the actions are not discrete
     code, _, err = command("enjoy", "--run", run.path, "--film", "film.gif")
     assert code == 2 and "render" in err and len(err.strip().splitlines()) == 1, err
+
+
+FORMS = {
+    "make_vec": lambda env_id: sb3_fair.make_vec(env_id, 2),
+    "gymnasium": gym.make,
+    "sb3": lambda env_id: make_vec_env(env_id, 2),
+}
+SAID = {"words": {"R": "profit"}, "title": "Bank"}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("kind", ["world", "gymnasium"])
+def test_every_form_says_what_was_registered(bank, form, kind):
+    if kind == "world":
+        sb3_fair.register("test/Other-v0", DoughnutWorld, rules={"lend": lambda w: np.eye(5)[[0] * w.n_worlds]}, **SAID)
+    else:
+        spec = FairnessSpec(group=lambda obs, info: int(obs[0] > 0))
+        sb3_fair.register("test/Other-v0", "CartPole-v1", spec, rules={"lend": lambda obs: 1}, **SAID)
+    env = FORMS[form]("test/Other-v0")
+    assert attribute(env, "words")["R"] == "profit" and attribute(env, "source") == "Bank"
+    assert ("spread" in attribute(env, "words")) == ("oracle" in attribute(env, "rules")) == (kind == "world")
+    assert len(sb3_fair.evaluate("lend", env, 2).table()["length"]) == 2
+    with pytest.raises(ValueError, match=r"rule must be one of .*'lend'"):
+        sb3_fair.evaluate("lent", env, 2)
+
+
+def test_without_rules_none_is_known():
+    with pytest.raises(ValueError, match=r"rule must be one of \(\), got 'lend'"):
+        sb3_fair.evaluate("lend", gym.make("CartPole-v1"), 1)
 
 
 def test_warnings_are_one_line(bank):
