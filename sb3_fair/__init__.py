@@ -4,17 +4,14 @@ Importing the package registers the shipped environments with Gymnasium; algorit
 """
 
 import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
-
-if find_spec("sb3_fair.wrappers") is None:
-    from sb3_fair._checkout import CheckoutFinder
-
-    sys.meta_path.append(CheckoutFinder())
 
 from sb3_fair._lazy import lazy
 from sb3_fair._moved import MovedFinder
-from sb3_fair.zoo.registry.registration import register, register_all
+
+sys.meta_path.append(MovedFinder())
+
+from sb3_fair.zoo.registry.registration import register, register_all  # noqa: E402
 
 if TYPE_CHECKING:
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO, PPOLagrangian
@@ -58,7 +55,6 @@ _HOMES = {
     "make_vec": "zoo.registry.build",
 }
 
-sys.meta_path.append(MovedFinder())
 register_all()
 
 __getattr__, __dir__ = lazy(__name__, _HOMES)

@@ -1,14 +1,21 @@
-"""Older paths of modules: those that moved into a room of `fairness` or `zoo`, or into the folder of a scenario."""
+"""Where modules are that Python does not find itself: in a checkout, and under older paths.
+
+Modules moved into a room of `fairness` or `zoo`, or into the folder of a scenario.
+"""
 
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_loader
+from importlib.util import spec_from_file_location, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 
+CHECKOUT = {
+    f"sb3_fair.{name}": Path(__file__).resolve().parent.parent / name / "__init__.py" for name in ("wrappers", "zoo")
+}
+"""Packages that are in folders of their own where nothing is installed."""
 RENAMED = {
     "sb3_fair.common.chance": "sb3_fair.common.people",
     "sb3_fair.common.intervals": "sb3_fair.fairness.intervals",
@@ -22,6 +29,8 @@ class MovedFinder(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         package, _, name = fullname.rpartition(".")
+        if fullname in CHECKOUT and CHECKOUT[fullname].is_file():
+            return spec_from_file_location(fullname, CHECKOUT[fullname])
         if fullname in RENAMED:
             return spec_from_loader(fullname, self, origin=RENAMED[fullname])
         home = next((file for folder in path or () for file in _homes(package, name, Path(folder))), None)
