@@ -47,6 +47,36 @@ class DamagedError(OSError):
         )
 
 
+def _front(content: bytes) -> Front:
+    return Front.from_list(json.loads(content))
+
+
+def _mapping(content: bytes) -> dict[str, Any]:
+    found = yaml.safe_load(content.decode("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
+    return found
+
+
+def _config(content: bytes) -> dict[str, Any]:
+    found = _mapping(content)
+    for name in ("env_kwargs", "hyperparams"):
+        if not isinstance(found.get(name, {}), dict):
+            raise ValueError(f"{name} must be settings by name, got {found[name]!r}")
+    return found
+
+
+def _columns(content: bytes) -> dict[str, list[float | None]]:
+    rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
+    return {key: [float(row[key]) if row[key] else None for row in rows] for key in (rows[0] if rows else ())}
+
+
+def _file(name: str, how: Callable[[bytes], Content], blank: Callable[[], Content]) -> Content:
+    """A property: what ``how`` makes of a file of the run; ``blank()`` if that was never written."""
+    found: Any = property(lambda run: run.parse(name, how) or blank())
+    return found
+
+
 class RunFolder:
     """The folder of one training run, laid out as rl-zoo lays it out: ``<log-dir>/<algo>/<env>_<n>/``.
 
@@ -121,39 +151,16 @@ class RunFolder:
         """Whether it was trained to its end and evaluated."""
         return (self.path / "front.json").is_file() and not any(self.path.glob("checkpoint*.pkl"))
 
-    @property
-    def config(self) -> dict[str, Any]:
-        return self.parse("config.yml", _config) or {}
-
-    @property
-    def args(self) -> dict[str, Any]:
-        return self.parse("args.yml", _mapping) or {}
-
-    @property
-    def command(self) -> str:
-        return (self.parse("command.txt", bytes.decode) or "").strip()
-
-    @property
-    def versions(self) -> dict[str, Any]:
-        return self.parse("versions.yml", _mapping) or {}
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """What the environment calls its measures, groups and decisions; empty: it says nothing."""
-        return self.parse("words.yml", _mapping) or {}
-
-    @property
-    def front(self) -> Front:
-        return self.parse("front.json", _front) or Front(())
-
-    @property
-    def baselines(self) -> tuple[EvaluatedPolicy, ...]:
-        return (self.parse("baselines.json", _front) or Front(())).policies
-
-    @property
-    def curves(self) -> dict[str, list[float | None]]:
-        """Columns of ``progress.csv``; None where a row has no number."""
-        return self.parse("progress.csv", _columns) or {}
+    config: dict[str, Any] = _file("config.yml", _config, dict)
+    args: dict[str, Any] = _file("args.yml", _mapping, dict)
+    command: str = _file("command.txt", lambda content: content.decode().strip(), str)
+    versions: dict[str, Any] = _file("versions.yml", _mapping, dict)
+    words: dict[str, Any] = _file("words.yml", _mapping, dict)
+    """What the environment calls its measures, groups and decisions: texts by name; empty: it says nothing."""
+    front: Front = _file("front.json", _front, lambda: Front(()))
+    baselines: tuple[EvaluatedPolicy, ...] = _file("baselines.json", lambda content: _front(content).policies, tuple)
+    curves: dict[str, list[float | None]] = _file("progress.csv", _columns, dict)
+    """Columns of ``progress.csv``: name -> numbers, None where a row has none."""
 
     # ---------------------------------------------------------------- whole, and whose
 
@@ -299,27 +306,3 @@ def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
 
 def _canonical(checksums: Mapping[str, str]) -> bytes:
     return json.dumps(checksums, sort_keys=True).encode()
-
-
-def _front(content: bytes) -> Front:
-    return Front.from_list(json.loads(content))
-
-
-def _mapping(content: bytes) -> dict[str, Any]:
-    found = yaml.safe_load(content.decode("utf-8"))
-    if not isinstance(found, dict):
-        raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
-    return found
-
-
-def _config(content: bytes) -> dict[str, Any]:
-    found = _mapping(content)
-    for name in ("env_kwargs", "hyperparams"):
-        if not isinstance(found.get(name, {}), dict):
-            raise ValueError(f"{name} must be settings by name, got {found[name]!r}")
-    return found
-
-
-def _columns(content: bytes) -> dict[str, list[float | None]]:
-    rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
-    return {key: [float(row[key]) if row[key] else None for row in rows] for key in (rows[0] if rows else ())}
