@@ -6,13 +6,9 @@ from typing import Any
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, CallbackList, EvalCallback, EventCallback
 from stable_baselines3.common.type_aliases import MaybeCallback
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 
 from sb3_fair.wrappers.layer import VecLayer
-
-
-class VecThrough(VecLayer):
-    """Changes nothing."""
 
 
 class SameLayers(BaseAlgorithm):
@@ -43,22 +39,14 @@ def _evaluations(callback: Any) -> Iterator[EvalCallback]:
 
 def _depth(venv: Any) -> int:
     """Number of layers above VecNormalize."""
-    depth = 0
-    while not isinstance(venv, VecNormalize):
-        venv, depth = venv.venv, depth + 1
-    return depth
+    return 0 if isinstance(venv, VecNormalize) else 1 + _depth(venv.venv)
 
 
-def _deepened(venv: VecEnv, depth: int) -> VecEnv:
+def _deepened(venv: Any, depth: int) -> Any:
     """``venv`` with layers added directly above VecNormalize, so that there are ``depth``."""
-    outermost: Any = venv
-    for _ in range(depth - _depth(venv)):
-        if isinstance(outermost, VecNormalize):
-            outermost = VecThrough(outermost)
-            continue
-        layer: Any = outermost
-        while not isinstance(layer.venv, VecNormalize):
-            layer = layer.venv
-        assert isinstance(layer, VecEnvWrapper)
-        layer.venv = VecThrough(layer.venv)
-    return outermost
+    if not isinstance(venv, VecNormalize):
+        venv.venv = _deepened(venv.venv, depth - 1)
+        return venv
+    for _ in range(depth):
+        venv = VecLayer(venv)
+    return venv
