@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.disparity.blocks import Blocks
+from sb3_fair.fairness.disparity.populations import Population
 from sb3_fair.wrappers.added import Added
 from sb3_fair.wrappers.faces import LAST
 from sb3_fair.wrappers.labels import Found, Numbers, checked, layer_with, of_arrays, of_infos, same
@@ -20,33 +22,15 @@ MISSING = (
 )
 
 
-class Groups:
-    """Slots by group (S,), -1: not compared, and world (S,), None: all are in one, to compare what they have."""
-
-    def __init__(self, group: NDArray[Any], world: NDArray[Any] | None) -> None:
-        self.members = np.flatnonzero(group >= 0)
-        labels, column = np.unique(group[self.members], return_inverse=True)
-        worlds, row = np.unique(np.zeros_like(group) if world is None else world, return_inverse=True)
-        self.slots, self.shape = len(group), (len(worlds), len(labels))
-        self.cell = row[self.members] * len(labels) + column
-        self.elsewhere = 1.0 - np.eye(len(labels))
-        sizes = self._sums(np.ones(self.slots))
-        self.own, self.others = np.maximum(sizes, 1), np.maximum(sizes @ self.elsewhere, 1)
-        self.compared = (sizes > 0) & (sizes @ self.elsewhere > 0)
-
-    def _sums(self, figures: NDArray[Any]) -> NDArray[np.float64]:
-        sums: NDArray[Any] = np.bincount(self.cell, figures[self.members], self.shape[0] * self.shape[1])
-        return sums.reshape(self.shape)
-
-    def standing(self, figures: NDArray[Any]) -> NDArray[np.float32]:
-        """How far the group of each slot is ahead (S,), between -1 and 1, in figures (S,)."""
-        sums = self._sums(figures)
-        own, others = sums / self.own, sums @ self.elsewhere / self.others
-        size = np.abs(own) + np.abs(others)
-        leads = np.divide(own - others, size, out=np.zeros_like(own), where=self.compared & (size > 0))
-        standing = np.zeros(self.slots, dtype=np.float32)
-        standing[self.members] = leads.ravel()[self.cell]
-        return standing
+def lead(blocks: Blocks, figures: NDArray[np.float64]) -> NDArray[np.float32]:
+    """How far the group of each slot is ahead (S,), between -1 and 1, in figures (S,); 0 for who is not compared."""
+    elsewhere = 1.0 - np.eye(blocks.sizes.shape[1])
+    sums, others = np.einsum("bn,bng->bg", blocks.gather(figures), blocks.belongs), blocks.sizes @ elsewhere
+    mean, mean_others = sums / np.maximum(blocks.sizes, 1), sums @ elsewhere / np.maximum(others, 1)
+    size = np.abs(mean) + np.abs(mean_others)
+    compared = (blocks.sizes > 0) & (others > 0) & (size > 0)
+    leads = np.divide(mean - mean_others, size, out=np.zeros_like(mean), where=compared)
+    return blocks.scatter((blocks.belongs @ leads[..., None])[..., 0]).astype(np.float32)
 
 
 class VecStanding(VecLayer):
@@ -82,7 +66,7 @@ class VecStanding(VecLayer):
         self._rewards = np.zeros(self.num_envs)
         self._found: Found | None = None
         self._numbers: Numbers = {}
-        self._groups: Groups
+        self._blocks: Blocks
         self._goes_on = np.zeros(self.num_envs, dtype=bool)
 
     def reset(self) -> VecEnvObs:
@@ -101,7 +85,7 @@ class VecStanding(VecLayer):
                 raise ValueError(MISSING)
             self._tell(checked(found, self.num_envs, self._numbers))
         self._rewards += rewards
-        standing = self._groups.standing(self._rewards)
+        standing = lead(self._blocks, self._rewards)
         ended = np.flatnonzero(dones).tolist()
         for index in ended:
             infos[index][LAST] = self._shown(infos[index][LAST], standing[index])
@@ -109,7 +93,7 @@ class VecStanding(VecLayer):
         self._tell(coming)
         if ended:
             self._rewards[ended] = 0
-            standing = np.where(self._goes_on, self._groups.standing(self._rewards), np.float32(0))
+            standing = np.where(self._goes_on, lead(self._blocks, self._rewards), np.float32(0))
         return self._shown(obs, standing), rewards, dones, infos
 
     def _shown(self, obs: Any, standing: Any) -> Any:
@@ -126,7 +110,7 @@ class VecStanding(VecLayer):
                 "the group of a slot must stay the same during an episode, got another one: individuals who come one "
                 "after the other have no standing"
             )
-        self._found, self._groups = found, Groups(found["group"], found["world"])
+        self._found, self._blocks = found, Population(found["group"], world=found["world"]).whole
 
 
 def _added(space: spaces.Space) -> Added:
