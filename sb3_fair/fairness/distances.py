@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Numbers, Positive, checked
-from sb3_fair.fairness.notions.table import nearest_names
-from sb3_fair.fairness.validation import columns
+from sb3_fair.fairness.validation import columns, one_of
 
 Array: TypeAlias = NDArray[np.float64]
 DISTANCES = ("heom", "hmom", "braycurtis")
@@ -62,11 +61,8 @@ class Distance:
     scale: Positive | None = None
 
     def __post_init__(self) -> None:
-        if not callable(self.name) and self.name not in DISTANCES:
-            raise ValueError(
-                f"distance name must be a callable or one of {list(DISTANCES)}, got {self.name!r}: "
-                f"{nearest_names(self.name, DISTANCES)}"
-            )
+        if not callable(self.name):
+            one_of("distance name", self.name, DISTANCES, "a callable")
         if self.root is not None and self.name != "heom":
             raise ValueError(f"root is only for distance 'heom', got root={self.root!r} with {self.name!r}")
         if self.scale is not None and not callable(self.name):

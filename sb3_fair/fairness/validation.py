@@ -44,9 +44,10 @@ def actions(name: str, value: Any) -> tuple[int, ...]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """ " (did you mean 'SP'?)", or nothing if no known name is close; the end of an error message."""
-    nearest = get_close_matches(name, list(known), 1)
-    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
+    """ " (did you mean 'SP'?)", or nothing if no known name is close in whatever case; the end of an error message."""
+    spelt = {each.lower(): each for each in known}
+    nearest = get_close_matches(name.lower(), spelt, 1)
+    return f" (did you mean {spelt[nearest[0]]!r}?)" if nearest else ""
 
 
 def one_of(name: str, value: Any, known: Iterable[str], otherwise: str = "") -> None:

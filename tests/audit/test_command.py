@@ -44,7 +44,7 @@ def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):
         (["--fail-below", "EO@gender=-0.1", "--feedback", "qualified"], 3, "its limit is -0.1"),
         (["--limit", "EO=-0.1", "--feedback", "qualified"], 0, ""),
         (["--fail-below", "SP"], 2, "fail-below must be a notion and a number, as in SP=-0.2, got 'SP'"),
-        (["--fail-below", "SPP=0"], 2, "unknown notion 'SPP'"),
+        (["--fail-below", "SPP=0"], 2, "got 'SPP' (did you mean 'SP'?)"),
         (["--group", "sex"], 2, "log.csv has no column 'sex'"),
         (["--html", "no/a.html"], 2, "html must be in a folder that is there"),
         (["--notions", "SPP"], 2, "unknown notion 'SPP'"),

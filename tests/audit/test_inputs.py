@@ -131,7 +131,7 @@ GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,202
         (GOOD, {"feedback": "age"}, "deserving must say which values of"),
         (GOOD, {"notions": ["EO"]}, "notion 'EO' needs feedback"),
         (GOOD, {"notions": ["IF"]}, "notion 'IF' needs features"),
-        (GOOD, {"notions": ["SPP"]}, "unknown notion 'SPP'"),
+        (GOOD, {"notions": ["SPP"]}, "got 'SPP' (did you mean 'SP'?)"),
         (GOOD, {"limits": {"EO": -0.1}}, "limits must be about notions of the audit"),
         (GOOD, {"limits": {"SP": 0.1}}, "limit of SP must be in [-1, 0]"),
         (GOOD, {"limits": {"SP@age": -0.1}}, "limits must be about 'gender'"),

@@ -96,7 +96,7 @@ def test_empty_matrix():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"name": "hmon"}, r"distance name must be a callable or one of .* got 'hmon': the closest are \['hmom'"),
+        ({"name": "hmon"}, r"distance name must be a callable or one of .* got 'hmon' \(did you mean 'hmom'\?\)"),
         ({"kernel": "rbf"}, "kernel must be 'exp' or None, got 'rbf'"),
         ({"kernel": "exp", "lam": 0}, "lam must be a positive number, got 0"),
         ({"lam": "a"}, "lam must be a positive number, got 'a'"),

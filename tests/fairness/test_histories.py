@@ -195,7 +195,7 @@ def test_histories_by_notion():
     agree(values, full.values(), ("IF",))
     with pytest.raises(ValueError, match="history must have an entry for each notion, none for 'IF'"):
         Tracker(1, notions=("SP", "IF"), history={"SP": SlidingWindow(10)})
-    with pytest.raises(ValueError, match="history has 'EOO', which is not among the notions: the closest are"):
+    with pytest.raises(ValueError, match=r"each name in history must be one of \['EO'\], got 'EOO'"):
         Tracker(1, notions=("EO",), history={"EO": SlidingWindow(10), "EOO": SlidingWindow(10)})
     with pytest.raises(TypeError, match="history must be a SlidingWindow, FullHistory or DiscountedHistory, got 500"):
         Tracker(1, history=500)

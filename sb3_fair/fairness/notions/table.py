@@ -10,13 +10,14 @@ cell with a matrix of zeros and ones.
 Source of the notions: Cimpean, Orzan, Jonker, Libin, Nowé, *Fairness-Aware Reinforcement Learning (FAReL)*.
 """
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sb3_fair.fairness.validation import one_of
 
 CELLS = 16
 _CELL = np.arange(CELLS)
@@ -221,20 +222,12 @@ NOTIONS: dict[str, Notion] = {
 }
 
 
-def nearest_names(name: object, names: Iterable[str]) -> str:
-    """ "the closest are ['SP', 'EO']", or all names if none is close; for error messages."""
-    known = {each.upper(): each for each in names}
-    close = difflib.get_close_matches(str(name).upper(), known, n=3, cutoff=0.5)
-    return f"the closest are {[known[each] for each in close]}" if close else f"allowed are {list(known.values())}"
-
-
 def find_notion(name: str) -> Notion:
     """The row of a notion.
 
-    :raises ValueError: if there is no such notion; names the closest ones
+    :raises ValueError: if there is no such notion; names the closest one
     """
-    if not isinstance(name, str) or name not in NOTIONS:
-        raise ValueError(f"unknown notion {name!r}: {nearest_names(name, NOTIONS)}; notions are asked for by name")
+    one_of("notion", name, NOTIONS)
     return NOTIONS[name]
 
 

@@ -23,7 +23,6 @@ from sb3_fair.fairness.notions.table import (
     among,
     cells_of,
     find_notion,
-    nearest_names,
 )
 from sb3_fair.fairness.tracking.neighbours import in_units
 from sb3_fair.fairness.tracking.partition import Partition, check_groups
@@ -35,7 +34,7 @@ def find_group_notion(name: str) -> GroupNotion:
     notion = find_notion(name)
     if not isinstance(notion, GroupNotion):
         known = [each.name for each in NOTIONS.values() if isinstance(each, GroupNotion)]
-        raise ValueError(f"{name!r} is not a group notion: {nearest_names(name, known)}")
+        raise ValueError(f"{name!r} is not a group notion, as {', '.join(known)} are")
     return notion
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from sb3_fair.fairness.histories.history import History, check_history
-from sb3_fair.fairness.notions.table import Notion, find_notion, nearest_names
+from sb3_fair.fairness.notions.table import Notion, find_notion
+from sb3_fair.fairness.validation import one_of
 
 Attribute: TypeAlias = str | tuple[str, ...]
 
@@ -38,21 +39,17 @@ def find_requests(
         plain, _, only = str(wanted).partition("@")
         notion = find_notion(plain)
         variants = attributes if notion.needs_groups else distances
-        if only and only not in variants:
-            known = [f"{plain}@{variant}" for variant in variants if variant]
-            raise ValueError(
-                f"unknown notion {wanted!r}: {nearest_names(wanted, known or [plain])}; notions are asked for by name"
-            )
+        if only:
+            one_of("notion", wanted, [f"{plain}@{variant}" for variant in variants if variant] or [plain])
         for variant in [only] if only else variants:
             name = f"{plain}@{variant}" if only or len(variants) > 1 else plain
             if name in requests:
                 raise ValueError(f"notions must not repeat {name!r}, got {tuple(notions)!r}")
             requests[name] = Request(name, notion, variant, _history_of(name, plain, history))
     if isinstance(history, Mapping):
-        known = [*requests, *dict.fromkeys(request.notion.name for request in requests.values())]
+        known = dict.fromkeys([*requests, *(request.notion.name for request in requests.values())])
         for key in history:
-            if key not in known:
-                raise ValueError(f"history has {key!r}, which is not among the notions: {nearest_names(key, known)}")
+            one_of("each name in history", key, known)
     return tuple(requests.values())
 
 
