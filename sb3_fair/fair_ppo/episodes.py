@@ -34,8 +34,9 @@ class Averages:
         self._averages: dict[tuple[int, ...], float] = {}
 
     def learn(self, names: Ints, figures: Array) -> None:
-        """Takes figures (...) under names (..., k) in, in their order; undefined ones are passed over."""
+        """Takes figures (n, ...) under names (..., k) in, in their order; undefined ones are passed over."""
         found: dict[tuple[int, ...], list[float]] = {}
+        names = np.broadcast_to(names, (*figures.shape, names.shape[-1]))
         for name, figure in zip(_tuples(names), figures.ravel().tolist(), strict=True):
             if not np.isnan(figure):
                 found.setdefault(name, []).append(figure)
@@ -46,6 +47,11 @@ class Averages:
         """The averages (...) under names (..., k), NaN where there is none."""
         found = [self._averages.get(name, np.nan) for name in _tuples(names)]
         return np.array(found, dtype=np.float64).reshape(names.shape[:-1])
+
+
+def names_of(*labels: Ints) -> Ints:
+    """All combinations of labels (L,), (G,), ... as names, (L, G, ..., k)."""
+    return np.stack(np.meshgrid(*labels, indexing="ij"), axis=-1)
 
 
 def _tuples(names: Ints) -> Iterator[tuple[int, ...]]:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, names_of
 from sb3_fair.fairness.disparity.blocks import Blocks
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
@@ -31,13 +31,6 @@ class PopulationRun:
     def disparities(self) -> Array:
         """D (t + 1, S) of each slot's world, before the first step and after each."""
         return self.population.spread(self.disparity(self.cumulated, self.population))
-
-    @cached_property
-    def last_disparity(self) -> Array:
-        """D (S,) after the last step."""
-        if "disparities" in vars(self):
-            return self.disparities[-1]
-        return self.population.spread(self.disparity(self.cumulated[-1], self.population))
 
     @property
     def units(self) -> Array:
@@ -68,7 +61,7 @@ class PopulationRun:
         worlds, slots, which = np.unique(population.world_index[ended], return_index=True, return_inverse=True)
         members = {label: ended & (population.group == label) for label in population.groups.tolist()}
         return Episodes(
-            disparity=self.last_disparity[ended][slots],
+            disparity=self.disparities[-1, ended][slots],
             size=self.disparity.size(population)[worlds],
             level=np.bincount(which, np.abs(returns[ended])) / np.bincount(which),
             returns={label: returns[which] for label, which in members.items() if which.any()},
@@ -103,14 +96,11 @@ class PopulationRun:
 
     @property
     def _group_names(self) -> Ints:
-        """(B, G, 2) legitimate factor and label."""
-        return np.stack(np.broadcast_arrays(self._blocks.key[:, None], self._group_labels), axis=-1)
+        return names_of(self._blocks.key, self._group_labels)
 
     @property
     def _pair_names(self) -> Ints:
-        """(B, G, G, 3) legitimate factor and both labels."""
-        keys, labels = self._blocks.key[:, None, None], self._group_labels
-        return np.stack(np.broadcast_arrays(keys, labels[:, None], labels), axis=-1)
+        return names_of(self._blocks.key, self._group_labels, self._group_labels)
 
     @property
     def _group_labels(self) -> Ints:

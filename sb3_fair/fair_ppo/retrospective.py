@@ -200,7 +200,7 @@ class Retrospective:
             return -np.diff(self.excess(run), axis=0)
         penalties = np.zeros_like(run.rewards)
         if mode == "terminal" and ended.any():
-            penalties[-1] = np.where(ended, -(self.excess(run)[-1] if self.tolerance else run.last_disparity), 0.0)
+            penalties[-1] = np.where(ended, -self.excess(run)[-1], 0.0)
         if mode not in ("linear", "own_reweight"):
             return penalties
         averages = self.envies if self.g == "episode" else None

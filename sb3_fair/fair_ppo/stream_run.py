@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints
+from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, names_of
 from sb3_fair.fairness.disparity.blocks import gaps
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
@@ -86,11 +86,6 @@ class StreamRun:
         return self._disparity(self.sums, self.counts)
 
     @property
-    def last_disparity(self) -> Array:
-        """D (S,) after the last step."""
-        return self._disparity(self.sums[-1], self.counts[-1])
-
-    @property
     def units(self) -> Array:
         """m times the level of the groups' sums of rewards (t + 1, S), of which D is a share without units."""
         return self._sizes(self.counts) * self._level(self.sums, self.counts)
@@ -120,7 +115,7 @@ class StreamRun:
         seen = counts > 0
         by_group, present = sums.sum(axis=1), seen.any(axis=1)
         return Episodes(
-            disparity=self.last_disparity[ended],
+            disparity=self.disparities[-1, ended],
             size=self._sizes(counts),
             level=self._level(sums, counts),
             returns={
@@ -135,12 +130,12 @@ class StreamRun:
         group) as their names."""
         sums, counts = self.sums[-1][ended], self.counts[-1][ended]
         both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
-        return _for_each(self._pair_names, np.where(both, self._gaps(sums, counts), np.nan))
+        return self._pair_names, np.where(both, self._gaps(sums, counts), np.nan)
 
     def envies(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
         """Envy of groups, by (legitimate factor, group)."""
         sums, counts = self.sums[-1][ended], self.counts[-1][ended]
-        return _for_each(self._group_names, np.where(counts > 0, self._envies(sums, counts), np.nan))
+        return self._group_names, np.where(counts > 0, self._envies(sums, counts), np.nan)
 
     def mean_gaps(self) -> Array:
         """The same as D (t, S) after each step, but of the groups' means alone, however many steps they had."""
@@ -183,14 +178,11 @@ class StreamRun:
 
     @property
     def _group_names(self) -> Ints:
-        """(L, G, 2) labels."""
-        return np.stack(np.broadcast_arrays(self.factors[:, None], self.groups), axis=-1)
+        return names_of(self.factors, self.groups)
 
     @property
     def _pair_names(self) -> Ints:
-        """(L, G, G, 3) labels."""
-        factors = self.factors[:, None, None]
-        return np.stack(np.broadcast_arrays(factors, self.groups[:, None], self.groups), axis=-1)
+        return names_of(self.factors, self.groups, self.groups)
 
 
 def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tuple[Ints, Ints]:
@@ -204,11 +196,6 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
     if not disparity.by_factor:
         return np.zeros_like(group), group
     return np.stack([population.factor for population in populations]), group
-
-
-def _for_each(names: Ints, figures: Array) -> tuple[Ints, Array]:
-    """The names of each stream's figures (n, ...), and these."""
-    return np.broadcast_to(names, (*figures.shape, names.shape[-1])), figures
 
 
 def _weights(counts: Array) -> Array:
