@@ -5,15 +5,13 @@ import hmac
 import os
 import secrets
 from pathlib import Path
-from typing import BinaryIO
 
 from filelock import FileLock
 
 from sb3_fair.fairness.warning import warn
 
 SIZE = hashlib.sha256().digest_size
-"""Bytes of a signature."""
-_BLOCK = 2**20
+"""Bytes of the key and of a signature."""
 
 
 def key_file() -> Path:
@@ -37,34 +35,16 @@ def is_signature(text: object, content: bytes) -> bool:
 
 def sign(path: Path) -> None:
     """Adds a signature to the end of a file, where pickle does not look."""
-    key = _key(create=True)
-    if key is not None:
-        with path.open("r+b") as file:
-            found = _digest(key, file, path.stat().st_size)
-            file.write(found)
-            file.flush()
-            os.fsync(file.fileno())
+    with path.open("r+b") as file:
+        file.write(bytes.fromhex(signature(file.read()) or ""))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def is_signed(path: Path) -> bool:
     """Whether this user signed the file as it is."""
-    key, size = _key(), path.stat().st_size - SIZE
-    if key is None or size < 0:
-        return False
-    with path.open("rb") as file:
-        return hmac.compare_digest(_digest(key, file, size), file.read())
-
-
-def _digest(key: bytes, file: BinaryIO, size: int) -> bytes:
-    """The signature of the next ``size`` bytes."""
-    found = hmac.new(key, digestmod="sha256")
-    while size:
-        block = file.read(min(size, _BLOCK))
-        if not block:
-            break
-        found.update(block)
-        size -= len(block)
-    return found.digest()
+    content = path.read_bytes()
+    return is_signature(content[-SIZE:].hex(), content[:-SIZE])
 
 
 def _key(create: bool = False) -> bytes | None:

@@ -7,7 +7,6 @@ the file system, and the one before is kept.
 """
 
 import inspect
-import os
 import pickle
 import random
 import time
@@ -25,6 +24,7 @@ from stable_baselines3.common.vec_env import VecEnvWrapper
 
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.signature import is_signed, sign
+from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.stopping import Interrupted, received
@@ -132,24 +132,18 @@ def freeze(path: Path, model: BaseAlgorithm, beside: Any = None) -> None:
         pending={name: dict(getattr(logger, name)) for name in PENDING},
         rows=csv.read_text(encoding="utf-8") if logger.dir and csv.is_file() else "",
     )
-    unfinished = _unfinished(path)
     model._logger = None  # type: ignore[assignment]  # holds open files
     try:
-        with unfinished.open("wb") as file:
-            pickle.dump(versions(), file)
-            _Pickler(file).dump(frozen)
-            file.flush()
-            os.fsync(file.fileno())
-        thaw(unfinished)
-        sign(unfinished)
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+        with whole(path) as unfinished:
+            with unfinished.open("wb") as file:
+                pickle.dump(versions(), file)
+                _Pickler(file).dump(frozen)
+            thaw(unfinished)
+            sign(unfinished)
+            if path.is_file():
+                path.replace(before(path))
     finally:
         model._logger = logger
-    if path.is_file():
-        path.replace(before(path))
-    unfinished.replace(path)
 
 
 def before(path: Path) -> Path:
@@ -159,12 +153,8 @@ def before(path: Path) -> Path:
 
 def forget(path: Path) -> None:
     """Deletes both checkpoints, and what a kill left of one."""
-    for file in (_unfinished(path), before(path), path):
+    for file in (*path.parent.glob(f"{path.name}.*.part"), before(path), path):
         file.unlink(missing_ok=True)
-
-
-def _unfinished(path: Path) -> Path:
-    return path.with_name(path.name + ".new")
 
 
 def latest(path: Path, trust: bool = False) -> Frozen | None:

@@ -145,14 +145,14 @@ def test_a_killed_training_is_resumed_from_its_last_whole_checkpoint(quick_plan,
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     run = RunFolder.open(tmp_path / "logs" / "ppo" / "sb3_fair-JobHiring-Small-v0_1")
-    assert (run.path / "checkpoint.pkl.new").is_file() and not run.finished
+    assert list(run.path.glob("checkpoint.pkl.*.part")) and not run.finished
     assert 0 < thaw(run.checkpoint).model.num_timesteps < 300
     time.sleep(1)  # TensorBoard sorts its files by whole seconds
     assert resume(run.path).path == run.path
     expected = train(plan, log_dir=tmp_path / "other", device="cpu", checkpoint_minutes=np.inf)
     assert rows(run.path) == rows(expected.path)
     np.testing.assert_array_equal(run.front[0].returns, expected.front[0].returns)
-    assert run.finished and not run.checkpoint.exists() and run.report.is_file()
+    assert run.finished and not list(run.path.glob("checkpoint*")) and run.report.is_file()
     assert scalars(run.path, "returns/SP") == pytest.approx(run.curves["returns/SP"], abs=1e-6)
 
 
@@ -273,7 +273,7 @@ def test_a_checkpoint_that_cannot_be_written_or_read_back_leaves_the_last_good_o
     monkeypatch.setattr(*{"dump": (checkpoint._Pickler, "dump"), "load": (pickle, "load")}[method], broken)
     with pytest.warns(UserWarning, match="no checkpoint could be written: OSError"):
         model.learn(300, callback=[EpisodeCallback(), Checkpoints(path, 0)])
-    assert path.read_bytes() == good and not list(tmp_path.glob("*.new"))
+    assert path.read_bytes() == good and not list(tmp_path.glob("*.part"))
     for name, numbers in learned(expected).items():
         np.testing.assert_array_equal(learned(model)[name], numbers, err_msg=name)
 
