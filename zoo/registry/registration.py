@@ -149,8 +149,8 @@ def find(env_id: str) -> Row:
     """
     if not isinstance(env_id, str):
         raise InputError(f"env must be an ID, got {env_id!r}")
-    module, _, name = env_id.rpartition(":")
-    if name not in ROWS and module and module != SHIPPED:
+    module, separator, name = env_id.rpartition(":")
+    if name not in ROWS and separator and module != SHIPPED:
         imported = load_module("env", module, env_id)
         if name not in ROWS and name not in gym.registry:
             there = [row.id for row in ROWS.values() if row.module == module]

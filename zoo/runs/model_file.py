@@ -3,7 +3,6 @@
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     load_model,
     policies_of,
 )
-from sb3_fair.zoo.names import PREFIX, InputError, input_errors
+from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.build import unseen
 from sb3_fair.zoo.registry.registration import ROWS, bare
@@ -36,8 +35,6 @@ from sb3_fair.zoo.runs.plan import Plan
 
 DISPARITIES = ("d_s", "d_l")
 """Short- and long-term disparity: after the last step, and on average over all steps."""
-MISSING = (ImportError, gym.error.Error)
-"""Raised where an environment, its module or a package that it needs is not there."""
 
 
 def evaluate_file(
@@ -74,7 +71,7 @@ def evaluate_file(
     if not zipfile.is_zipfile(path):
         raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}")
     algorithm = find_algorithm(algo)
-    known = _known(env)
+    known = names.environment(env, fairness=True)
     settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
     if ours := bare(known) in ROWS:
         settings |= unseen(known, settings)
@@ -117,35 +114,14 @@ def evaluate_file(
     return [policy], evaluate_rules(plan, around=averaged) if ours else []
 
 
-def _known(env: str) -> str:
-    """The ID as Gymnasium can make it, ours in the prefixed form."""
-    if env.removeprefix(PREFIX).startswith("sb3_fair/"):
-        return names.environment(env)
-    module, separator, name = env.rpartition(":")
-    if name in ROWS:
-        return names.environment(env)
-    try:
-        if separator:
-            import_module(module)
-        gym.spec(name)
-    except (*MISSING, ValueError, TypeError) as error:  # the last two: no name of a module
-        raise _unmakeable(env, error) from error
-    return names.environment(env) if name in ROWS else env
-
-
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
     """Copies of somebody else's environment."""
     try:
         with input_errors():
             return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
-    except MISSING as error:
-        raise _unmakeable(env, error) from error
-
-
-def _unmakeable(env: str, error: Exception) -> InputError:
-    """Why Gymnasium cannot make an ID, in one line."""
-    why = " ".join(str(error).split())
-    return InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}")
+    except (ImportError, gym.error.Error) as error:  # of a package that it needs
+        why = " ".join(str(error).split())
+        raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}") from error
 
 
 def _disparities(venv: VecEnv) -> list[str]:
