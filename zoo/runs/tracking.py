@@ -1,7 +1,6 @@
 """TrackingCallback: Weights & Biases."""
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from inspect import signature
 from numbers import Real
@@ -82,7 +81,7 @@ class TrackingCallback(EpisodeCallback):
         super()._on_training_start()
         if self._run is None:
             self._run = self._begun()
-            known = {**settings_of(self.model), "versions": code_version(), **self.config}
+            known = {**settings_of(self.model), "versions": versions(), **self.config}
             self._run.config.update(plain(known), allow_val_change=True)
         outputs = self.logger.output_formats
         if not any(isinstance(output, WandbOutput) for output in outputs):
@@ -164,19 +163,6 @@ def settings_of(model: BaseAlgorithm) -> dict[str, Any]:
     names = [name for name in signature(type(model).__init__).parameters if name not in apart]
     kept = {name: getattr(model, name) for name in names if hasattr(model, name)}
     return about | {"policy": type(policy).__name__} | kept
-
-
-def code_version() -> dict[str, str]:
-    """Python and packages, and the commit of this one where it runs from a checkout (``-dirty``: with changes)."""
-    root = Path(__file__).resolve().parents[2]
-    if not (root / ".git").exists():
-        return versions()
-    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=40", "--exclude", "*"]
-    try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=10)
-    except (OSError, subprocess.TimeoutExpired):  # no git, or a slow disk
-        return versions()
-    return versions() | ({"commit": told.stdout.strip()} if told.returncode == 0 else {})
 
 
 def _cells(shown: Sequence[Measure], policy: EvaluatedPolicy) -> list[float | None]:

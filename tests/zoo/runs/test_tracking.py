@@ -95,7 +95,7 @@ def told(folder):
     return config, curves, artifacts
 
 
-def test_a_tracked_run_holds_settings_curves_front_report_and_the_code_version(quick_plan, tmp_path):
+def test_a_tracked_run_holds_settings_curves_front_report_and_versions(quick_plan, tmp_path):
     plan = quick_plan("pcn")
     run = train(plan, log_dir=tmp_path / "logs", command="sb3-fair train --track", device="cpu", track=True)
     (folder,) = run.path.glob("wandb/offline-run-*")
@@ -104,8 +104,6 @@ def test_a_tracked_run_holds_settings_curves_front_report_and_the_code_version(q
     assert config["algo"] == "pcn" and config["seed"] == 3 and config["command"] == "sb3-fair train --track"
     assert config["env"] == "sb3_fair:sb3_fair/JobHiring-Small-v0" and config["hyperparams"]["n_updates"] == 2
     assert config["versions"]["sb3-fair"] == sb3_fair.__version__
-    if (ROOT / ".git").exists():
-        assert len(config["versions"]["commit"].removesuffix("-dirty")) == 40
     logged = {"train/loss", "pcn/hypervolume", "rollout/ep_rew_mean", "returns/R", "returns/SP", "fairness/SP"}
     assert logged <= curves.keys()
     steps, values = zip(*curves["returns/SP"], strict=True)
