@@ -21,7 +21,6 @@ from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Runs, compare, draw, table
 from sb3_fair.zoo.studies.grid import Job, Result
 from sb3_fair.zoo.studies.study import Results, Study, read
-from sb3_fair.zoo.studies.training import Watch
 
 ENV, TWINS_ENV = "sb3_fair/AllelopathicHarvest-All-v0", "sb3_fair/AllelopathicHarvest-AllTwins-v0"
 TWINS = "none_vs_all"
@@ -125,23 +124,7 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
             long["episodes"] = given["long_episodes"]
         for seed in seeds[: experiment["seeds"]]:
             told = {"twins": arm.twins, **long}
-            yield Job(f"{arm.name}/{seed}", evaluate, told, arm.plan(seed, quick), TrainingFigures())
-
-
-class TrainingFigures(Watch):
-    """What FairPPO logged under ``fair/`` when each rollout was complete."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.figures = {"training": {"steps": []}}
-
-    def _on_rollout_end(self) -> None:
-        logged, figures = self.logger.name_to_value, self.figures["training"]
-        known = len(figures["steps"])
-        figures["steps"].append(self.num_timesteps)
-        for name in {*figures, *(name for name in logged if name.startswith("fair/"))} - {"steps"}:
-            values = figures.setdefault(name, [float("nan")] * known)
-            values.append(float(logged.get(name, float("nan"))))
+            yield Job(f"{arm.name}/{seed}", evaluate, told, arm.plan(seed, quick))
 
 
 def evaluate(plan: Plan, model: Any, **given: Any) -> Result:
