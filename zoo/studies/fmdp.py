@@ -125,7 +125,8 @@ class Work:
 
     def _pcn(self, cell: Cell, seed: int, known: Results) -> Job:
         steps, reference = self.size["steps"], known[f"scales/{cell.name}"]["returns"]["reference"]
-        plan = fmdp_runs.pcn(**self.told(cell), seed=seed, steps=steps, ref_point=reference)
+        over = {"ref_point": dict(reference)}
+        plan = fmdp_runs.plan_of("pcn", **self.told(cell), seed=seed, steps=steps, hyperparams=over)
         return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.judge, self.judged, plan, fmdp_runs.Budget(steps))
 
     def _scalar(self, algo: str, weights: Sequence[float], runs: int, seed: int, known: Results) -> Job:
@@ -133,7 +134,7 @@ class Work:
         units = fmdp_results.units(known[f"scales/{cell.name}"]["returns"], self.floors, cell.objectives)
         scaled = [weight / unit for weight, unit in zip(weights, units, strict=True)]
         steps = fmdp_runs.share_of_budget(self.size["steps"], runs)
-        plan = fmdp_runs.scalar(algo, **self.told(cell), seed=seed, steps=steps, weights=scaled)
+        plan = fmdp_runs.plan_of(algo, **self.told(cell), seed=seed, steps=steps, weights=scaled)
         name = f"{algo.upper()} {':'.join(f'{weight:.2g}' for weight in weights)}"
         path = f"{algo}/{steps}/{'-'.join(f'{weight:.3g}' for weight in weights)}/{seed}"
         return Job(path, fmdp_runs.judge, {"name": name, **self.judged}, plan)

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.pareto import expected_utility, generational_distance, hypervolume, min_max, nondominated
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.selection import kind
-from sb3_fair.zoo.studies.fmdp_runs import mean_known
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
 from sb3_fair.zoo.studies.study import over
 
@@ -108,8 +108,8 @@ def _figures(row: Row, front: Policies) -> dict[str, float]:
         **first["whole"],
         **{f"{which} notion": first["whole"].get(row.notion(which), np.nan) for which in USUAL},
         **{f"{which} notion, fairer": _fairer(row, front, row.notion(which)) for which in USUAL},
-        "|SP|": mean_known(parities),
-        "|SP| by chance": mean_known(chances),
+        "|SP|": float(mean_and_interval(parities).mean),
+        "|SP| by chance": float(mean_and_interval(chances).mean),
         "hypervolume": volume(row, front, "returns", row.objectives),
         "hypervolume, whole": volume(row, front, "whole", COMMON),
     }

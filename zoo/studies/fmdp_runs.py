@@ -18,6 +18,7 @@ from sb3_fair.common.pareto import hypervolume, reference_point
 from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluate_again, evaluate_model, measurable
@@ -67,31 +68,20 @@ def env_kwargs(settings: Mapping[str, Any]) -> dict[str, Any]:
     return given
 
 
-def pcn(env: str, settings: Mapping[str, Any], seed: int, steps: int, ref_point: Mapping[str, float]) -> Plan:
-    """The training of PCN."""
-    wishes = {**SETTINGS["pcn"], "ref_point": dict(ref_point)}
-    return make_plan("pcn", env, seed=seed, n_timesteps=steps, env_kwargs=env_kwargs(settings), hyperparams=wishes)
+def plan_of(algo: str, env: str, settings: Mapping[str, Any], steps: int, **wishes: Any) -> Plan:
+    """The training of PCN, or of another algorithm on a weighted sum.
 
-
-def scalar(algo: str, env: str, settings: Mapping[str, Any], seed: int, steps: int, weights: Sequence[float]) -> Plan:
-    """The training of an algorithm on a weighted sum.
-
-    :param steps: a multiple of :data:`ROLLOUT`
+    :param steps: on a weighted sum, a multiple of :data:`ROLLOUT`
+    :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`; hyperparameters go over
+        :data:`SETTINGS`
     """
-    wishes = dict(SETTINGS[algo])
+    hyperparams = {**SETTINGS[algo], **wishes.pop("hyperparams", {})}
     if algo == "dqn":
-        wishes["buffer_size"] = REPLAYED_EPISODES * attribute(make_vec(env, monitor=False), "max_steps")
-    return make_plan(
-        algo,
-        env,
-        seed=seed,
-        weights=weights,
-        n_timesteps=steps,
-        n_envs=SCALAR_COPIES,
-        env_kwargs=env_kwargs(settings),
-        preset=DEFAULT,
-        hyperparams=wishes,
-    )
+        hyperparams["buffer_size"] = REPLAYED_EPISODES * attribute(make_vec(env, monitor=False), "max_steps")
+    if algo != "pcn":
+        wishes |= {"n_envs": SCALAR_COPIES, "preset": DEFAULT}
+    wishes |= {"env_kwargs": env_kwargs(settings), "hyperparams": hyperparams}
+    return make_plan(algo, env, n_timesteps=steps, **wishes)
 
 
 class Budget(Watch):
@@ -119,7 +109,7 @@ class Budget(Watch):
 
     def _on_rollout_end(self) -> None:
         self.figures["window"]["steps"].append(self.num_timesteps)
-        self.figures["window"]["size"].append(mean_known(self._sizes))
+        self.figures["window"]["size"].append(float(mean_and_interval(np.ravel(self._sizes)).mean))
 
 
 def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
@@ -197,15 +187,8 @@ def _figures(policy: EvaluatedPolicy) -> Figures:
     undefined."""
     return {
         "name": policy.name,
-        "deterministic": policy.deterministic,
         "length": policy.length,
         "returns": dict(zip(policy.objectives, policy.mean.tolist(), strict=True)),
-        "whole": {name: mean_known(values) for name, values in policy.final.items()},
+        "whole": {name: float(mean_and_interval(values).mean) for name, values in policy.final.items()},
         "chance": dict(policy.chance),
     }
-
-
-def mean_known(values: Any) -> float:
-    """Without those that are NaN; NaN if all are."""
-    known = np.asarray(values)[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")

@@ -8,6 +8,7 @@ import numpy as np
 from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
 from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
+from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
@@ -92,10 +93,5 @@ def measure(
     venv.close()
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},
-        **{name: _mean(values) for name, values in policy.final.items()},
+        **{name: float(mean_and_interval(values).mean) for name, values in policy.final.items()},
     }
-
-
-def _mean(values: Any) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else float("nan")

@@ -69,7 +69,8 @@ def test_the_size_of_the_window_in_training_is_noted_and_drawn_below_the_learnin
     discount = {"factor": 0.9, "threshold": 0.0001, "min_window": 10}
     runs = {}
     for label, more in {"window 10": {"window": 10}, "window 100": {"window": 100}, "factor 0.9": discount}.items():
-        plan = fmdp_runs.pcn(SCENARIOS["hiring-small"]["env"], settings | more, 0, 2500, {"R": -5, "SP": -1, "IF": -2})
+        wishes = {"seed": 0, "hyperparams": {"ref_point": {"R": -5, "SP": -1, "IF": -2}}}
+        plan = fmdp_runs.plan_of("pcn", SCENARIOS["hiring-small"]["env"], settings | more, 2500, **wishes)
         watch = fmdp_runs.Budget(2500)
         training.trained(plan, watch)
         runs[label] = watch.figures
@@ -85,7 +86,7 @@ def test_the_size_of_the_window_in_training_is_noted_and_drawn_below_the_learnin
 def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones():
     env = SCENARIOS["hiring"]["env"]
     assert make_plan("ppo", env).hyperparams["learning_rate"] != 0.001
-    plan = fmdp_runs.scalar("ppo", env, {"objectives": ["R", "SP"]}, seed=0, steps=512, weights=[1, 0])
+    plan = fmdp_runs.plan_of("ppo", env, {"objectives": ["R", "SP"]}, steps=512, weights=[1, 0])
     assert plan.hyperparams["learning_rate"] == 0.001 and "n_epochs" not in plan.hyperparams
 
 
