@@ -1,12 +1,11 @@
 """One trial of a tuning study."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from optuna import Trial, TrialPruned
-from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fairness.descriptions import Words
@@ -93,40 +92,24 @@ def _trained(
 ) -> Figures:
     """The figures of one seed; ``before``: those of the seeds before it."""
     model = build_model(plan, training_env(plan), device)
+    parts, part, pruned = tuning.n_evaluations, 1, False
 
     def judge() -> Figures:
         return measure(plan, model, tuning.wanted, tuning.deterministic)
 
-    def hopeless(part: int) -> bool:
-        """Tells the study how good the trial is by now; whether it is to be given up."""
-        figure = _means([*before, judge()])[tuning.scores[0]]
-        trial.report(score(tuning.scores[0], figure, words), len(before) * tuning.n_evaluations + part)
-        return trial.should_prune()
+    def goes_on(*_: Any) -> bool:
+        """Tells the study after each of the equal parts of the training but the last how good the trial is by now."""
+        nonlocal part, pruned
+        if part < parts and model.num_timesteps >= plan.n_timesteps * part / parts:
+            figure = _means([*before, judge()])[tuning.scores[0]]
+            trial.report(score(tuning.scores[0], figure, words), len(before) * parts + part)
+            part, pruned = part + 1, trial.should_prune()
+        return not pruned
 
-    watching = Watching(hopeless, plan.n_timesteps, tuning.n_evaluations) if prunes else None
-    model.learn(plan.n_timesteps, callback=watching)
-    if watching is not None and watching.gave_up:
+    model.learn(plan.n_timesteps, callback=goes_on if prunes else None)
+    if pruned:
         raise TrialPruned
     return judge()
-
-
-class Watching(BaseCallback):
-    """Ends a training that is ``hopeless(part)`` after one of ``n_parts`` equal parts but the last one, counted
-    from 1.
-    """
-
-    def __init__(self, hopeless: Callable[[int], bool], n_timesteps: int, n_parts: int) -> None:
-        super().__init__()
-        self.hopeless = hopeless
-        self.ends = [n_timesteps * part / n_parts for part in range(1, n_parts)]
-        self.passed = 0
-        self.gave_up = False
-
-    def _on_step(self) -> bool:
-        if self.passed < len(self.ends) and self.num_timesteps >= self.ends[self.passed]:
-            self.passed += 1
-            self.gave_up = self.hopeless(self.passed)
-        return not self.gave_up
 
 
 def _means(seeds: list[Figures]) -> Figures:
