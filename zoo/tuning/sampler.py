@@ -1,12 +1,10 @@
 """Samplers of tuning studies."""
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, MedianPruner, NopPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial
@@ -45,6 +43,7 @@ class NumberedSampler(BaseSampler):
     """
 
     infer_relative_search_space = _passed_on("infer_relative_search_space")
+    sample_relative = _passed_on("sample_relative")
     sample_independent = _passed_on("sample_independent")
     after_trial = _passed_on("after_trial")
 
@@ -60,10 +59,3 @@ class NumberedSampler(BaseSampler):
         seed = int(np.random.SeedSequence((self.seed, trial.number)).generate_state(1)[0])
         self._sampler = SAMPLERS[name](seed)
         self._sampler.before_trial(study, trial)
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            return self._sampler.sample_relative(study, trial, search_space)

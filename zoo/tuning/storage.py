@@ -7,7 +7,6 @@ A database is for several machines: there, Optuna's heartbeat tells who is alive
 
 import json
 import os
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -132,14 +131,9 @@ def _database(url: str) -> BaseStorage:
 
     for patience in (0.5, 1.0, 2.0, 4.0, None):
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                return RDBStorage(
-                    url,
-                    heartbeat_interval=HEARTBEAT,
-                    grace_period=GRACE,
-                    heartbeat_stale_trial_callback=try_again,
-                )
+            return RDBStorage(
+                url, heartbeat_interval=HEARTBEAT, grace_period=GRACE, heartbeat_stale_trial_callback=try_again
+            )
         except (SQLAlchemyError, ImportError, ValueError) as error:
             if patience is None or not isinstance(error, DatabaseError):
                 raise InputError(f"storage must be a database that can be opened, got: {error}") from error
@@ -173,9 +167,7 @@ class Claims:
     def fail_abandoned(self, study: optuna.Study) -> None:
         """Marks trials whose process is dead as failed, and lines up their values to be tried again."""
         if self.folder is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-                optuna.storages.fail_stale_trials(study)
+            optuna.storages.fail_stale_trials(study)
             return
         for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             if self._is_abandoned(trial):

@@ -46,6 +46,7 @@ class Surplus(Exception):
 def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
     """The study, a new one with the zoo's own values as its first trial, or the one that is there."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     storage = place.open()
     name, sampler = place.study, NumberedSampler(search.sampler, search.seed)
     pruner = PRUNERS[search.pruner](tuning.n_evaluations)
@@ -53,9 +54,7 @@ def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
         study = optuna.create_study(
             storage=storage, study_name=name, directions=tuning.directions, sampler=sampler, pruner=pruner
         )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            study.set_metric_names(list(tuning.scores))
+        study.set_metric_names(list(tuning.scores))
         study.enqueue_trial(parameters(tuning.plan, tuning.space), user_attrs={ORIGIN: DEFAULTS})
     except DuplicatedStudyError:
         study = optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner)
