@@ -20,6 +20,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from rich.console import Console
+from stable_baselines3.common.env_util import make_vec_env
 
 from sb3_fair.common.run_folder import versions
 from sb3_fair.f_ppo import EqualOpportunityAgent
@@ -99,10 +100,14 @@ def measured(scale: float) -> Iterator[Figure]:
         yield from _training(work, scale, **case)
     yield from _counterfactuals(scale)
     yield _equal_opportunity(scale)
-    yield Figure("PPO (SB3) on CartPole-v1", _ppo(_cartpole(), scale), RATE)
-    ppo = _ppo(_hiring(), scale)
+    yield Figure("PPO (SB3) on CartPole-v1", _ppo(make_vec_env("CartPole-v1", n_envs=8, seed=0), scale), RATE)
+    spec = make_vec(HIRING).get_attr("fairness_spec")[0]
+    tracked, untracked = (
+        make_vec(HIRING, n_envs=8, seed=0, spec=replace(spec, notions=notions)) for notions in (("SP", "EO"), ())
+    )
+    ppo = _ppo(tracked, scale)
     yield Figure("PPO (SB3) on hiring, SP and EO tracked", ppo, RATE)
-    tracking = 1 / steps_of(_hiring(), scale) - 1 / steps_of(_hiring(notions=()), scale)
+    tracking = 1 / steps_of(tracked, scale) - 1 / steps_of(untracked, scale)
     yield Figure("share of SP and EO in PPO's time", 100 * tracking * ppo, "%", 20, lower_is_better=True)
     yield Figure("memory of seven notions, window 1000", _memory(), "MB", 20, lower_is_better=True)
     yield Figure("import sb3_fair / import stable_baselines3", _import_ratio(), "x", 1.3, lower_is_better=True)
@@ -186,11 +191,11 @@ def _counterfactuals(scale: float) -> Iterator[Figure]:
     memory, action = batch.observations["memory"].numpy(), batch.actions[:, 0].numpy()
     event, recompute = np.ones((2048, 3)), relabelled.replay_buffer.recompute
     rng = np.random.default_rng(0)
-    relabelling = _milliseconds(
+    relabelling = 1e3 / per_second(
         lambda: recompute(relabelled.memory.sample_counterfactuals(memory, rng), action, event), scale
     )
     yield Figure("relabelling 2048 rows", relabelling, "ms", 1.0, lower_is_better=True)
-    ours, theirs = (_milliseconds(partial(model.train, 10, 256), scale) for model in (relabelled, plain))
+    ours, theirs = (1e3 / per_second(partial(model.train, 10, 256), scale) for model in (relabelled, plain))
     yield Figure("gradient step of FairQCM / of DQN", ours / theirs, "x", 1.3, lower_is_better=True)
 
 
@@ -198,12 +203,8 @@ def _equal_opportunity(scale: float) -> Figure:
     venv = make_vec("sb3_fair/Lending-v0", seed=0)
     agent, observation = EqualOpportunityAgent(), venv.reset()
     agent.bind(venv)
-    decision = _milliseconds(lambda: agent.predict(observation), scale)
+    decision = 1e3 / per_second(lambda: agent.predict(observation), scale)
     return Figure("equal opportunity, a decision", decision, "ms", 1, lower_is_better=True)
-
-
-def _milliseconds(work: Callable[[], Any], scale: float) -> float:
-    return 1e3 / per_second(work, scale)
 
 
 def _size(buffer: Any) -> int:
@@ -212,18 +213,6 @@ def _size(buffer: Any) -> int:
         part for value in vars(buffer).values() for part in (value.values() if isinstance(value, dict) else [value])
     ]
     return sum(entry.nbytes for entry in entries if isinstance(entry, np.ndarray))
-
-
-def _cartpole() -> Any:
-    from stable_baselines3.common.env_util import make_vec_env
-
-    return make_vec_env("CartPole-v1", n_envs=8, seed=0)
-
-
-def _hiring(notions: Sequence[str] = ("SP", "EO")) -> Any:
-    """Eight copies in which some notions are tracked."""
-    spec = make_vec(HIRING).get_attr("fairness_spec")[0]
-    return make_vec(HIRING, n_envs=8, seed=0, spec=replace(spec, notions=notions))
 
 
 def _ppo(venv: Any, scale: float) -> float:
