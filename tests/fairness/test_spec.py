@@ -140,9 +140,9 @@ def test_a_callable_that_raises_is_named():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"notions": ("SPQ",)}, "notion must be one of .* got 'SPQ'"),
+        ({"notions": ("SPQ",)}, "each name in notions must be one of .* got 'SPQ'"),
         ({"notions": "SP"}, "notions must be a sequence"),
-        ({"notions": ("SP@age",), "group": [gender, "country"]}, "notion must be one of .* got 'SP@age'"),
+        ({"notions": ("SP@age",), "group": [gender, "country"]}, "each name in notions must be one of .* got 'SP@age'"),
         ({"group": 3}, "group must be a callable, a key in info, a tuple, a list or a dict of them, got 3"),
         ({"group": [lambda obs, info: 1, gender]}, "group must consist of keys in info and named functions"),
         ({"group": []}, "group must hold different attributes"),

@@ -258,10 +258,10 @@ def test_probabilities_are_renormalised():
         ({"n": 0}, "n must be a positive integer, got 0"),
         ({"notions": "SP"}, "notions must be a sequence .*, got 'SP'"),
         ({"notions": ("SP", "SP")}, "notions must not repeat 'SP'"),
-        ({"notions": ("SQ",)}, "notion must be one of .* got 'SQ'"),
+        ({"notions": ("SQ",)}, "each name in notions must be one of .* got 'SQ'"),
         (
             {"notions": ("SP@gendr",), "attributes": ("gender", "age")},
-            r"notion must be one of \['SP@gender', 'SP@age'\], got 'SP@gendr' \(did you mean 'SP@gender'\?\)",
+            r"notions must be one of \['SP@gender', 'SP@age'\], got 'SP@gendr' \(did you mean 'SP@gender'\?\)",
         ),
         ({"k": 0}, "k must be a positive integer, got 0"),
         ({"favourable": ()}, "favourable must hold at least one action number"),

@@ -85,9 +85,9 @@ class Arm:
         penalty = {name: value for name, value in asdict(arm).items() if name not in game}
         standing = {"vec_env_wrapper": "sb3_fair.wrappers.VecStanding"} if self.standing else {}
         plan = make_plan("fair_ppo", TWINS_ENV if self.twins else ENV, seed=seed, hyperparams={**penalty, **standing})
-        longer = {"env_kwargs": {**plan.env_kwargs, "horizon": LONG_HORIZON}} if self.scale else {}
+        longer = {"horizon": LONG_HORIZON} if self.scale else {}
         steps = plan.n_timesteps * (SCALE if self.scale else 1) // (QUICK if quick else 1)
-        return replace(plan, n_timesteps=steps, **longer)
+        return replace(plan, n_timesteps=steps, env_kwargs={**plan.env_kwargs, **longer})
 
 
 def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> dict[str, Any]:

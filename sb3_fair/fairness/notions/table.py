@@ -227,7 +227,7 @@ def find_notion(name: str) -> Notion:
 
     :raises ValueError: if there is no such notion; names the closest one
     """
-    one_of("notion", name, NOTIONS)
+    one_of("each name in notions", name, NOTIONS)
     return NOTIONS[name]
 
 

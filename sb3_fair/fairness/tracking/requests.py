@@ -40,7 +40,7 @@ def find_requests(
         notion = find_notion(plain)
         variants = attributes if notion.needs_groups else distances
         if only:
-            one_of("notion", wanted, [f"{plain}@{variant}" for variant in variants if variant] or [plain])
+            one_of("each name in notions", wanted, [f"{plain}@{variant}" for variant in variants if variant] or [plain])
         for variant in [only] if only else variants:
             name = f"{plain}@{variant}" if only or len(variants) > 1 else plain
             if name in requests:
