@@ -15,6 +15,13 @@ class Interval(NamedTuple):
     high: NDArray[np.float64]
 
 
+def mean_of_known(values: ArrayLike) -> float:
+    """The mean of all values that are not NaN; NaN if there are none."""
+    array = np.asarray(values, dtype=np.float64)
+    known = array[~np.isnan(array)]
+    return float(known.mean()) if known.size else float("nan")
+
+
 @np.errstate(invalid="ignore", divide="ignore")
 def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95) -> Interval:
     """Means over an axis and their confidence intervals (Student t).

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.pareto import expected_utility, generational_distance, hypervolume, min_max, nondominated
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_of_known
 from sb3_fair.report.selection import kind
 from sb3_fair.zoo.studies.hiring import GOOD_ENOUGH
 from sb3_fair.zoo.studies.study import over
@@ -108,8 +108,8 @@ def _figures(row: Row, front: Policies) -> dict[str, float]:
         **first["whole"],
         **{f"{which} notion": first["whole"].get(row.notion(which), np.nan) for which in USUAL},
         **{f"{which} notion, fairer": _fairer(row, front, row.notion(which)) for which in USUAL},
-        "|SP|": float(mean_and_interval(parities).mean),
-        "|SP| by chance": float(mean_and_interval(chances).mean),
+        "|SP|": mean_of_known(parities),
+        "|SP| by chance": mean_of_known(chances),
         "hypervolume": volume(row, front, "returns", row.objectives),
         "hypervolume, whole": volume(row, front, "whole", COMMON),
     }

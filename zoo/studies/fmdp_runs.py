@@ -18,7 +18,7 @@ from sb3_fair.common.pareto import hypervolume, reference_point
 from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness import DiscountedHistory
 from sb3_fair.fairness.distances import Distance
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_of_known
 from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluate_again, evaluate_model, measurable
@@ -109,7 +109,7 @@ class Budget(Watch):
 
     def _on_rollout_end(self) -> None:
         self.figures["window"]["steps"].append(self.num_timesteps)
-        self.figures["window"]["size"].append(float(mean_and_interval(np.ravel(self._sizes)).mean))
+        self.figures["window"]["size"].append(mean_of_known(self._sizes))
 
 
 def weight_vectors(k: int, divisions: int) -> list[tuple[float, ...]]:
@@ -189,6 +189,6 @@ def _figures(policy: EvaluatedPolicy) -> Figures:
         "name": policy.name,
         "length": policy.length,
         "returns": dict(zip(policy.objectives, policy.mean.tolist(), strict=True)),
-        "whole": {name: float(mean_and_interval(values).mean) for name, values in policy.final.items()},
+        "whole": {name: mean_of_known(values) for name, values in policy.final.items()},
         "chance": dict(policy.chance),
     }

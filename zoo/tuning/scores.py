@@ -8,7 +8,7 @@ import numpy as np
 from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
 from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
-from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.fairness.intervals import mean_of_known
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
@@ -93,5 +93,5 @@ def measure(
     venv.close()
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},
-        **{name: float(mean_and_interval(values).mean) for name, values in policy.final.items()},
+        **{name: mean_of_known(values) for name, values in policy.final.items()},
     }
