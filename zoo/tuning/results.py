@@ -36,8 +36,13 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
     _write(folder / TRIALS, _csv(study, tuning.scores))
     if study.best_trials:
         _write(folder / BEST, _entries(study, tuning, search))
-    for name, figure in _figures(study, tuning):
-        figure.write_html(folder / f"{name}.html", include_plotlyjs="directory")
+    figures = dict(_figures(study, tuning))
+    if figures:
+        from plotly.offline import get_plotlyjs
+
+        _write(folder / "plotly.min.js", get_plotlyjs())
+    for name, figure in figures.items():
+        _write(folder / f"{name}.html", figure.to_html(include_plotlyjs="directory"))
 
 
 def _csv(study: optuna.Study, scores: Sequence[str]) -> str:
