@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from gymnasium import spaces
@@ -21,6 +21,16 @@ from sb3_fair.zoo.names import InputError, input_errors
 
 MOST_BYTES = 8 * 2**30
 """Memory for features that move."""
+
+
+class _Draw(NamedTuple):
+    """Who comes, (n,) places among the people of the part."""
+
+    person: NDArray[np.intp]
+
+
+def _draws(uniforms: NDArray[np.float64], size: int) -> _Draw:
+    return _Draw((uniforms[..., 0] * size).astype(np.intp))
 
 
 class TableWorld(World):
@@ -105,12 +115,12 @@ class TableWorld(World):
         self._time = np.zeros(n_worlds, dtype=np.int64)
         self._rows = np.arange(n_worlds)
         self._set_up_moves(n_worlds)
-        super().__init__(n_worlds, Tapes(n_worlds, 1))
+        super().__init__(n_worlds, Tapes(n_worlds, 1, partial(_draws, size=len(self.part))))
 
     @property
     def person(self) -> NDArray[np.intp]:
         """Who is decided on in the coming step: (n,) places in :attr:`part`."""
-        return (self.tapes.now.values[:, 0] * len(self.part)).astype(np.intp)
+        return self.tapes.now.person
 
     @property
     def left(self) -> NDArray[np.int64] | None:
