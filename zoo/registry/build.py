@@ -174,11 +174,11 @@ class Copies(VecLayer):
 
     published: ClassVar[tuple[str, ...]] = ("rules", "source", "words", "max_steps")
 
-    def __init__(self, venv: VecEnv, row: Row) -> None:
+    def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
-        self.rules = row.rules
-        self.source = row.title or attribute(venv, "source", "")
-        self.words = row.words
+        self.rules: Mapping[str, Any] = {}
+        self.source = attribute(venv, "source", "")
+        self.words: Mapping[str, str] = {}
         self.max_steps = max_steps_of(venv)
 
 
@@ -253,9 +253,8 @@ def make_batch(
     elif _is_batch(entry):
         venv = entry(n_envs, render_mode=render_mode, **config)
     else:
-        venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs), row)
-    if isinstance(venv, WorldVecEnv):
-        _tell(venv.world, row)
+        venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs))
+    _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
     for (_, face), arguments in _layers(measurement, spec):
         venv = face(venv, **arguments)
