@@ -25,7 +25,7 @@ def signature(content: bytes) -> str | None:
     return None if key is None else hmac.new(key, content, "sha256").hexdigest()
 
 
-def is_signature(text: object, content: bytes) -> bool:
+def is_signature(text: object, content: bytes | memoryview) -> bool:
     """Whether this user signed ``content`` so."""
     key = _key()
     if key is None or not isinstance(text, str):
@@ -43,7 +43,7 @@ def sign(path: Path) -> None:
 
 def is_signed(path: Path) -> bool:
     """Whether this user signed the file as it is."""
-    content = path.read_bytes()
+    content = memoryview(path.read_bytes())  # of which parts are no copies
     return is_signature(content[-SIZE:].hex(), content[:-SIZE])
 
 
