@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from sb3_fair.audit.drawings import Chart
 from sb3_fair.audit.result import Audit, Gap
 from sb3_fair.audit.words import favourable_text, number, percent, span
 from sb3_fair.fairness.descriptions import describe
-from sb3_fair.report.html import source_hash, stylesheet
+from sb3_fair.report.html import source_hash, stylesheet, templates
 
 _MOST = {"most_groups": 60, "most_gaps": 60, "most_moments": 40}
 
@@ -19,10 +17,7 @@ _MOST = {"most_groups": 60, "most_gaps": 60, "most_moments": 40}
 def page(audit: Audit) -> str:
     """The whole page. All texts of the data are escaped; its Content-Security-Policy lets nothing run or load."""
     style = stylesheet() + files("sb3_fair.audit").joinpath("audit.css").read_text(encoding="utf-8")
-    environment = Environment(
-        loader=PackageLoader("sb3_fair.audit", ""), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-    )  # fmt: skip
+    environment = templates("sb3_fair.audit")
     environment.tests["nan"] = math.isnan
     environment.filters.update(
         chart=Chart, describe=describe, number=number, of=_of, percent=percent, repr=repr, span=span,

@@ -1,13 +1,14 @@
-"""The report as one HTML file that needs no network."""
+"""The report as one HTML file that needs no network, and the frame of all such pages."""
 
 import base64
 import hashlib
-import html
 import json
 import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 _SHEET = re.compile(r'getElementById\("([0-9a-f]{64})"\)')
 """Names of the style sheets for maps that Plotly adds, which the policy refuses, unless there are such already."""
@@ -36,14 +37,23 @@ def page(figures: Mapping[str, Any]) -> str:
     }
     parts = {
         "policy": "; ".join(f"{kind} {sources}" for kind, sources in policy.items()),
-        "title": html.escape(str(figures["title"])),
+        "title": figures["title"],
         "style": style,
         "sheets": "".join(f'<style id="{sheet}"></style>' for sheet in _SHEET.findall(plotly)),
         "plotly": plotly,
         "data": json.dumps(figures, allow_nan=False).replace("<", "\\u003c"),
         "program": program,
     }
-    return re.sub(r"\{\{ (\w+) \}\}", lambda place: parts[place[1]], _asset("report.html"))
+    return templates("sb3_fair.report").get_template("report.html").render(parts)
+
+
+def templates(package: str) -> Environment:
+    """The templates of a package, which fill ``page.html``, the frame of all pages; they escape texts."""
+    folders = [PackageLoader(package, ""), PackageLoader("sb3_fair.report", "")]
+    return Environment(
+        loader=ChoiceLoader(folders), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
 
 
 def stylesheet() -> str:
