@@ -23,7 +23,8 @@ RENAMED = {
 
 
 class MovedFinder(MetaPathFinder, Loader):
-    """Finds ``sb3_fair.zoo.plan`` at ``sb3_fair.zoo.runs.plan``: in scripts, and in models that were saved before."""
+    """Finds the packages of a checkout, and ``sb3_fair.zoo.plan`` at ``sb3_fair.zoo.runs.plan``: in scripts, and in
+    models that were saved before."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None

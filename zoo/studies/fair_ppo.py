@@ -119,11 +119,13 @@ def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     for rule, twins in RANDOM.items():
         yield Job(rule, play, {"model": "random", "game": Arm().plan(0).env_kwargs, "twins": twins, **given})
     for arm in (arm for arms in experiment["arms"].values() for arm in arms):
-        long = given if arm.name in (Arm().name, zoo_arm().name) else {**given, "long_episodes": 0}
-        if arm.scale:
-            long["episodes"] = given["long_episodes"]
+        of_both = arm.name in (Arm().name, zoo_arm().name)
+        episodes = {
+            "episodes": given["long_episodes" if arm.scale else "episodes"],
+            "long_episodes": given["long_episodes"] if of_both else 0,
+        }
         for seed in seeds[: experiment["seeds"]]:
-            told = {"twins": arm.twins, **long}
+            told = {"twins": arm.twins, **episodes}
             yield Job(f"{arm.name}/{seed}", evaluate, told, arm.plan(seed, quick))
 
 
