@@ -57,7 +57,7 @@ def test_sliders_keep_the_policies_that_reach_as_much(tmp_path, opened, front, b
     page.locator('[data-goal="R"]').fill("500")
     middle = (front.means[:, 0].min() + front.means[:, 0].max()) / 2
     kept = [number for number, mean in enumerate(front.means[:, 0]) if mean >= middle]
-    page.wait_for_function(f"document.querySelectorAll('#table tbody.policies tr').length === {len(kept)}")
+    sync_api.expect(page.locator("#table tbody.policies tr")).to_have_count(len(kept))
     assert rows(page) == kept
     assert page.locator("#kept").inner_text() == f"{len(kept)} of {len(front)} policies are left."
     page.locator("#reset").click()
@@ -103,7 +103,7 @@ def test_the_address_keeps_the_choice(tmp_path, opened, front):
     page.locator("#pick").select_option("5")
     page.locator("#pin").click()
     page.locator('[data-goal="SP"]').fill("300")
-    page.wait_for_function("location.hash.includes('least')")
+    page.wait_for_url(lambda url: "least" in url.partition("#")[2])
     again = opened(report, "#" + page.url.partition("#")[2])
     assert again.locator("#chosen h2").inner_text() == front[5].name
     assert again.locator("#pin").inner_text() == "Unpin"
