@@ -123,7 +123,7 @@ class EpisodeBuffer:
         labels = to_go(episode.rewards[:, self.columns], self.discounts)
         if length > self.rows:
             self._grow(episode, labels)
-        slot = self.size if self.size < self.capacity else int(self.priority.argmin())
+        slot = self.size if self.size < self.capacity else int(np.lexsort((-self.lengths, self.priority))[0])
         self.size = max(self.size, slot + 1)
         steps = slice(slot * self.rows, slot * self.rows + length)
         for key, values in episode.observations.items():
@@ -154,12 +154,18 @@ class EpisodeBuffer:
 
     def rank(self) -> None:
         """Recomputes the priorities of all episodes."""
-        self.priority[: self.size] = priorities(self.points, self.threshold, self.penalty)
+        order = self.shortest_first()
+        self.priority[order] = priorities(self.points[order], self.threshold, self.penalty)
 
     def best(self, n: int) -> NDArray[np.int64]:
         """Slots of those non-dominated among the ``n`` episodes of highest priority; :meth:`rank` first."""
-        slots = np.argsort(-self.priority[: self.size], kind="stable")[:n]
+        slots = self.shortest_first()
+        slots = slots[np.argsort(-self.priority[slots], kind="stable")][:n]
         return slots[nondominated(self.points[slots])]
+
+    def shortest_first(self) -> NDArray[np.int64]:
+        """All slots; of episodes with the same return, the shortest one depends least on luck."""
+        return np.argsort(self.lengths[: self.size], kind="stable")
 
     def sample(self, m: int, rng: np.random.Generator) -> Batch:
         """m steps: an episode uniformly with replacement, then one of its steps uniformly."""

@@ -103,18 +103,22 @@ def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
     """Which stored episodes to take commands from: the non-dominated ones.
 
     Where nothing is said of their number, ``FEW`` at least: one lucky episode may dominate all others, and the next
-    ranks hold what can be relied upon, also the same return in other numbers of steps.
+    ranks hold what can be relied upon. The shortest episode of every return comes before the same return in other
+    numbers of steps.
     """
-    buffer, points = model.buffer, model.buffer.points
+    buffer = model.buffer
+    slots = buffer.shortest_first()
+    points = buffer.points[slots]
     ranks = nondominated_ranks(points)
-    best = np.flatnonzero(ranks == 0)
+    best = np.sort(slots[ranks == 0])
     if n_commands is None and len(best) < FEW:
-        order = np.argsort(ranks, kind="stable")
-        asked = np.column_stack([buffer.asks[order], buffer.lengths[order]])
-        return order[np.sort(np.unique(asked, axis=0, return_index=True)[1])][:FEW]
+        shorter = np.tril((points[:, None] == points).all(axis=2), -1).sum(axis=1)
+        slots = slots[np.lexsort((slots, ranks, shorter))]
+        asked = np.column_stack([buffer.asks[slots], buffer.lengths[slots]])
+        return slots[np.sort(np.unique(asked, axis=0, return_index=True)[1])][:FEW]
     if n_commands is None and len(best) > MOST:
         warn(f"{len(best)} commands are not dominated, of which the {MOST} least crowded are tried: give n_commands")
-    least_crowded = np.argsort(-crowding_distance(points[best]), kind="stable")[: n_commands or MOST]
+    least_crowded = np.argsort(-crowding_distance(buffer.points[best]), kind="stable")[: n_commands or MOST]
     return best[np.sort(least_crowded)]
 
 

@@ -152,6 +152,16 @@ def test_candidates_for_commands_are_the_best_n():
     assert len(kept.best(2)) == 2
 
 
+def test_of_equal_returns_the_shortest_is_the_command_and_the_longest_makes_room():
+    kept = buffer(capacity=4)
+    for length in (8, 2, 4, 1):
+        kept.add(episode(length, 8 / length))  # a return of 8 each
+    kept.rank()
+    assert kept.lengths[kept.best(4)].tolist() == [1]
+    kept.add(episode(1, 5))
+    assert sorted(kept.lengths) == [1, 1, 2, 4]
+
+
 def test_complete_episodes_that_count_are_cut_out():
     """Copy 0 finishes episodes of 2 and 1 steps and begins another, copy 1 finishes one of 3 and then only goes on."""
     done = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], bool)

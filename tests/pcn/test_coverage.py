@@ -113,6 +113,16 @@ def test_a_lucky_episode_does_not_hide_what_can_be_relied_upon():
     assert model.coverage_set(20, deterministic=True)[0].mean.tolist() == [0.5, 0.5]
 
 
+def test_other_returns_are_tried_before_the_same_one_in_other_numbers_of_steps(monkeypatch):
+    monkeypatch.setattr(coverage, "FEW", 3)
+    model = PCN("MlpPolicy", Lucky(), eval_freq=0, device="cpu")
+    for gain, length in ((1.0, 4), (1.0, 2), (1.0, 3), (0.5, 1), (0.5, 5)):
+        shown = {"observation": np.zeros((length, 1), np.float32)}
+        model.buffer.add(Episode(shown, np.zeros(length, int), np.full((length, 2), gain / length)))
+    asked = model.buffer.points[:, 0].round(6), model.buffer.lengths
+    assert [(asked[0][slot], asked[1][slot]) for slot in coverage._promising(model, None)] == [(1, 2), (0.5, 1), (1, 3)]
+
+
 def test_the_way_of_acting_is_what_reaches_more():
     """Where a network has learned little, one command is reached by the most probable actions, the next by chance."""
     model = PCN("MlpPolicy", make_vec_env(Tree, 10), seed=0, n_updates=5, eval_freq=0, device="cpu").learn(1_000)
