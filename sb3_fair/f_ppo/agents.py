@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -194,10 +195,7 @@ class RandomAgent(Agent):
     rule = "random"
 
     def bind(self, vec_env: VecEnv) -> "Agent":
-        """As for other agents; a TypeError if actions are not Discrete, MultiDiscrete or Box."""
-        space = vec_env.action_space
-        if not isinstance(space, (spaces.Discrete, spaces.MultiDiscrete, spaces.Box)):
-            raise TypeError(f"action_space must be Discrete, MultiDiscrete or Box, got {space!r}")
+        """Act in these environments from now on, whichever they are; returns the agent."""
         self.vec_env = vec_env
         return self
 
@@ -206,14 +204,11 @@ class RandomAgent(Agent):
         if self.rule in _rules(self.vec_env):
             return super()._act(observations)
         space, n = self.vec_env.action_space, len(observations)
-        if isinstance(space, spaces.Discrete):
-            return space.start + self.rng.integers(space.n, size=n)
-        if isinstance(space, spaces.MultiDiscrete):
-            return self.rng.integers(space.start, space.start + space.nvec, (n, *space.shape))
-        assert isinstance(space, spaces.Box)
         n_units = getattr(attribute(self.vec_env, "config"), "n_units", None)
-        if n_units is None:
-            return self.rng.uniform(space.low, space.high, (n, *space.shape)).astype(space.dtype)
+        if n_units is None or not isinstance(space, spaces.Box):
+            every = batch_space(space, n)
+            every.seed(int(self.rng.integers(2**31)))
+            return np.asarray(every.sample())
         locations = space.shape[0]
         units = self.rng.multinomial(n_units, np.full(locations, 1 / locations), size=n)
         # The softmax is then units / n_units, so that every unit goes where it belongs, as far as the bounds allow.

@@ -105,6 +105,30 @@ class Counters(gym.Env):
         return self.reset()[0], reward, False, False, {"individual": people}
 
 
+class Counterpart(World):
+    """The same as a World."""
+
+    def __init__(self, n_worlds):
+        self.max_steps, self.max_return = LENGTH, float(LENGTH)
+        self.observation_space, self.action_space = Counters.observation_space, Counters.action_space
+        self.fairness_spec = FairnessSpec(notions=("SP", "EO"))
+        self.time = np.zeros(n_worlds, dtype=int)
+        super().__init__(n_worlds, Tapes(n_worlds, 2))
+
+    def restart(self, which):
+        self.time[which] = 0
+        return self.tapes.now.values[which].astype(np.float32)
+
+    def step(self, actions):
+        needs = self.tapes.now.values
+        self.tapes.advance()
+        self.time += 1
+        groups = np.broadcast_to(["young", "old"], needs.shape)
+        people = {"group": groups, "feedback": (needs > 0.5).astype(int), "action": actions}
+        reward, ended = ((needs - 0.5) * actions).sum(axis=1), self.time >= LENGTH
+        return self.tapes.now.values.astype(np.float32), reward, np.zeros_like(ended), ended, {"individual": people}
+
+
 class Hours(Counters):
     """The same, where one action says how long each counter is open."""
 
@@ -131,4 +155,5 @@ sb3_fair.register(
 )
 sb3_fair.register("Counter-v0", Counter)
 sb3_fair.register("Counters-v0", Counters, FairnessSpec(notions=("SP", "EO")), max_episode_steps=LENGTH)
+sb3_fair.register("Counterpart-v0", Counterpart)
 sb3_fair.register("Hours-v0", Hours, FairnessSpec(favourable=(1, 2)), max_episode_steps=LENGTH)

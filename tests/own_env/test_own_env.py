@@ -32,6 +32,9 @@ COMMANDS = {
     "CartPole, pcn": f"train --algo pcn --env CartPole-v1 --fairness {BANK}:leaning --objectives R:SP {QUICK}",
     "Box, ppo": f"train --algo ppo --env Pendulum-v1 --fairness {BANK}:pushing --objectives R:SP {QUICK}",
     "MultiBinary, ppo": f"train --algo ppo --env {BANK}:Counters-v0 --objectives R:SP {QUICK}",
+    "world, MultiBinary, ppo": f"train --algo ppo --env {BANK}:Counterpart-v0 --objectives R:SP {QUICK}",
+    "world, MultiBinary, pcn": f"train --algo pcn --env {BANK}:Counterpart-v0 --objectives R:SP {QUICK} "
+    "-P n_fill_episodes:4 -P n_episodes:4",
     "MultiDiscrete, ppo": f"train --algo ppo --env {BANK}:Hours-v0 --objectives R:SP {QUICK}",
     "tune": f"tune --algo ppo --env {LOANS} --scores R:SP --n-trials 2 --n-jobs 2 --only gamma --n-timesteps 300",
     "tune, world": f"tune --algo ppo --env {COUNTER} --n-trials 1 --only gamma --n-timesteps 300",

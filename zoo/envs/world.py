@@ -171,10 +171,13 @@ class ActionCheck:
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
             size = space.n if isinstance(space, spaces.Discrete) else space.nvec
             self.low, self.high, self.kinds = np.array(space.start), np.array(space.start + size - 1), "iu"
+        elif isinstance(space, spaces.MultiBinary):
+            self.low, self.high, self.kinds = 0, 1, "fiub"  # SB3 gives them as floats
         elif isinstance(space, spaces.Box):
             self.low, self.high, self.kinds = space.low, space.high, "fiu"
         else:
-            raise TypeError(f"action_space of a World must be Discrete, MultiDiscrete or Box, got {space!r}")
+            allowed = "Discrete, MultiDiscrete, MultiBinary or Box"
+            raise TypeError(f"action_space of a World must be {allowed}, got {space!r}")
         agents = () if world.n_agents is None else (world.n_agents,)
         self.shape = (world.n_worlds, *agents, *space.shape)  # type: ignore[misc]
 
@@ -185,10 +188,11 @@ class ActionCheck:
                 f"actions must be an array of shape {self.shape} with entries of {self.space}, "
                 f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
             )
-        inside = (actions >= self.low) & (actions <= self.high)
+        binary = isinstance(self.space, spaces.MultiBinary)
+        inside = (actions == 0) | (actions == 1) if binary else (actions >= self.low) & (actions <= self.high)
         if np.count_nonzero(inside) < inside.size:
             raise ValueError(f"every action must be in {self.space}, got {actions[~inside].flat[0].item()!r}")
-        return actions
+        return actions.astype(self.space.dtype) if binary else actions
 
 
 class WorldEnv(gym.Env):

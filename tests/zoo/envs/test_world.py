@@ -272,6 +272,7 @@ def test_discrete_actions_may_start_elsewhere_and_be_several():
     for space, good, bad in (
         (spaces.Discrete(3, start=-1), -1, 2),
         (spaces.MultiDiscrete([2, 5]), [1, 4], [2, 0]),
+        (spaces.MultiBinary(2), [1.0, 0.0], [0.5, 0.0]),
     ):
         env = WorldEnv(Lines, space=space)
         env.reset(seed=0)
@@ -279,7 +280,7 @@ def test_discrete_actions_may_start_elsewhere_and_be_several():
         with pytest.raises(ValueError, match="every action must be in"):
             env.step(np.array(bad))
     with pytest.raises(TypeError, match="action_space of a World must be"):
-        WorldEnv(Lines, space=spaces.MultiBinary(2))
+        WorldEnv(Lines, space=spaces.Text(2))
 
 
 def test_actions_may_carry_their_probabilities():
