@@ -83,15 +83,12 @@ def _cell(figures: Any, path: str, digits: int | None) -> str:
 
 
 def interval_text(interval: Sequence[float], digits: int | None = None) -> str:
-    """A mean and the ends of its confidence interval, if it has one.
+    """A mean and the ends of its confidence interval, if it has one whose ends look different.
 
     :param digits: after the point; None: as :func:`number_text` has it
     """
-    mean, low, high = interval
-    text = number_text(mean, digits)
-    if mean == low == high or np.isnan(low):
-        return text
-    return f"{text} [{number_text(low, digits)}, {number_text(high, digits)}]"
+    mean, low, high = (number_text(value, digits) for value in interval)
+    return mean if mean == low == high or np.isnan(interval[1]) else f"{mean} [{low}, {high}]"
 
 
 def number_text(value: float, digits: int | None = None) -> str:

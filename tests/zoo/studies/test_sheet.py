@@ -29,4 +29,5 @@ def test_numbers_have_three_digits_or_as_many_as_asked_for(value, digits, text):
 
 def test_an_interval_without_ends_is_its_mean():
     assert interval_text([0.5, 0.25, 0.75], 1) == "0.5 [0.2, 0.8]"
+    assert interval_text([0.5, 0.48, 0.52], 1) == "0.5"
     assert interval_text([0.5, math.nan, math.nan]) == interval_text([0.5, 0.5, 0.5]) == "0.5"
