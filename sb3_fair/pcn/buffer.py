@@ -74,8 +74,8 @@ class EpisodeBuffer:
 
     ``observations[key]`` (capacity * rows, ...), ``to_go`` (capacity * rows, k) float32 and ``actions``
     (capacity * rows, ...) hold the steps; ``lengths`` (capacity,), ``returns`` (capacity, K) and ``asks``
-    (capacity, k) what is known of the episodes. The episode to make room is the one with the lowest priority, new ones
-    being safe until :meth:`rank` is called.
+    (capacity, k) what is known of the episodes. The episode to make room is the one with the lowest priority, or the
+    longest one with the same return; new ones are safe until :meth:`rank` is called.
 
     :param capacity: number of episodes
     :param columns: the optimised entries of the vector reward, (k,)
@@ -123,7 +123,7 @@ class EpisodeBuffer:
         labels = to_go(episode.rewards[:, self.columns], self.discounts)
         if length > self.rows:
             self._grow(episode, labels)
-        slot = self.size if self.size < self.capacity else int(np.lexsort((-self.lengths, self.priority))[0])
+        slot = self.size if self.size < self.capacity else self._dispensable()
         self.size = max(self.size, slot + 1)
         steps = slice(slot * self.rows, slot * self.rows + length)
         for key, values in episode.observations.items():
@@ -134,6 +134,12 @@ class EpisodeBuffer:
         self.returns[slot] = episode.rewards.sum(axis=0)
         self.asks[slot] = np.where(self.held, labels.mean(axis=0), labels[0])
         self.priority[slot] = np.inf
+
+    def _dispensable(self) -> int:
+        worst = int(self.priority.argmin())
+        copies = (self.points == self.points[worst]).all(axis=1) & np.isfinite(self.priority)
+        longest = int(np.where(copies, self.lengths, -1).argmax())
+        return longest if self.lengths[longest] > self.lengths[worst] else worst
 
     def _grow(self, episode: Episode, labels: Array) -> None:
         """Makes as many rows per slot as the episode needs, at least twice as many as before."""
@@ -154,18 +160,20 @@ class EpisodeBuffer:
 
     def rank(self) -> None:
         """Recomputes the priorities of all episodes."""
-        order = self.shortest_first()
-        self.priority[order] = priorities(self.points[order], self.threshold, self.penalty)
+        self.priority[: self.size] = priorities(self.points, self.threshold, self.penalty)
 
     def best(self, n: int) -> NDArray[np.int64]:
         """Slots of those non-dominated among the ``n`` episodes of highest priority; :meth:`rank` first."""
-        slots = self.shortest_first()
-        slots = slots[np.argsort(-self.priority[slots], kind="stable")][:n]
-        return slots[nondominated(self.points[slots])]
+        slots = np.argsort(-self.priority[: self.size], kind="stable")[:n]
+        return self.shortest()[slots[nondominated(self.points[slots])]]
 
-    def shortest_first(self) -> NDArray[np.int64]:
-        """All slots; of episodes with the same return, the shortest one depends least on luck."""
-        return np.argsort(self.lengths[: self.size], kind="stable")
+    def shortest(self) -> NDArray[np.int64]:
+        """For every slot, that of the shortest episode with the same return; longer ones are detours, or lucky."""
+        order = np.argsort(self.lengths[: self.size], kind="stable")
+        _, first, kinds = np.unique(self.points[order], axis=0, return_index=True, return_inverse=True)
+        found = np.empty_like(order)
+        found[order] = order[first[kinds.ravel()]]
+        return found
 
     def sample(self, m: int, rng: np.random.Generator) -> Batch:
         """m steps: an episode uniformly with replacement, then one of its steps uniformly."""

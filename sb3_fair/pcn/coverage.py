@@ -18,6 +18,7 @@ from sb3_fair.common.pareto import (
     epsilon_metric,
     front_of,
     hypervolume,
+    nondominated,
     nondominated_ranks,
     sparsity,
 )
@@ -103,22 +104,20 @@ def _promising(model: "PCN", n_commands: int | None) -> NDArray[np.intp]:
     """Which stored episodes to take commands from: the non-dominated ones.
 
     Where nothing is said of their number, ``FEW`` at least: one lucky episode may dominate all others, and the next
-    ranks hold what can be relied upon. The shortest episode of every return comes before the same return in other
+    ranks hold what can be relied upon. The shortest episodes of all returns come before the same returns in other
     numbers of steps.
     """
-    buffer = model.buffer
-    slots = buffer.shortest_first()
-    points = buffer.points[slots]
-    ranks = nondominated_ranks(points)
-    best = np.sort(slots[ranks == 0])
+    buffer, points = model.buffer, model.buffer.points
+    shortest = np.unique(buffer.shortest())
+    best = shortest[nondominated(points[shortest])]
     if n_commands is None and len(best) < FEW:
-        shorter = np.tril((points[:, None] == points).all(axis=2), -1).sum(axis=1)
-        slots = slots[np.lexsort((slots, ranks, shorter))]
-        asked = np.column_stack([buffer.asks[slots], buffer.lengths[slots]])
-        return slots[np.sort(np.unique(asked, axis=0, return_index=True)[1])][:FEW]
+        parts = shortest, np.setdiff1d(np.arange(len(points)), shortest)
+        order = np.concatenate([part[np.argsort(nondominated_ranks(points[part]), kind="stable")] for part in parts])
+        asked = np.column_stack([buffer.asks[order], buffer.lengths[order]])
+        return order[np.sort(np.unique(asked, axis=0, return_index=True)[1])][:FEW]
     if n_commands is None and len(best) > MOST:
         warn(f"{len(best)} commands are not dominated, of which the {MOST} least crowded are tried: give n_commands")
-    least_crowded = np.argsort(-crowding_distance(buffer.points[best]), kind="stable")[: n_commands or MOST]
+    least_crowded = np.argsort(-crowding_distance(points[best]), kind="stable")[: n_commands or MOST]
     return best[np.sort(least_crowded)]
 
 

@@ -120,7 +120,7 @@ def test_other_returns_are_tried_before_the_same_one_in_other_numbers_of_steps(m
         shown = {"observation": np.zeros((length, 1), np.float32)}
         model.buffer.add(Episode(shown, np.zeros(length, int), np.full((length, 2), gain / length)))
     asked = model.buffer.points[:, 0].round(6), model.buffer.lengths
-    assert [(asked[0][slot], asked[1][slot]) for slot in coverage._promising(model, None)] == [(1, 2), (0.5, 1), (1, 3)]
+    assert [(asked[0][slot], asked[1][slot]) for slot in coverage._promising(model, None)] == [(1, 2), (0.5, 1), (1, 4)]
 
 
 def test_the_way_of_acting_is_what_reaches_more():
