@@ -43,7 +43,7 @@ def study(
         return [Job(f"{name}/{label}", play, {"rule": rule, **told}) for label, rule in rules.items()]
 
     def tell(name: str, results: Results) -> dict[str, Any]:
-        found = {job.name.partition("/")[2]: dict(results[job.name]) for job in jobs(name)}
+        found = {job.removeprefix(f"{name}/"): result for job, result in results.items() if job.startswith(f"{name}/")}
         sheet(SCENARIOS[name]["title"], SCENARIOS[name]["shown"], found).publish(folder / f"{name}.md")
         return found
 
