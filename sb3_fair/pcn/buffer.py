@@ -136,6 +136,7 @@ class EpisodeBuffer:
         self.priority[slot] = np.inf
 
     def _dispensable(self) -> int:
+        """The slot that makes room."""
         worst = int(self.priority.argmin())
         copies = (self.points == self.points[worst]).all(axis=1) & np.isfinite(self.priority)
         longest = int(np.where(copies, self.lengths, -1).argmax())

@@ -20,9 +20,14 @@ rng, n = np.random.default_rng(0), 10**6
 table = {name: rng.integers(0, most, n) for name, most in dict(a=2, f=2, x=2, y=3, z=4).items()}
 started = time.process_time()  # one core, whatever else runs on it
 found = audit(table, action="a", group=["x", "y", "z"], feedback="f", window=500, limits={"SP": -0.2})
-seconds = time.process_time() - started
+seconds, gigabytes = time.process_time() - started, peak()
 assert len(found.windows.notions) == 8
-print(seconds, peak())
+started = time.process_time()
+for _ in range(10):  # tells how fast this machine is
+    codes = rng.integers(0, 24, n)
+    np.unique(codes, return_inverse=True)
+    np.cumsum(codes[:, None] == np.arange(8), axis=0)
+print(seconds, gigabytes, time.process_time() - started)
 """
 FILE = """
 import sys, time
@@ -55,10 +60,10 @@ def measured(program, *arguments):
 
 
 @pytest.mark.slow
-def test_a_million_rows_take_seconds_and_less_than_a_gigabyte():
-    seconds, gigabytes = measured(MILLION)
-    print(f"{seconds:.1f} s, {gigabytes:.2f} GB")
-    assert seconds < 10 and gigabytes < 1  # 3.3 s on an idle machine, 5.9 s on a slow and busy one
+def test_a_million_rows_take_less_than_five_seconds_and_a_gigabyte():
+    seconds, gigabytes, by_numpy = measured(MILLION)
+    print(f"{seconds:.1f} s, {gigabytes:.2f} GB; plain numpy takes {by_numpy:.1f} s")
+    assert seconds < 5 * max(1, by_numpy) and gigabytes < 1  # on a slow machine, numpy takes longer than a second too
 
 
 @pytest.mark.slow

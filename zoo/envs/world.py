@@ -188,8 +188,10 @@ class ActionCheck:
                 f"actions must be an array of shape {self.shape} with entries of {self.space}, "
                 f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
             )
+        inside = (actions >= self.low) & (actions <= self.high)
         binary = isinstance(self.space, spaces.MultiBinary)
-        inside = (actions == 0) | (actions == 1) if binary else (actions >= self.low) & (actions <= self.high)
+        if binary:
+            inside &= actions == np.floor(actions)
         if np.count_nonzero(inside) < inside.size:
             raise ValueError(f"every action must be in {self.space}, got {actions[~inside].flat[0].item()!r}")
         return actions.astype(self.space.dtype) if binary else actions
