@@ -1,80 +1,56 @@
-"""The study of PCN on job hiring."""
+"""The study of PCN on job hiring: what its front offers, and whether its commands are obeyed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import misses
-from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run
-from sb3_fair.zoo.names import PREFIX, choose
-from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.evaluation.evaluate import evaluate_again, evaluate_rules, evaluation_env, policies_of
 from sb3_fair.zoo.runs.plan import Plan, make_plan
-from sb3_fair.zoo.runs.seeds import train_all
+from sb3_fair.zoo.studies.grid import Job, by_label
+from sb3_fair.zoo.studies.overview import shortened
 from sb3_fair.zoo.studies.sheet import sheet
-from sb3_fair.zoo.studies.study import over, save
+from sb3_fair.zoo.studies.study import Results, Study, over, read
 
+COMPANIES = read("hiring")
 FRESH = 90_000
 """Seed of the final episodes, far from those of training and of choosing policies."""
 GOOD_ENOUGH = 0.7
 """Share of the best performance that a fairer policy should keep."""
-FLOORS = {"large": {"R": 60.0, "SP": 0.1, "IF": 0.25}, "small": {"R": 10.0, "SP": 0.15, "IF": 0.25}}
-"""Smallest range, per objective, in which missing a command is measured: for objectives that commands hardly vary."""
+QUICK = 100
+"""How many times fewer steps a quick study takes."""
 
 Figures = dict[str, float]
 
 
-def study(
-    env: str,
-    *,
-    seeds: int = 3,
-    n_eval_episodes: int = 50,
-    n_jobs: int = -1,
-    log_dir: str | Path = "logs/study",
-    **wishes: Any,
-) -> dict[str, Any]:
-    """Trains one PCN per seed (finished runs in ``log_dir`` are taken as they are), evaluates, prints and saves.
-
-    :param seeds: runs, with the seeds 0, 1, ...
-    :param n_jobs: processes; -1: one per core
-    :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`
-    :return: what ``study.json`` in ``log_dir`` holds: figures per seed, mean and 95 % confidence interval over seeds
-    :raises InputError: if ``env`` is none of the hiring environments
-    """
-    choose("hiring environment", env.removeprefix(PREFIX), [name for name in WORLDS if "JobHiring" in name])
-    plans = [make_plan("pcn", env, seed=seed, audit=("SP",), **wishes) for seed in range(seeds)]
-    runs = train_all(plans, log_dir=log_dir, n_jobs=n_jobs, command=f"sb3-fair benchmark hiring --env {env}")
-    rows = {plan.seed: _cached(run, plan, n_eval_episodes) for plan, run in zip(plans, runs, strict=True)}
-    summary = over(list(rows.values()))
-    result = {"env": env, "n_eval_episodes": n_eval_episodes, "seeds": rows, "mean and 95 % interval": summary}
-    save(result, log_dir)
-    columns = {**{f"seed {seed}": f"{seed}" for seed in rows}, "mean": "mean"}
-    cells = {
-        name: {**{f"{seed}": row[name] for seed, row in rows.items()}, "mean": mean} for name, mean in summary.items()
-    }
-    sheet(f"Trade-offs of PCN in {env}", columns, cells, digits=3).publish(Path(log_dir) / "study.md")
-    return result
+def _jobs(company: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
+    entry = COMPANIES[company]
+    plan = make_plan("pcn", entry["env"], audit=("SP",))
+    told = {"episodes": entry["episodes"] // (10 if quick else 1), "floor": entry["floor"]}
+    plan = shortened(plan, QUICK) if quick else plan
+    for seed in seeds:
+        yield Job(f"{company}/PCN/{seed}", judge, told, replace(plan, seed=seed))
 
 
-def _cached(run: RunFolder, plan: Plan, n_eval_episodes: int) -> Figures:
-    files = [run.path / f"fresh_{kind}_{n_eval_episodes}.json" for kind in ("policies", "rules")]
-    if not all(file.is_file() for file in files):
-        Front(tuple(evaluate_run(run, n_eval_episodes=n_eval_episodes, seed=FRESH))).save(files[0])
-        Front(tuple(evaluate_rules(plan, n_eval_episodes, FRESH))).save(files[1])
-    policies, rules = (Front.load(file) for file in files)
-    floors = FLOORS["large" if policies[0].lengths.max() > 100 else "small"]
-    return claims(policies, {rule.name: rule for rule in rules}, floors)
+def judge(plan: Plan, model: Any, episodes: int, floor: Mapping[str, float]) -> Figures:
+    """What can be said of the front of a model, on fresh episodes."""
+    venv = evaluation_env(plan)
+    again = [evaluate_again(plan, model, each, venv, episodes, FRESH) for each in policies_of(plan, model)]
+    return claims(again, {rule.name: rule for rule in evaluate_rules(plan, episodes, FRESH)}, floor)
 
 
-def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy], floors: dict[str, float]) -> Figures:
+def claims(
+    policies: Sequence[EvaluatedPolicy], rules: Mapping[str, EvaluatedPolicy], floor: Mapping[str, float]
+) -> Figures:
     """What can be said of one front.
 
     :param policies: a front's policies, best performance (in the episodes that chose them) first, on fresh episodes
     :param rules: rules of thumb by name, on the same episodes
-    :param floors: see :data:`FLOORS`
+    :param floor: smallest range, per objective, in which missing a command is measured
     """
     objectives = policies[0].objectives
     means = np.array([policy.mean for policy in policies])
@@ -92,15 +68,15 @@ def claims(policies: Sequence[EvaluatedPolicy], rules: dict[str, EvaluatedPolicy
         f"IF gained at {GOOD_ENOUGH:.0%} of the best R": float(fairness[good].max() - fairness[0]),
         "|SP| at the end": float(np.mean(sizes)),
         "|SP| by chance": float(np.mean(chances)),
-        **_missed(policies, [floors.get(name, 0.0) for name in objectives]),
+        **_missed(policies, [floor.get(name, 0.0) for name in objectives]),
     }
 
 
-def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Figures:
+def _missed(policies: Sequence[EvaluatedPolicy], floor: Sequence[float]) -> Figures:
     """By how much commands were missed, in shares of their range: acting as in training, and most probably."""
     aimed = [policy for policy in policies if policy.aim is not None]
     aims = np.array([policy.aim for policy in aimed])
-    missed = misses(aims, np.array([policy.mean for policy in aimed]), floor=floors)
+    missed = misses(aims, np.array([policy.mean for policy in aimed]), floor=floor)
     figures: Figures = {}
     for way, deterministic in (("sampling", False), ("arg max", True)):
         rows = missed[[policy.deterministic == deterministic for policy in aimed]]
@@ -108,3 +84,17 @@ def _missed(policies: Sequence[EvaluatedPolicy], floors: Sequence[float]) -> Fig
             figures[f"{name} missed, {way}"] = float(column.mean()) if len(rows) else np.nan
         figures[f"mean missed, {way}"] = float(rows.mean()) if len(rows) else np.nan
     return figures
+
+
+def _tell(company: str, results: Results, seeds: Sequence[int], _: Path) -> dict[str, Any]:
+    return over(by_label(results, company, ["PCN"], seeds)["PCN"])
+
+
+def _finish(found: Mapping[str, Any], _: Results, __: Sequence[int], folder: Path) -> None:
+    names = dict.fromkeys(name for figures in found.values() for name in figures)
+    rows = {name: {company: figures[name] for company, figures in found.items()} for name in names}
+    sheet("Trade-offs of PCN in job hiring", {name: name for name in found}, rows).publish(folder / "hiring.md")
+
+
+study = Study("hiring", list(COMPANIES), _jobs, _tell, seeds=3, finish=_finish)
+"""A :class:`~sb3_fair.zoo.studies.study.Study` whose experiments are the companies of ``hiring.yml``."""
