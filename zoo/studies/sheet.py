@@ -30,8 +30,13 @@ class Sheet:
         """Prints it, and writes it down as Markdown, and as JSON that tables in the docs are compared with."""
         show(self.rich())
         path.write_text(self.markdown() + "\n", encoding="utf-8")
-        table = {"title": self.title, "columns": list(self.columns), "rows": [*self.rows, *self.dim]}
-        path.with_suffix(".table.json").write_text(json.dumps(table, indent=1, ensure_ascii=False), encoding="utf-8")
+        table = json.dumps(self.content, indent=1, ensure_ascii=False)
+        path.with_suffix(".table.json").write_text(table, encoding="utf-8")
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"title": self.title, "columns": list(self.columns), "rows": [*self.rows, *self.dim]}
 
     def rich(self) -> Table:
         """For the terminal."""

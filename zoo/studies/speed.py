@@ -62,8 +62,7 @@ class Figure:
         if self.target is None:
             return [self.work, value, self.unit, "", ""]
         sign, reached = ("<=", self.value <= self.target) if self.lower_is_better else (">=", self.value >= self.target)
-        verdict = "[green]reached[/]" if reached else "[red]missed[/]"
-        return [self.work, value, self.unit, f"{sign} {_text(self.target)}", verdict]
+        return [self.work, value, self.unit, f"{sign} {_text(self.target)}", "reached" if reached else "missed"]
 
 
 def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure]:
@@ -77,9 +76,10 @@ def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure
     for figure in measured(0.1 if quick else 1.0):
         console.print(f"  {figure.work}: {_text(figure.value)} {figure.unit}", style="dim", highlight=False)
         figures.append(figure)
-    show(Sheet("Speed", ["", "figure", "unit", "should be", "is"], [figure.cells for figure in figures]).rich())
+    sheet = Sheet("Speed", ["", "figure", "unit", "should be", "is"], [figure.cells for figure in figures])
+    show(sheet.rich())
     if path is not None:
-        content = {"versions": versions(), "figures": [asdict(figure) for figure in figures]}
+        content = {"versions": versions(), "figures": [asdict(figure) for figure in figures], **sheet.content}
         Path(path).write_text(json.dumps(content, indent=1), encoding="utf-8")
     return figures
 

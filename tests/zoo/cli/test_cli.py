@@ -276,6 +276,7 @@ def test_the_benchmark_prints_targets_beside_figures_and_writes_json(command, mo
     content = json.loads(Path("speed.json").read_text())
     assert [figure["value"] for figure in content["figures"]] == [20_000.0, 30.0, 1.5]
     assert content["versions"]["numpy"] == np.__version__
+    assert content["columns"][:2] == ["", "figure"] and content["rows"][1][:2] == ["heavy", "30"]
 
 
 def test_a_missing_extra_is_named_before_anything_is_made(command, monkeypatch, tmp_path):
