@@ -69,18 +69,29 @@ def outcomes(
     return found
 
 
-def of_games(played: Sequence[Outcome], games: NDArray[np.int64]) -> list[Outcome]:
-    """Episodes of agents as those of their games: means of their returns.
-
-    :param played: the episodes of a game end together
-    :param games: of each copy
-    """
-    size = len(games) // (int(games.max()) + 1)
+def outcomes_of_games(
+    model: Any,
+    venv: VecEnv,
+    quotas: NDArray[np.int64],
+    deterministic: bool = True,
+    seeds: Sequence[int] | None = None,
+    *,
+    scalar: bool = False,
+) -> list[Outcome]:
+    """As :func:`outcomes`; where agents share a world, copy i is game i, and an episode has the mean return of its
+    agents."""
+    games = games_of(venv)
+    if games is None:
+        return outcomes(model, venv, quotas, deterministic, seeds, scalar=scalar)
+    seeds = range(len(quotas)) if seeds is None else seeds
+    firsts = np.unique(slots(venv, "slot_world"), return_index=True)[1]
+    of_worlds = [seeds[game] for game in games[firsts]]  # twins have the same
+    played = outcomes(model, venv, quotas[games], deterministic, of_worlds, scalar=scalar)
+    size = len(games) // len(quotas)
     return [
-        first._replace(vector=np.mean([outcome.vector for outcome in agents], axis=0))
-        for game in range(int(games.max()) + 1)
+        agents[0]._replace(copy=game, vector=np.mean([agent.vector for agent in agents], axis=0))
+        for game in range(len(quotas))
         for agents in zip(*[iter(outcome for outcome in played if games[outcome.copy] == game)] * size, strict=True)
-        for first in agents[:1]
     ]
 
 
@@ -158,14 +169,9 @@ def evaluate_vector(
     if n_eval_episodes < 1:
         raise ValueError(f"n_eval_episodes must be a positive integer, got {n_eval_episodes!r}")
     games = games_of(venv)
-    if games is None:
-        seeds: Sequence[int] = range(seed, seed + venv.num_envs)
-        played = outcomes(model, venv, shares(n_eval_episodes, venv.num_envs), deterministic, seeds, scalar=scalar)
-    else:
-        quotas = shares(n_eval_episodes, int(games.max()) + 1)[games]
-        firsts = np.unique(slots(venv, "slot_world"), return_index=True)[1]
-        seeds = (seed + games[firsts]).tolist()  # one for each world; twins have the same
-        played = of_games(outcomes(model, venv, quotas, deterministic, seeds, scalar=scalar), games)
+    n = venv.num_envs if games is None else int(games.max()) + 1
+    quotas, seeds = shares(n_eval_episodes, n), range(seed, seed + n)
+    played = outcomes_of_games(model, venv, quotas, deterministic, seeds, scalar=scalar)
     k = len(played[0].vector)
     return policy_of(
         played,

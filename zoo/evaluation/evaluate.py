@@ -12,7 +12,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.connection import connected
-from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes, policy_of
+from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes_of_games, policy_of
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
@@ -112,7 +112,7 @@ def evaluate_rules(
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]
-    for outcome in outcomes(RuleAgent(rules, venv, seed), venv, quotas, seeds=seeds):
+    for outcome in outcomes_of_games(RuleAgent(rules, venv, seed), venv, quotas, seeds=seeds):
         played[outcome.copy // size].append(outcome)
     k = len(played[0][0].vector)
     names = objective_names(venv, k)

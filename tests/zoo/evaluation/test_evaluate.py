@@ -17,6 +17,7 @@ SHORT = {
     "sb3_fair/Lending-v0": {"episode_length": 20},
     "sb3_fair/EpidemicControl-v0": {},
     "sb3_fair/LoanAllocation-v0": {},
+    "sb3_fair/AllelopathicHarvest-All-v0": {"horizon": 20},
 }
 
 

@@ -17,7 +17,7 @@ DOUGHNUTS, VACCINES = "sb3_fair/Doughnut-Small-v0", "sb3_fair/VaccineDelivery-v0
 def test_every_scenario_has_the_algorithms_that_make_sense_there():
     found = {env: overview.sensible(overview.ALGORITHMS, env) for env in overview.SCENARIOS}
     assert found["sb3_fair/AttentionAllocation-v0"] == ["ppo", "pcn", "f_ppo"]
-    assert found["sb3_fair/AllelopathicHarvest-v0"] == ["ppo", "dqn", "fair_ppo"]
+    assert found["sb3_fair/AllelopathicHarvest-All-v0"] == ["ppo", "dqn", "fair_ppo"]
     assert found["sb3_fair/LoanAllocation-v0"] == ["ppo", "dqn", "pcn", "fair_qcm"]
     assert sum(map(len, found.values())) == 45
 

@@ -14,10 +14,10 @@ from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.groups import Group, Groups
 from sb3_fair.zoo.envs.harvest.layout import preferences
 from sb3_fair.zoo.envs.harvest.others import Others, acting
-from sb3_fair.zoo.envs.harvest.rules import N_ACTIONS, RIPEN, STAY
+from sb3_fair.zoo.envs.harvest.rules import N_ACTIONS
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.tapes import Tapes
-from sb3_fair.zoo.envs.world import Array, Rule, Step, World
+from sb3_fair.zoo.envs.world import Array, Step, World
 
 FEATURES = (
     "x", "y", "slow", "last reward", "preference", "red bushes", "blue bushes",
@@ -58,15 +58,6 @@ class _Game(HarvestWorld):
         return sensitive
 
 
-def _busy(world: "EgoHarvestWorld") -> Array:
-    """Ripens, eats, recolours or obstructs where that is possible, else moves or stays, at random."""
-    masks = world.action_masks()
-    useful, moves = masks.copy(), masks.copy()
-    useful[:, :RIPEN], moves[:, RIPEN:] = False, False
-    chosen = np.where(useful.any(axis=1, keepdims=True), useful, moves)
-    return chosen / chosen.sum(axis=1, keepdims=True)
-
-
 class EgoHarvestWorld(World):
     """Games of the Allelopathic Harvest in which one agent, the ego, is moved from outside.
 
@@ -90,11 +81,7 @@ class EgoHarvestWorld(World):
     one_individual: ClassVar[bool] = True
     source = HarvestWorld.source
     words = HarvestWorld.words
-    rules: ClassVar[Mapping[str, Rule]] = {
-        "stay": lambda world: np.tile(np.eye(N_ACTIONS)[STAY], (world.n_worlds, 1)),
-        "random": lambda world: np.full((world.n_worlds, N_ACTIONS), 1 / N_ACTIONS),
-        "busy": _busy,
-    }
+    rules = HarvestWorld.rules
 
     def __init__(
         self,

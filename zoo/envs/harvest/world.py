@@ -19,6 +19,7 @@ from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
+from sb3_fair.zoo.envs.harvest.baselines import BASELINES
 from sb3_fair.zoo.envs.harvest.field import Field
 from sb3_fair.zoo.envs.harvest.layout import bush_colours, preferences, read, sensitive_agents
 from sb3_fair.zoo.envs.harvest.observation import Observer
@@ -57,6 +58,7 @@ class HarvestWorld(World):
     source = "La Malfa et al., arXiv 2502.03953"
     words: ClassVar[Words] = {"R": {"title": "berries eaten", "sentence": "Reward of an agent in one episode."}}
     picture = "sb3_fair.zoo.envs.harvest.picture:picture"
+    rules = BASELINES
     n_agents: int
     observation_space: spaces.Box
     _STATE: ClassVar[tuple[str, ...]] = (
