@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import hypervolume
@@ -123,10 +124,12 @@ def judge(plan: Plan, model: Any) -> dict[str, Any]:
     """Figures of a model on fresh episodes: of a trade-off, those of the policy with the best performance, and the
     fairness (if it is measured) of the fairest one that gives up at most 5 % of it.
 
-    Both policies are chosen on other episodes. ``fair`` is that of every measure that all policies have, ``points`` the
-    return and the size of the unfairness of every policy.
+    Both policies are chosen on other episodes. A model that learns probabilities of actions has two: it can take the
+    most probable actions, or sample. ``fair`` is that of every measure that all policies have, ``points`` the return
+    and the size of the unfairness of every policy.
     """
-    learned = policies_of(plan, model)
+    ways = (True, False) if isinstance(model, OnPolicyAlgorithm) else (None,)
+    learned = [policy for way in ways for policy in policies_of(plan, model, way)]
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
     again = [_means(evaluate_again(plan, model, each, venv, plan.n_eval_episodes, FRESH)) for each in learned]
     before = [_means(each) for each in learned]

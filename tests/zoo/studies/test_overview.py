@@ -76,7 +76,7 @@ def policy(returns, unfairness):
 def test_a_trade_off_stands_there_with_its_best_performer_and_its_fairest_near_it(monkeypatch):
     chosen = [policy([100, 100], [-0.4, -0.6]), policy([96, 96], [0.2, 0.2]), policy([94, 94], [0, 0])]
     fresh = [policy([90, 92], [-0.5, -0.7]), policy([95, 95], [-0.3, -0.1]), policy([80, 80], [0, 0])]
-    monkeypatch.setattr(overview, "policies_of", lambda plan, model: chosen)
+    monkeypatch.setattr(overview, "policies_of", lambda plan, model, way: chosen)
     again = dict(zip(map(id, chosen), fresh, strict=True))
     monkeypatch.setattr(overview, "evaluate_again", lambda plan, model, learned, *rest: again[id(learned)])
     figures = overview.judge(make_plan("pcn", DOUGHNUTS), None)
@@ -113,6 +113,14 @@ def test_the_figures_of_a_real_front():
     figures = overview.judge(plan, trained(plan, watch))
     assert {"R", "SP", "fair", "points"} <= figures.keys()
     assert 0 < watch.figures["seconds"] < 60
+
+
+def test_a_model_that_learns_probabilities_may_sample_or_take_the_most_probable_actions():
+    settings = {"n_steps": 20, "batch_size": 40, "n_eval_episodes": 2}
+    plan = make_plan("ppo", DOUGHNUTS, n_timesteps=60, n_envs=2, hyperparams=settings)
+    figures = overview.judge(plan, trained(plan, Stopwatch()))
+    (likely, _), (sampled, _) = figures["points"]["SP"]
+    assert figures["R"] in (likely, sampled) and likely != sampled
 
 
 def test_quick_plans_are_short_but_hold_whole_episodes():
