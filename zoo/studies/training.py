@@ -1,7 +1,7 @@
 """Training of a study's plans: with checkpoints, and with what is noted on the way."""
 
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -31,17 +31,17 @@ class Watch(BaseCallback):
 
 
 class Stopwatch(Watch):
-    """How many seconds the training took, without evaluations after it."""
+    """How many seconds of processor time the training took, without evaluations after it; other work does not count."""
 
     def __init__(self) -> None:
         super().__init__()
         self.figures = {"seconds": 0.0}
 
     def _on_training_start(self) -> None:
-        self._since = perf_counter()
+        self._since = process_time()
 
     def _on_rollout_end(self) -> None:
-        now = perf_counter()
+        now = process_time()
         self.figures["seconds"] += now - self._since
         self._since = now
 
