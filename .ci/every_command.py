@@ -48,7 +48,7 @@ benchmark hiring --quick --experiment small {ONE}
 benchmark fair-qcm --quick --experiment schemes {ONE}
 benchmark f-ppo --quick --experiment epidemic-random {ONE}
 benchmark fair-ppo --quick --experiment controls {ONE}
-benchmark fmdp --quick --experiment distance {ONE}
+benchmark fmdp --quick --experiment history {ONE}
 """.strip().splitlines()
 
 
