@@ -73,8 +73,8 @@ def outcomes_of_games(
     model: Any,
     venv: VecEnv,
     quotas: NDArray[np.int64],
+    seeds: Sequence[int],
     deterministic: bool = True,
-    seeds: Sequence[int] | None = None,
     *,
     scalar: bool = False,
 ) -> list[Outcome]:
@@ -83,7 +83,6 @@ def outcomes_of_games(
     games = games_of(venv)
     if games is None:
         return outcomes(model, venv, quotas, deterministic, seeds, scalar=scalar)
-    seeds = range(len(quotas)) if seeds is None else seeds
     firsts = np.unique(slots(venv, "slot_world"), return_index=True)[1]
     of_worlds = [seeds[game] for game in games[firsts]]  # twins have the same
     played = outcomes(model, venv, quotas[games], deterministic, of_worlds, scalar=scalar)
@@ -171,7 +170,7 @@ def evaluate_vector(
     games = games_of(venv)
     n = venv.num_envs if games is None else int(games.max()) + 1
     quotas, seeds = shares(n_eval_episodes, n), range(seed, seed + n)
-    played = outcomes_of_games(model, venv, quotas, deterministic, seeds, scalar=scalar)
+    played = outcomes_of_games(model, venv, quotas, seeds, deterministic, scalar=scalar)
     k = len(played[0].vector)
     return policy_of(
         played,

@@ -112,7 +112,7 @@ def evaluate_rules(
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]
-    for outcome in outcomes_of_games(RuleAgent(rules, venv, seed), venv, quotas, seeds=seeds):
+    for outcome in outcomes_of_games(RuleAgent(rules, venv, seed), venv, quotas, seeds):
         played[outcome.copy // size].append(outcome)
     k = len(played[0][0].vector)
     names = objective_names(venv, k)
