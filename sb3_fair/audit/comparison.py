@@ -7,8 +7,9 @@ from itertools import combinations, repeat
 import numpy as np
 
 from sb3_fair.audit.decisions import Attribute
-from sb3_fair.audit.resampling import Array, bounds, chance_levels, notion_intervals
+from sb3_fair.audit.resampling import Array, bounds, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
+from sb3_fair.fairness.notions.chance import chance_levels
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
 from sb3_fair.fairness.proportions import newcombe, p_value, wilson
 

@@ -1,15 +1,14 @@
-"""Bootstrap intervals, chance levels and Manski bounds of group notions, from tables of counts alone.
+"""Bootstrap intervals and Manski bounds of group notions, from tables of counts alone.
 
 A decision is only known by its group and its cell, so that any number of rows is a table of counts (groups, CELLS).
-Drawing n people of a group with replacement is drawing a multinomial count over its cells, and permuting the labels
-among the decisions is drawing a table with the same margins. Both are exact, and take no longer for more rows.
+Drawing n people of a group with replacement is drawing a multinomial count over its cells, which is exact and takes no
+longer for more rows.
 """
 
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import random_table
 
 from sb3_fair.fairness.intervals import Interval
 from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN, RIGHT, GapTable
@@ -97,23 +96,6 @@ def _spread(draws: Array) -> Array:
     """Root mean square of draws (n_boot, m) that are defined; 0 where none is."""
     defined = np.count_nonzero(~np.isnan(draws), axis=0)
     return np.sqrt(np.nansum(draws * draws, axis=0) / np.maximum(defined, 1))
-
-
-def chance_levels(counts: Array, table: GapTable, n_permutations: int, rng: np.random.Generator) -> Array:
-    """Expected size (notions,) of each notion if the labels are permuted among the decisions; NaN if never defined.
-
-    The same as :func:`sb3_fair.fairness.chance_level`, for any number of rows.
-    """
-    people, cells = counts.sum(axis=1), counts.sum(axis=0)
-    used = cells > 0
-    tables = np.zeros((n_permutations, *counts.shape))
-    tables[..., used] = random_table(people.astype(np.int64), cells[used].astype(np.int64)).rvs(
-        n_permutations, random_state=rng
-    )
-    values = np.abs(table(tables))
-    defined = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.where(defined, values, 0.0).sum(axis=0) / defined.sum(axis=0)
 
 
 def bounds(counts: Array, table: GapTable) -> Array:

@@ -3,7 +3,7 @@
 import math
 import numbers
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from functools import cache, partial, wraps
 from inspect import Parameter, signature
 from types import NoneType, UnionType
@@ -252,6 +252,8 @@ def _is_sequence(value: Any, origin: type, parts: tuple[Any, ...], allowed: Rang
     entries = value.tolist() if isinstance(value, np.ndarray) else list(value)
     if origin is tuple and parts and parts[-1] is not Ellipsis:
         return len(entries) == len(parts) and all(map(partial(_fits, allowed=allowed), entries, parts))
+    if parts and parts[0] is Hashable:  # which a type says for all its entries
+        entries = list({type(each): each for each in entries}.values())
     return not parts or all(_fits(each, parts[0], allowed) for each in entries)
 
 

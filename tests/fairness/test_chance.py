@@ -31,6 +31,24 @@ def test_the_labels_are_permuted_not_the_decisions():
     )
 
 
+@pytest.mark.parametrize("window", [None, 7])
+def test_it_is_the_mean_over_permuted_labels(window):
+    """Labels that are not compared, and decisions after the last window, take part in the permutations."""
+    rng = np.random.default_rng(0)
+    actions, feedback = rng.integers(0, 2, (2, 24))
+    groups = np.array(["a", "b", "b", "c"] * 6)
+    length, values = window or 24, []
+    for _ in range(4000):
+        labels = rng.permutation(groups)
+        for start in range(0, 25 - length, length):
+            part = slice(start, start + length)
+            values.append(group_notion("EO", actions[part], feedback[part], labels[part], compared=("a", "b")))
+    level = chance_level(
+        "EO", actions, groups, feedback=feedback, window=window, compared=("a", "b"), n_permutations=9000
+    )
+    assert level == pytest.approx(-np.nanmean(values), abs=0.01)
+
+
 def test_short_windows_are_noisier():
     rng = np.random.default_rng(0)
     actions, groups, feedback = rng.integers(0, 2, (3, 2000))

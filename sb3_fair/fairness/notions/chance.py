@@ -1,13 +1,19 @@
 """Chance level of a group notion: its size if group labels are permuted."""
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import random_table
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable
 from sb3_fair.fairness.notions.whole import coded, find_group_notion
+
+Array = NDArray[np.float64]
+_ENTRIES = 2_000_000
+"""Counts drawn at once."""
 
 
 @checked
@@ -48,13 +54,38 @@ def chance_level(
     if not length:
         return math.nan
     windows = len(cells) // length
-    used = windows * length
-    offsets = np.repeat(np.arange(windows), length) * (size * CELLS) + cells[:used]
-    rng = np.random.default_rng(seed)
-    values = np.empty((n_permutations, windows))
-    for permutation in values:
-        codes = offsets + rng.permutation(columns)[:used] * CELLS
-        counts = np.bincount(codes, minlength=windows * size * CELLS).reshape(windows, size, CELLS)
-        permutation[:] = table(counts[:, 1:].astype(float))[:, 0]
-    defined = values[~np.isnan(values)]
-    return float(np.abs(defined).mean()) if defined.size else math.nan
+    places = np.minimum(np.arange(len(cells)) // length, windows)  # the rest has a place, so that it is permuted too
+    shape = (size, windows + 1, CELLS)
+    counts = np.bincount((columns * shape[1] + places) * CELLS + cells, minlength=math.prod(shape))
+
+    def values(drawn: Array) -> Array:
+        of_windows = drawn.reshape(-1, *shape)[:, 1:, :windows].swapaxes(1, 2)
+        return table(of_windows.reshape(-1, size - 1, CELLS))
+
+    return float(chance_levels(counts.reshape(size, -1), values, n_permutations, np.random.default_rng(seed))[0])
+
+
+def chance_levels(
+    counts: NDArray[np.generic], values: Callable[[Array], Array], n_permutations: int, rng: np.random.Generator
+) -> Array:
+    """Expected size (notions,) of each notion if the labels are permuted among the decisions; NaN if never defined.
+
+    Permuting the labels is drawing a table with the same margins, which takes no longer for more decisions.
+
+    :param counts: (groups, cells)
+    :param values: of the notions, (m, notions), from drawn counts (n, groups, cells)
+    """
+    people, cells = counts.sum(axis=1).astype(np.int64), counts.sum(axis=0).astype(np.int64)
+    used = cells > 0
+    tables = random_table(people, cells[used])
+    batch = max(1, _ENTRIES // counts.size)
+    sizes = []
+    for start in range(0, n_permutations, batch):
+        drawn = np.zeros((min(batch, n_permutations - start), *counts.shape))
+        drawn[..., used] = tables.rvs(len(drawn), random_state=rng)
+        sizes.append(np.abs(values(drawn)))
+    size = np.concatenate(sizes)
+    defined = ~np.isnan(size)
+    with np.errstate(invalid="ignore"):
+        mean: Array = np.where(defined, size, 0.0).sum(axis=0) / defined.sum(axis=0)
+    return mean
