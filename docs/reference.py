@@ -1,4 +1,8 @@
-"""Pages of the API reference, written when it is built: one for each module in ``api.md`` and each of its classes."""
+"""Pages of the API reference, written when it is built: one for each module in ``api.md`` and each of its classes.
+
+Those of classes are linked from their module, and are not in the navigation: all pages repeat it, which would take most
+of the time of a build.
+"""
 
 import re
 from importlib import import_module
@@ -35,7 +39,8 @@ def write(app) -> None:
         found = members(path, public)
         classes = [name for name, value in found.items() if isclass(value)]
         for name in classes:
-            pages[f"{path}.{name}"] = f"{name}\n{'=' * len(name)}\n\n.. autoclass:: {path}.{name}\n"
+            title = f"{name}\n{'=' * len(name)}"
+            pages[f"{path}.{name}"] = f":orphan:\n\n{title}\n\nIn :mod:`{path}`.\n\n.. autoclass:: {path}.{name}\n"
         lines = [
             path,
             "=" * len(path),
@@ -48,10 +53,7 @@ def write(app) -> None:
         for name in classes:
             summary = " ".join(cleandoc(found[name].__doc__).partition("\n\n")[0].split()).replace("::", ":")
             lines += [f"* :class:`~{path}.{name}`: {summary}"]
-        lines += (
-            ["", ".. toctree::", "   :hidden:", "", *(f"   {path}.{name}" for name in classes), ""] if classes else []
-        )
-        lines += [f".. autofunction:: {path}.{name}" for name, value in found.items() if isroutine(value)]
+        lines += ["", *(f".. autofunction:: {path}.{name}" for name, value in found.items() if isroutine(value))]
         pages[path] = "\n".join(lines) + "\n"
     folder.mkdir(exist_ok=True)
     for file in folder.glob("*.rst"):

@@ -118,7 +118,8 @@ class VecPeople(VecLayer):
         actions = actions.astype(np.int64)  # SB3 gives those of MultiBinary spaces as floats
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
-        groups, levels = {}, {}
+        groups: dict[str, Any] = {}
+        levels: dict[str, float] = {}
         for attribute in dict.fromkeys(name.partition("@")[2] for name in self.names):
             partition = Partition(
                 self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
