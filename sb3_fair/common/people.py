@@ -162,7 +162,8 @@ class VecPeople(VecLayer):
         if not counts.any():
             return [np.nan] * len(names)
         table = GapTable([find_group_notion(name.partition("@")[0]) for name in names], self.spec.feedback_missing)
-        levels = chance_levels(counts, lambda drawn: table(drawn[:, 1:]), self.n_permutations, np.random.default_rng(0))
+        rng = np.random.default_rng(counts.ravel())  # of similar tables, draws that are not the same
+        levels = chance_levels(counts, lambda drawn: table(drawn[:, 1:]), self.n_permutations, rng)
         return levels.tolist()
 
 

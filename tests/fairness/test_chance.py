@@ -49,6 +49,17 @@ def test_it_is_the_mean_over_permuted_labels(window):
     assert level == pytest.approx(-np.nanmean(values), abs=0.01)
 
 
+def test_errors_of_similar_histories_are_independent():
+    """A mean of many levels is more exact than each of them."""
+    rng = np.random.default_rng(0)
+    histories = [{"actions": rng.random(100) < 0.25, "groups": rng.random(100) < 0.4} for _ in range(300)]
+    few, many = (
+        np.array([chance_level("SP", **history, n_permutations=n) for history in histories]) for n in (20, 2000)
+    )
+    off = few - many
+    assert abs(off.mean()) < 4 * off.std() / np.sqrt(len(off))
+
+
 def test_short_windows_are_noisier():
     rng = np.random.default_rng(0)
     actions, groups, feedback = rng.integers(0, 2, (3, 2000))

@@ -62,7 +62,8 @@ def chance_level(
         of_windows = drawn.reshape(-1, *shape)[:, 1:, :windows].swapaxes(1, 2)
         return table(of_windows.reshape(-1, size - 1, CELLS))
 
-    return float(chance_levels(counts.reshape(size, -1), values, n_permutations, np.random.default_rng(seed))[0])
+    rng = np.random.default_rng([seed, *counts])  # similar tables would err in the same direction with the same draws
+    return float(chance_levels(counts.reshape(size, -1), values, n_permutations, rng)[0])
 
 
 def chance_levels(
