@@ -115,7 +115,9 @@ def table(
     :param length: of the episodes, ``"short"`` or ``"long"``
     """
     setting = f"({', '.join(WEIGHTS if experiment['over'] == 'tolerance' else WEIGHTS[:2])})"
-    disparities = [column for words in experiment["disparities"] for column in (f"|{words}|", words, f"cut of |{words}| in %")]
+    disparities = [
+        column for words in experiment["disparities"] for column in (f"|{words}|", words, f"cut of |{words}| in %")
+    ]
     prices = [f"{column} {group}" for column in ("return of", "price in %,") for group in GROUPS]
     rows = [
         [curve, name, *_cells(each[length])]
