@@ -1,6 +1,6 @@
 """VecPeople: who was decided on in an episode, as group counts and chance levels when it ends."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,11 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.fairness import FairnessSpec, find_notion
-from sb3_fair.fairness.notions.chance import chance_levels
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, GapTable, cells_of
-from sb3_fair.fairness.notions.whole import find_group_notion
-from sb3_fair.fairness.tracking.partition import Partition
+from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
 from sb3_fair.wrappers.layer import VecLayer
@@ -118,20 +115,27 @@ class VecPeople(VecLayer):
         actions = actions.astype(np.int64)  # SB3 gives those of MultiBinary spaces as floats
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
-        groups: dict[str, Any] = {}
-        levels: dict[str, float] = {}
+        groups, levels = {}, {}
         for attribute in dict.fromkeys(name.partition("@")[2] for name in self.names):
-            partition = Partition(
-                self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
-            )
-            columns = partition.columns(_labels(people, attribute, copy))
-            counts = _counts(columns, cells, partition.size)[1 : partition.size] @ _MASKS
-            names = (_name(self.spec, attribute, label) for label in partition.labels[1:])
-            groups[attribute] = dict(zip(names, counts, strict=True))
-            for window, notions in self._by_window(attribute).items():
-                recent = slice(None if window is None else -window, None)
-                counts = _counts(columns[recent], cells[recent], partition.size)
-                levels |= dict(zip(notions, self._levels(notions, counts), strict=True))
+            labels = _labels(people, attribute, copy)
+            compared = self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
+            counted = _counts(labels, cells, compared)
+            groups[attribute] = {_name(self.spec, attribute, label): counts for label, counts in counted}
+            for name in self.names:
+                notion, _, of = name.partition("@")
+                if of == attribute:
+                    window = self._window(name)
+                    recent = slice(None if window is None else -window, None)
+                    levels[name] = chance_level(
+                        notion,
+                        actions=actions[recent],
+                        groups=labels[recent],
+                        feedback=feedback[recent],
+                        favourable=favourable,
+                        compared=compared,
+                        n_permutations=self.n_permutations,
+                        feedback_missing=self.spec.feedback_missing,
+                    )
         return {GROUPS: groups, CHANCE: {name: levels[name] for name in self.names}}
 
     def _feedback(self, people: list[Record], copy: int) -> NDArray[Any]:
@@ -144,35 +148,26 @@ class VecPeople(VecLayer):
             feedback[late] = [self._late[copy][int(number)] for number in ids[late]]
         return feedback
 
-    def _by_window(self, attribute: str) -> dict[int | None, list[str]]:
-        """The names of an attribute's notions by the number of latest decisions that they look at; None: all of the
-        episode."""
-        found: dict[int | None, list[str]] = {}
-        for name in self.names:
-            notion, _, of = name.partition("@")
-            if of == attribute:
-                history = self.spec.history
-                if isinstance(history, Mapping):
-                    history = history[name if name in history else notion]
-                found.setdefault(int(history.decisions) if history.forgets else None, []).append(name)
-        return found
-
-    def _levels(self, names: Sequence[str], counts: NDArray[np.int64]) -> list[float]:
-        """The chance level of each notion, from counts (1 + groups, CELLS)."""
-        if not counts.any():
-            return [np.nan] * len(names)
-        table = GapTable([find_group_notion(name.partition("@")[0]) for name in names], self.spec.feedback_missing)
-        rng = np.random.default_rng(counts.ravel())  # of similar tables, draws that are not the same
-        levels = chance_levels(counts, lambda drawn: table(drawn[:, 1:]), self.n_permutations, rng)
-        return levels.tolist()
+    def _window(self, name: str) -> int | None:
+        """The number of latest decisions that a notion looks at; None: all of the episode."""
+        history = self.spec.history
+        if isinstance(history, Mapping):
+            history = history[name if name in history else name.partition("@")[0]]
+        return int(history.decisions) if history.forgets else None
 
 
 VecChance = VecPeople  # its former name
 
 
-def _counts(columns: NDArray[np.intp], cells: NDArray[np.uint8], size: int) -> NDArray[np.int64]:
-    """Decisions of every group, (max(3, size), CELLS); of those that are not compared in the first row."""
-    return np.bincount(columns * CELLS + cells, minlength=max(3, size) * CELLS).reshape(-1, CELLS)
+def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
+    """The :data:`COUNTS` of every label; of those that are compared also where nobody has them."""
+    numbers: dict[Any, int] = {label: number for number, label in enumerate(() if compared is None else compared)}
+    known = None if compared is None else set(numbers)
+    codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
+    table = np.bincount(codes * CELLS + cells, minlength=len(numbers) * CELLS).reshape(-1, CELLS) @ _MASKS
+    for label, number in numbers.items():
+        if label is not None and (known is None or label in known):
+            yield label, table[number]
 
 
 def _name(spec: FairnessSpec, attribute: str, label: Any) -> str:

@@ -1,6 +1,8 @@
 """Is the chance level what a group-blind policy shows?"""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -47,6 +49,19 @@ def test_it_is_the_mean_over_permuted_labels(window):
         "EO", actions, groups, feedback=feedback, window=window, compared=("a", "b"), n_permutations=9000
     )
     assert level == pytest.approx(-np.nanmean(values), abs=0.01)
+
+
+def test_the_order_in_which_groups_are_met_does_not_matter():
+    actions, groups = [0, 1, 1, 0, 1, 1, 0], ["a", "b", "b", "c", "a", "b", "b"]
+    swapped = [{"a": "b", "b": "a"}.get(group, group) for group in groups]
+    assert chance_level("SP", actions, groups) == chance_level("SP", actions, swapped)
+    assert chance_level("SP", actions, groups) == chance_level("SP", actions, groups, compared=("c", "b", "a"))
+
+
+def test_importing_the_notions_does_not_wait_for_what_only_levels_need():
+    code = "import sys, sb3_fair.fairness; print('scipy.stats' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_errors_of_similar_histories_are_independent():

@@ -5,7 +5,6 @@ from collections.abc import Callable, Hashable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import random_table
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable
@@ -56,14 +55,15 @@ def chance_level(
     windows = len(cells) // length
     places = np.minimum(np.arange(len(cells)) // length, windows)  # the rest has a place, so that it is permuted too
     shape = (size, windows + 1, CELLS)
-    counts = np.bincount((columns * shape[1] + places) * CELLS + cells, minlength=math.prod(shape))
+    counts = np.bincount((columns * shape[1] + places) * CELLS + cells, minlength=math.prod(shape)).reshape(size, -1)
+    counts[1:] = counts[1:][np.lexsort(counts[1:].T)]  # the order in which groups were met says nothing
 
     def values(drawn: Array) -> Array:
         of_windows = drawn.reshape(-1, *shape)[:, 1:, :windows].swapaxes(1, 2)
         return table(of_windows.reshape(-1, size - 1, CELLS))
 
-    rng = np.random.default_rng([seed, *counts])  # similar tables would err in the same direction with the same draws
-    return float(chance_levels(counts.reshape(size, -1), values, n_permutations, rng)[0])
+    rng = np.random.default_rng([seed, *counts.flat])  # with the same draws, similar tables would err alike
+    return float(chance_levels(counts, values, n_permutations, rng)[0])
 
 
 def chance_levels(
@@ -76,6 +76,8 @@ def chance_levels(
     :param counts: (groups, cells)
     :param values: of the notions, (m, notions), from drawn counts (n, groups, cells)
     """
+    from scipy.stats import random_table  # takes a second to import
+
     people, cells = counts.sum(axis=1).astype(np.int64), counts.sum(axis=0).astype(np.int64)
     used = cells > 0
     tables = random_table(people, cells[used])
