@@ -35,9 +35,9 @@ SHORT = ("-E", "episode_length:100", "-E", "team_size:10")
 HIRING = "sb3_fair/JobHiring-Small-v0"
 SCENARIOS = {
     "pcn": (HIRING, 8_000, *SHORT, "-P", "n_fill_episodes:10", "-P", "n_episodes:10", "-P", "n_updates:10"),
-    "f_ppo": ("sb3_fair/Lending-v0", 12_000),
-    "ppo_lagrangian": ("sb3_fair/Lending-v0", 12_000),
-    "fair_ppo": (HARVEST, 6_000),
+    "f_ppo": ("sb3_fair/Lending-v0", 12_000, "-E", "episode_length:300"),
+    "ppo_lagrangian": ("sb3_fair/Lending-v0", 12_000, "-E", "episode_length:300"),
+    "fair_ppo": (HARVEST, 6_000, "-E", "horizon:200"),
     "fair_qcm": ("sb3_fair/Doughnut-v0", 4_000, *REPLAY),
     "tabular_fair_qcm": ("sb3_fair/Doughnut-Small-v0", 40_000),
     "recurrent_dqn": (HIRING, 2_000, *SHORT, *REPLAY),
