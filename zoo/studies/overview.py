@@ -67,7 +67,7 @@ def study(
     some = numbers(seeds, quick)
 
     def tell(env: str, results: Results) -> dict[str, Any]:
-        learned = by_label(results, _name(env), plans[env], some)
+        learned = _at_equal_length(plans[env], by_label(results, _name(env), plans[env], some))
         rules = {name: over(runs) for name, runs in results[f"{_name(env)}/{RULES}"].items()}
         found = {algo: over(runs) for algo, runs in compared(learned, rules.values()).items()} | rules
         summary(env, found).publish(Path(log_dir, f"{_name(env)}.md"))
@@ -104,9 +104,27 @@ def shortened(plan: Plan, times: int) -> Plan:
     episodes in evaluations."""
     steps = plan.n_timesteps // times
     if plan.algorithm.vector:
-        longest = attribute(make_vec(plan.env, **plan.env_kwargs), "max_steps")
-        steps = max(steps, 2 * plan.n_envs * longest)
+        steps = max(steps, 2 * plan.n_envs * _max_steps(plan))
     return replace(plan, n_timesteps=steps, n_eval_episodes=max(2, plan.n_eval_episodes // 5))
+
+
+def _max_steps(plan: Plan) -> int:
+    return attribute(make_vec(plan.env, monitor=False, **plan.env_kwargs), "max_steps")
+
+
+def _at_equal_length(
+    plans: Mapping[str, Plan], learned: Mapping[str, Sequence[Mapping[str, Any]]]
+) -> dict[str, list[dict[str, Any]]]:
+    """Runs with returns as they would be in the longest episodes that the settings of a plan have, step for step."""
+    lengths = {algo: _max_steps(plan) for algo, plan in plans.items()}
+
+    def stretched(run: Mapping[str, Any], times: float) -> dict[str, Any]:
+        points = {name: [[times * some, unfair] for some, unfair in each] for name, each in run["points"].items()}
+        return {**run, "R": times * run["R"], "points": points}
+
+    return {
+        algo: [stretched(run, max(lengths.values()) / lengths[algo]) for run in runs] for algo, runs in learned.items()
+    }
 
 
 def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator[Job]:

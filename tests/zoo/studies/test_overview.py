@@ -97,6 +97,16 @@ def test_what_is_attained_is_a_share_of_what_is_possible_by_the_worst_and_the_be
     assert overview.compared({"dqn": [undefined]}, []) == {"dqn": [{"R": 1.0}]}  # no fairness is measured
 
 
+def test_returns_of_shorter_episodes_are_compared_step_for_step():
+    lengths = {"pcn": 100, "ppo": 1000}
+    lending = "sb3_fair/Lending-v0"
+    plans = {algo: make_plan(algo, lending, env_kwargs={"episode_length": length}) for algo, length in lengths.items()}
+    run = {"R": 3.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[3.0, 0.1]]}}
+    found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]})
+    assert found["pcn"] == [{"R": 30.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[30.0, 0.1]]}}]
+    assert found["ppo"] == [run]
+
+
 def test_learners_are_compared_by_one_measure_although_some_have_another_too():
     plain = {"R": 1.0, "fair": {"SP": 0.5}, "points": {"SP": [[1.0, 0.5]]}}
     more = {"R": 2.0, "fair": {"d_s": 0.1, "SP": 0.4}, "points": {"d_s": [[2.0, 0.1]], "SP": [[2.0, 0.4]]}}
@@ -126,4 +136,4 @@ def test_a_model_that_learns_probabilities_may_sample_or_take_the_most_probable_
 def test_quick_plans_are_short_but_hold_whole_episodes():
     assert overview._plan("ppo", DOUGHNUTS, quick=True).n_timesteps == 1_000
     plan = overview._plan("pcn", "sb3_fair/Lending-v0", quick=True)
-    assert plan.n_timesteps == 2 * 10 * 2_000 and plan.n_eval_episodes == 2
+    assert plan.n_timesteps == 2 * 10 * plan.env_kwargs["episode_length"] and plan.n_eval_episodes == 2
