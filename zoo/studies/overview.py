@@ -10,10 +10,10 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import hypervolume
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import max_steps_of
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import COPIES, evaluate_again, evaluate_rules, evaluation_env, policies_of
-from sb3_fair.zoo.names import PREFIX, InputError
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import obstacles
@@ -109,7 +109,8 @@ def shortened(plan: Plan, times: int) -> Plan:
 
 
 def _max_steps(plan: Plan) -> int:
-    return attribute(make_vec(plan.env, monitor=False, **plan.env_kwargs), "max_steps")
+    """Of an episode; 1 where no number is known."""
+    return max_steps_of(make_vec(plan.env, monitor=False, **plan.env_kwargs)) or 1
 
 
 def _at_equal_length(
@@ -135,7 +136,7 @@ def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator
 
 
 def _name(env: str) -> str:
-    return env.removeprefix(PREFIX).split("/")[1]
+    return env.rpartition(":")[2].removeprefix("sb3_fair/").replace("/", "-")
 
 
 def judge(plan: Plan, model: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Does the overview train what makes sense, once, and tell how sure its figures are?"""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,6 +21,11 @@ def test_every_scenario_has_the_algorithms_that_make_sense_there():
     assert found["sb3_fair/AllelopathicHarvest-All-v0"] == ["ppo", "dqn", "fair_ppo"]
     assert found["sb3_fair/LoanAllocation-v0"] == ["ppo", "dqn", "pcn", "fair_qcm"]
     assert sum(map(len, found.values())) == 45
+
+
+def test_environments_of_users_have_a_row_and_a_folder_too():
+    found = overview.front_page({env: {"ppo": {"R": (1, 1, 1)}} for env in ("bank:Loans-v0", "my:bank/Loans-v0")})
+    assert [row[0] for row in found.content["rows"]] == ["Loans-v0: ppo", "bank-Loans-v0: ppo"]
 
 
 def test_nothing_that_makes_sense_is_an_error_with_the_reason(tmp_path):
@@ -105,6 +111,8 @@ def test_returns_of_shorter_episodes_are_compared_step_for_step():
     found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]})
     assert found["pcn"] == [{"R": 30.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[30.0, 0.1]]}}]
     assert found["ppo"] == [run]
+    plans = {algo: replace(plan, env_kwargs={"episode_length": None}) for algo, plan in plans.items()}
+    assert overview._at_equal_length(plans, {"pcn": [run]}) == {"pcn": [run]}  # no length is known
 
 
 def test_learners_are_compared_by_one_measure_although_some_have_another_too():
