@@ -70,9 +70,13 @@ def _shipped(algorithm: Algorithm, env: str, preset: str | None) -> dict[str, An
     if preset is not None:
         return _entry(algorithm, own, env, preset)
     like = {} if algorithm.like is None else _table(find_algorithm(algorithm.like))
-    entry = dict(own[DEFAULT])
-    for name in dict.fromkeys((find(env).scenario, env)):
+    row, entry = find(env), dict(own[DEFAULT])
+    for name in dict.fromkeys((row.scenario, env)):
         entry |= _task(like.get(name, {})) | own.get(name, {})
+        if name != env:  # its scenario does not say what makes a variant
+            entry["env_kwargs"] = {
+                key: value for key, value in entry.get("env_kwargs", {}).items() if key not in row.defaults
+            }
     return entry
 
 

@@ -66,8 +66,14 @@ def test_what_was_tuned_says_how(algo):
 
 def test_variants_have_the_settings_of_their_scenario_and_those_of_their_own():
     f_ppo, lending = ALGORITHMS["f_ppo"], "sb3_fair/Lending-v0"
+    settings = default_settings(f_ppo, f"sb3_fair:{lending}")
     for variant in of("Lending"):
-        assert default_settings(f_ppo, variant) == default_settings(f_ppo, f"sb3_fair:{lending}"), variant
+        own = find(variant).defaults  # which make the variant, whatever settings its scenario has
+        env_kwargs = {key: value for key, value in settings["env_kwargs"].items() if key not in own}
+        assert default_settings(f_ppo, variant) == {**settings, "env_kwargs": env_kwargs}, variant
+    pcn = ALGORITHMS["pcn"]
+    assert default_settings(pcn, lending)["env_kwargs"]["episode_length"] == 500
+    assert "episode_length" not in default_settings(pcn, "sb3_fair/Lending-Long-v0")["env_kwargs"]
     assert set(tuning(f_ppo, f"sb3_fair:{lending}")) >= {"trials", "seeds", "date"}
     assert tuning(f_ppo, "sb3_fair/Lending-Basic-v0") is None
     fraud, weeks = (
