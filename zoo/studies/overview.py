@@ -17,6 +17,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import obstacles
+from sb3_fair.zoo.registry.registration import bare
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import default_settings, tuning
 from sb3_fair.zoo.studies.grid import Job, by_label
@@ -116,7 +117,7 @@ def _max_steps(plan: Plan) -> int:
 def _at_equal_length(
     plans: Mapping[str, Plan], learned: Mapping[str, Sequence[Mapping[str, Any]]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Runs with returns as they would be in the longest episodes that the settings of a plan have, step for step."""
+    """Runs whose returns are multiplied to the length of the longest episodes that any of the plans has."""
     lengths = {algo: _max_steps(plan) for algo, plan in plans.items()}
 
     def stretched(run: Mapping[str, Any], times: float) -> dict[str, Any]:
@@ -136,7 +137,7 @@ def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator
 
 
 def _name(env: str) -> str:
-    return env.rpartition(":")[2].removeprefix("sb3_fair/").replace("/", "-")
+    return bare(env).removeprefix("sb3_fair/").replace("/", "-")
 
 
 def judge(plan: Plan, model: Any) -> dict[str, Any]:

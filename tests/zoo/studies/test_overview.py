@@ -144,4 +144,4 @@ def test_a_model_that_learns_probabilities_may_sample_or_take_the_most_probable_
 def test_quick_plans_are_short_but_hold_whole_episodes():
     assert overview._plan("ppo", DOUGHNUTS, quick=True).n_timesteps == 1_000
     plan = overview._plan("pcn", "sb3_fair/Lending-v0", quick=True)
-    assert plan.n_timesteps == 2 * 10 * plan.env_kwargs["episode_length"] and plan.n_eval_episodes == 2
+    assert plan.n_timesteps == 2 * 10 * 500 and plan.n_eval_episodes == 2
