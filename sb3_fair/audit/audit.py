@@ -208,7 +208,8 @@ def _limits(limits: Mapping[str, float], names: list[str], columns: Columns) -> 
         find_notion(notion)
         if notion not in names:
             raise ValueError(f"limits must be about notions of the audit, {', '.join(names)}, got {notion!r}")
-        allowed = (*columns.group, " and ".join(columns.group)) if NOTIONS[notion].needs_groups else ()
+        groups = dict.fromkeys((*columns.group, " and ".join(columns.group)))
+        allowed = groups if NOTIONS[notion].needs_groups else {}
         if at and attribute not in allowed:
             raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
         low, high = NOTIONS[notion].bounds

@@ -2,6 +2,7 @@
 
 import codecs
 import csv
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -113,7 +114,8 @@ def chunks_of_file(path: str | Path, columns: Sequence[str], **options: Any) -> 
     encoding = options.get("encoding")
     try:
         used = encoding or _encoding(path)
-        codecs.lookup(used)
+        if codecs.lookup(used).name == "utf-8" and encoding is not None:
+            used = "utf-8-sig"  # which also reads files without a mark
         header, delimiter = _header(path, used, options.get("delimiter"))
     except (UnicodeError, LookupError) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
@@ -201,7 +203,6 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
 def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     """Each block of whole lines has its own types: a column may hold numbers in one and texts in another."""
     import pyarrow as pa
-    from pyarrow import json
 
     line = 1
     with pa.input_stream(str(path)) as stream:
@@ -214,9 +215,8 @@ def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
                 continue
             if line == 1 and block.lstrip()[:1] == b"[":
                 raise ValueError(f"{path.name} must hold one JSON object per line, got a list")
-            options = json.ReadOptions(use_threads=False, block_size=len(block))
             try:
-                table = json.read_json(pa.BufferReader(block), options)
+                table = _json_table(block, columns)
             except pa.ArrowException as error:
                 raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
             if line == 1:
@@ -225,3 +225,33 @@ def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
             there = set(table.column_names)
             yield {name: table.column(name) if name in there else nothing for name in columns}
             line += block.count(b"\n")
+
+
+def _json_table(block: bytes, columns: Sequence[str]) -> Any:
+    """Lines as pyarrow reads them; without the values of other columns if it can only then, as if one mixes types."""
+    import pyarrow as pa
+    from pyarrow import json as pajson
+
+    def read(lines: bytes) -> Any:
+        return pajson.read_json(pa.BufferReader(lines), pajson.ReadOptions(use_threads=False, block_size=len(lines)))
+
+    try:
+        return read(block)
+    except pa.ArrowException:
+        return read(_emptied(block, columns))
+
+
+def _emptied(block: bytes, columns: Sequence[str]) -> bytes:
+    """Lines of JSON in which all other columns are null; as they are, if something else is wrong with them."""
+    try:
+        rows = [json.loads(line, object_pairs_hook=_object) for line in block.splitlines() if line.strip()]
+        kept = [{name: value if name in columns else None for name, value in row.items()} for row in rows]
+    except (ValueError, AttributeError):  # the last of lines that are no objects
+        return block
+    return "\n".join(map(json.dumps, kept)).encode()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("each name must stand once in an object")
+    return found

@@ -18,6 +18,7 @@ from sb3_fair.audit.values import (
     Array,
     Labels,
     is_number,
+    joined_times,
     numbers,
     rows_text,
     times,
@@ -77,7 +78,7 @@ class Log:
             if name != self.columns.feedback:
                 missing[name] = codes == 0
         if self.columns.time is not None:
-            when = times(self.columns.time, chunk[self.columns.time], self.n)
+            when = times(self.columns.time, chunk[self.columns.time], self.n, self._comma)
             self._of_rows["time"].append(when)
             missing[self.columns.time] = when != when
         roles = {role: name for role in PER_ROW if (name := getattr(self.columns, role)) is not None}
@@ -91,7 +92,8 @@ class Log:
             score = None if self.columns.score is None else self._role("score", self.columns.score, chunk)
             if score is not None:
                 missing[str(self.columns.score)] = np.isnan(score)
-            self.sample.add(self.n, np.column_stack(values), score)
+            undecided = missing[self.columns.action][:, None]
+            self.sample.add(self.n, np.where(undecided, np.nan, np.column_stack(values)), score)
         for name, absent in missing.items():
             rows = np.flatnonzero(absent)
             if len(rows):
@@ -118,20 +120,20 @@ class Log:
     def finish(self) -> "Log":
         """Itself, with all rows.
 
-        :raises ValueError: if there are none
+        :raises ValueError: if there are none, or some have numbers for times and others dates
         """
         if not self.n:
             raise ValueError("the log must have at least one row, got none")
+        columns = self.columns
+        self.times = None if columns.time is None else joined_times(columns.time, self._of_rows.pop("time"))
         kept, of_rows = (
             {name: np.concatenate(parts.pop(name)) for name in list(parts)} for parts in (self._kept, self._of_rows)
         )
-        columns = self.columns
         self.actions = kept[columns.action]
         self.groups = {name: kept[name] for name in columns.group}
         self.feedback = None if columns.feedback is None else kept[columns.feedback]
         self.stakeholders = None if columns.stakeholder is None else kept[columns.stakeholder]
         self.labels = {name: labels.names for name, labels in self._labels.items()}
-        self.times = of_rows.get("time")
         self.numbers = {role: of_rows[role] for role in PER_ROW if role in of_rows}
         self.warnings = [*self._missing_warnings(), *self._label_warnings(kept)]
         if self.sample is not None:
@@ -173,10 +175,10 @@ class Log:
 
 
 class Sample:
-    """Features of a uniform sample of the rows that have all of them: those with the smallest of random numbers.
+    """Features of a uniform sample of the decisions that have all of them: those with the smallest of random numbers.
 
-    ``rows`` (m,) where they stand in the log; ``low`` (d,) lowest value in the whole log, ``high`` the highest;
-    ``eligible``: how many rows there were to choose from.
+    ``rows`` (m,) where they stand in the log; ``low`` (d,) lowest value of all such decisions, ``high`` the highest;
+    ``eligible``: how many there were to choose from.
     """
 
     def __init__(self, columns: Columns, size: int, seed: int) -> None:
@@ -201,7 +203,7 @@ class Sample:
         return self._values[:, -1] if self._has_scores else None
 
     def add(self, start: int, features: Array, scores: Array | None) -> None:
-        """Rows of the log from ``start`` on."""
+        """Rows of the log from ``start`` on; those without a feature or a score are not chosen."""
         keys = self._rng.random(len(features))
         values = np.column_stack([features, np.zeros(len(features)) if scores is None else scores])
         whole = ~np.isnan(values).any(axis=1)

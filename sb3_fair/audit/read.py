@@ -1,6 +1,6 @@
 """Reads decisions of files and tables into a log."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sb3_fair.audit.chunks import Chunk, Chunks
 from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.values import UNKNOWN, is_arrow, numbers, text
+from sb3_fair.audit.values import Labels, numbers
 
 
 class OtherPolicy(NamedTuple):
@@ -18,11 +18,13 @@ class OtherPolicy(NamedTuple):
     :param name: what to call it
     :param columns: what it wants to know of a person
     :param favourable: f(column -> (m,) numbers or texts) -> (m,) probabilities of the favourable decision
+    :param nominal: those columns whose values are names: texts, of which only the empty one is missing
     """
 
     name: str
     columns: Sequence[str]
     favourable: Callable[[Mapping[str, NDArray[Any]]], NDArray[np.float64]]
+    nominal: Collection[str] = ()
 
 
 def read_log(
@@ -52,16 +54,14 @@ def _asked(policy: OtherPolicy, chunk: Chunk, start: int, comma: bool) -> NDArra
     people: dict[str, NDArray[Any]] = {}
     known: Any = True
     for name in policy.columns:
-        values = chunk[name]
-        try:
-            people[name] = numbers(name, values, start, comma)
+        if name in policy.nominal:
+            labels = Labels(name, most=None, comma=comma)
+            codes = labels.codes(chunk[name])
+            people[name] = np.array(["", *labels.names], dtype=object)[codes]
+            known = known & (codes > 0)
+        else:
+            people[name] = numbers(name, chunk[name], start, comma)
             known = known & ~np.isnan(people[name])
-        except ValueError:
-            texts = [
-                "" if value is None else text(value) for value in (values.to_pylist() if is_arrow(values) else values)
-            ]
-            people[name] = np.array(texts, dtype=object)
-            known = known & np.array([each.lower() not in UNKNOWN for each in texts])
     chances = np.full(len(known), np.nan)
     if known.any():
         chances[known] = policy.favourable({name: values[known] for name, values in people.items()})

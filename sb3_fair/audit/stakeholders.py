@@ -28,13 +28,13 @@ def welfare_figures(log: Log, decisions: Decisions, scheme: Scheme | None) -> li
         if scheme is not None:
             raise ValueError("scheme must be given with reward and stakeholder")
         return []
-    rewards, who = log.numbers["reward"][decisions.rows], log.stakeholders[decisions.rows].astype(np.int64)
+    rewards, who = log.numbers["reward"][decisions.rows], log.stakeholders[decisions.rows]
     known = ~np.isnan(rewards) & (who > 0)
-    rewards, who = rewards[known], who[known] - 1
+    rewards, who = rewards[known], np.unique(who[known], return_inverse=True)[1]  # of others, nothing is known
     if not len(who):
         return []
-    people = len(log.labels[str(log.columns.stakeholder)])
-    totals = np.bincount(who, rewards, people)
+    totals = np.bincount(who, rewards)
+    people = len(totals)
     found = []
     for name in SHOWN:
         with warnings.catch_warnings(), suppress(ValueError):  # of negative sums

@@ -15,20 +15,21 @@ Array: TypeAlias = NDArray[np.float64]
 UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
 """How files write that a value is not known; of a group only the empty text, since "NA" may be a country."""
 MOST_LABELS = 1000
-_WHOLE = re.compile(r"[+-]?\d+\.0*")
+_WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
-def text(value: Any, point: str = ".") -> str:
+def text(value: Any, comma: bool = False) -> str:
     """A label as it is shown: whole numbers without a point, truth values in lower case, no blanks at the ends.
 
-    :param point: how texts write the decimal point
+    :param comma: whether "1,0" is 1, as "1.0" always is
     """
     if isinstance(value, (bool, np.bool_)):
         return str(bool(value)).lower()
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     shown = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
-    return shown.partition(point)[0] if _WHOLE.fullmatch(shown.replace(point, ".")) else shown
+    whole = _WHOLE.fullmatch(shown.replace(",", ".") if comma else shown)
+    return whole[1] if whole else shown
 
 
 def rows_text(rows: NDArray[Any], start: int = 0) -> str:
@@ -56,18 +57,22 @@ class Labels:
         self, name: str, missing: tuple[str, ...] = ("",), most: int | None = MOST_LABELS, comma: bool = False
     ) -> None:
         self.name = name
-        self._point = "," if comma else "."
         self.names: list[str] = []
-        self._missing, self._most = missing, most
+        self._missing, self._most, self._comma = missing, most, comma
         self._of_text: dict[str, int] = {}
 
     def codes(self, values: Any) -> NDArray[np.int32]:
         """Codes (n,) of a chunk of the column (n,).
 
-        :raises ValueError: if there are too many different labels
+        :raises ValueError: if there are too many different labels, or lists and the like instead of labels
         """
         if is_arrow(values):
-            encoded = values.dictionary_encode()
+            import pyarrow as pa
+
+            try:
+                encoded = values.dictionary_encode()
+            except pa.ArrowException as error:
+                raise ValueError(f"{self.name!r} must hold single values, got {values.type}") from error
             encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
             places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
             different = [*encoded.dictionary.to_pylist(), None]
@@ -84,7 +89,7 @@ class Labels:
         return np.array([self._code(value) for value in different], dtype=np.int32)[places]
 
     def _code(self, value: Any) -> int:
-        shown = "" if value is None or _is_nan(value) else text(value, self._point)
+        shown = "" if value is None or _is_nan(value) else text(value, self._comma)
         if shown.lower() in self._missing:
             return 0
         if shown not in self._of_text:
@@ -155,10 +160,13 @@ def is_number(label: str) -> bool:
     return label not in ("true", "false") and math.isfinite(_number(label, comma=True))
 
 
-def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
+def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArray[Any]:
     """A chunk of a column of times (n,): datetime64 in microseconds, or numbers; NaT or NaN where it is missing.
 
-    :raises ValueError: if something is neither a number nor a date such as 2026-01-31; says in which row
+    :param start: rows before this chunk
+    :param comma: whether "0,5" is a number
+    :raises ValueError: if something is neither a number nor a date such as 2026-01-31, or numbers stand beside dates;
+        says in which rows
     """
     if is_arrow(values):
         import pyarrow as pa
@@ -173,17 +181,37 @@ def times(name: str, values: Any, start: int = 0) -> NDArray[Any]:
     if array.dtype.kind == "M":
         return array.astype("datetime64[us]")
     with suppress(ValueError):
-        return numbers(name, array, start)
+        return numbers(name, array, start, comma)
     shown = [None if value is None or _is_nan(value) else str(value).strip() for value in array]
     found = np.array([_moment(value) for value in shown], dtype="datetime64[us]")
     known = np.array([(value or "").lower() not in UNKNOWN for value in shown], dtype=np.bool_)
-    wrong = np.flatnonzero(np.isnat(found) & known)
+    odd = np.flatnonzero(np.isnat(found) & known)
+    wrong = odd[np.array([math.isinf(_number(shown[row], comma)) for row in odd], dtype=bool)]
     if len(wrong):
         raise ValueError(
             f"{name!r} must hold numbers or dates such as 2026-01-31, got {shown[wrong[0]]!r} "
             f"in {rows_text(wrong, start)}"
         )
+    if len(odd):
+        raise _both(name, odd, start)
     return found
+
+
+def joined_times(name: str, chunks: list[NDArray[Any]]) -> NDArray[Any]:
+    """All chunks of a column of times; one without any time may be of either kind.
+
+    :raises ValueError: if some hold numbers and others dates; says in which rows
+    """
+    if len({chunk.dtype.kind for chunk in chunks}) > 1:
+        numeric = np.concatenate([(chunk == chunk) & (chunk.dtype.kind != "M") for chunk in chunks])
+        if numeric.any():
+            raise _both(name, np.flatnonzero(numeric))
+        chunks = [chunk.astype("datetime64[us]") for chunk in chunks]  # NaN becomes NaT
+    return np.concatenate(chunks)
+
+
+def _both(name: str, numeric: NDArray[Any], start: int = 0) -> ValueError:
+    return ValueError(f"{name!r} must hold numbers or dates, not both, got numbers in {rows_text(numeric, start)}")
 
 
 def _moment(value: str | None) -> Any:

@@ -50,7 +50,7 @@ def all_warnings(
                 "not fair."
             )
     if sample is not None and not len(sample.rows):
-        yield "No row has all features: there are no individual notions."
+        yield "No decision has all features: there are no individual notions."
     elif sample is not None and sample.eligible > len(sample.rows):
         yield f"Individual notions are estimates from {len(sample.rows):,} of {sample.eligible:,} people."
     if window is not None and window > decided.timed:

@@ -33,8 +33,8 @@ def points(value: float) -> str:
 
 
 def favourable_text(about: Mapping[str, Any]) -> str:
-    """ "hired: yes"."""
-    return f"{about['action']}: {' or '.join(about['favourable'])}"
+    """ "hired: yes", or "hired" where nobody got it."""
+    return ": ".join(filter(None, (about["action"], " or ".join(about["favourable"]))))
 
 
 def sentences(

@@ -47,6 +47,10 @@ def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):
         (["--fail-below", "SPP=0"], 2, "got 'SPP' (did you mean 'SP'?)"),
         (["--group", "sex"], 2, "log.csv has no column 'sex'"),
         (["--html", "no/a.html"], 2, "html must be in a folder that is there"),
+        (["--html", "."], 2, "html must be a file, got the folder '.'"),
+        (["--json", ".."], 2, "json must be a file, got the folder '..'"),
+        (["--limit", "SP=nan"], 2, "limit must be a notion and a number, as in SP=-0.2, got 'SP=nan'"),
+        (["--fail-below", "SP=-inf"], 2, "fail-below must be a notion and a number, as in SP=-0.2, got 'SP=-inf'"),
         (["--notions", "SPP"], 2, "unknown notion 'SPP'"),
     ],
 )
@@ -54,6 +58,12 @@ def test_the_exit_code_says_whether_limits_hold(command, arguments, code, said):
     found, _, err = command(*arguments)
     assert found == code, err
     assert said in err and len(err.splitlines()) == bool(said)
+
+
+def test_where_nobody_got_it_the_favourable_decision_has_no_name(command, tmp_path):
+    (tmp_path / "log.csv").write_text(f"hired,gender,qualified\n{ROWS}".replace("yes", "no"))
+    out = " ".join(command()[1].split())
+    assert "every group got the favourable decision (hired) equally often, in 0.0 % of cases" in out
 
 
 def test_options_take_several_values_or_are_repeated(command):

@@ -200,6 +200,25 @@ def test_individual_notions_are_those_of_the_library():
     same(found.value("CSC"), consistency(features, data["hired"], nominal=[1]))
 
 
+@pytest.mark.parametrize("score", [None, "chance"])
+def test_individual_notions_are_of_decisions_alone(score):
+    data = {**log(200), "chance": np.random.default_rng(5).random(200)}
+    data["age"][7] = 1000  # of nobody who was decided on
+    undecided = np.random.default_rng(1).random(200) < 0.4
+    undecided[7] = True
+    left = {name: column[~undecided] for name, column in data.items()}
+    data["hired"] = [None if absent else action for action, absent in zip(data["hired"], undecided, strict=True)]
+    asked = {"action": "hired", "group": "gender", "features": "age", "score": score, **LIGHT}
+    for reservoir in (50, 1000):
+        found, alone = (audit(each, **asked, reservoir=reservoir) for each in (data, left))
+        assert found.about["sample"] == alone.about["sample"]
+    for one in alone.notions:
+        if not one.attribute:
+            assert found.value(one.notion) == one.value
+    said = f"Individual notions are estimates from 50 of {np.count_nonzero(~undecided)} people."
+    assert said in audit(data, **asked, reservoir=50).warnings
+
+
 def test_welfare_is_of_the_sums_of_rewards():
     from sb3_fair.fairness import Scheme
 
@@ -208,6 +227,19 @@ def test_welfare_is_of_the_sums_of_rewards():
     found = audit(data, action="hired", group="gender", reward="gain", stakeholder="town", scheme=scheme)
     values = {figure.name: figure.value for figure in found.welfare}
     assert (values["utilitarian"], values["rawls"], values["scheme"]) == (10.0, 3.0, 3.0)
+
+
+def test_stakeholders_of_whom_nothing_is_known_have_no_welfare():
+    from sb3_fair.fairness import Scheme
+
+    data = {"hired": [1, 1, None, 0, 1, 1], "gender": list("mffmfm"), "town": list("zxwyxy")}
+    data["gain"] = [math.nan, 1.0, 7.0, 2.0, 3.0, 4.0]
+    known = {name: [column[row] for row in (1, 3, 4, 5)] for name, column in data.items()}
+    asked = {"action": "hired", "group": "gender", "reward": "gain", "stakeholder": "town", **LIGHT}
+    asked["scheme"] = Scheme(welfare="neg_gini", temporal="last")
+    found, alone = (audit(each, **asked).welfare for each in (data, known))
+    assert found == alone
+    assert {figure.name: figure.value for figure in found}["rawls"] == 4.0
 
 
 def test_selective_feedback_is_recognised_and_bounded():

@@ -73,6 +73,7 @@ def zipped(frame, path):
     [
         ("a.csv", csv(), None),
         ("a.csv", csv("utf-8-sig"), None),
+        ("a.csv", csv(sep=";"), None),
         ("a.csv", csv("utf-16"), None),
         ("a.csv", csv("cp1252"), "a.csv is not UTF-8; it was read as cp1252."),
         ("a.csv", csv(sep=";", decimal=","), None),
@@ -128,13 +129,15 @@ GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,202
         (GOOD, {"favourable": "ye"}, "got 'ye' (did you mean 'yes'?)"),
         (GOOD, {"action": "age", "group": "gender"}, "favourable must say which values of 'age'"),
         (GOOD.replace("2025-01-02", "2.1.25"), {"time": "day"}, "dates such as 2026-01-31, got '2.1.25' in row 2"),
+        (GOOD.replace("2025-01-02", "7"), {"time": "day"}, "numbers or dates, not both, got numbers in row 2"),
+        (GOOD.replace("-01-01", "").replace("2025-01-02", "x"), {"time": "day"}, "2026-01-31, got 'x' in row 2"),
         (GOOD, {"feedback": "age"}, "deserving must say which values of"),
         (GOOD, {"notions": ["EO"]}, "notion 'EO' needs feedback"),
         (GOOD, {"notions": ["IF"]}, "notion 'IF' needs features"),
         (GOOD, {"notions": ["SPP"]}, "got 'SPP' (did you mean 'SP'?)"),
         (GOOD, {"limits": {"EO": -0.1}}, "limits must be about notions of the audit"),
         (GOOD, {"limits": {"SP": 0.1}}, "limit of SP must be in [-1, 0]"),
-        (GOOD, {"limits": {"SP@age": -0.1}}, "limits must be about 'gender'"),
+        (GOOD, {"limits": {"SP@age": -0.1}}, "limits must be about 'gender', got 'SP@age'"),
         (GOOD, {"reward": "age"}, "reward must be given with stakeholder or propensity"),
         (GOOD, {"window": 0}, "window must be a positive integer"),
         (GOOD, {"delimiter": ",,"}, "delimiter must be one character"),
@@ -163,6 +166,9 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, asked, message):
         ("a.jsonl", b'[{"hired": 1}]', "one JSON object per line"),
         ("a.jsonl", b'{"hired": 1, "gender": "f"}\n{"hired": ', "cannot be read from line"),
         ("a.jsonl", b'{"hired": 1, "gender": "f"}\n{"hired": 0, "gender": 2}\n', "cannot be read from line"),
+        ("a.jsonl", b'{"hired": 1, "gender": "f", "gender": "m"}\n', "specified twice"),
+        ("a.jsonl", b'{"hired": 1, "gender": "f"}\n5\n', "changed from object to number"),
+        ("a.json", b'{\n"hired": [1, 0],\n"gender": ["f", "m"]\n}', "'gender' must hold single values, got list"),
     ],
 )
 def test_damaged_files_are_refused_in_one_line(tmp_path, name, content, message):
@@ -182,6 +188,8 @@ def test_what_is_no_table_is_refused(table):
     [
         ({"hired": [1, 0], "gender": ["f"]}, "all columns must have the same length"),
         ({"hired": [[1, 0], [0, 1]], "gender": ["f", "m"]}, "'hired' must hold single values"),
+        ({"hired": [1, 0], "gender": pa.array([[1], [2]])}, r"'gender' must hold single values, got list<item: int64>"),
+        ({"hired": pa.array([{"a": 1}] * 2), "gender": ["f", "m"]}, "'hired' must hold single values, got struct"),
         ({"hired": np.eye(2), "gender": ["f", "m"]}, r"'hired' must have shape \(rows,\)"),
         ({"hired": [], "gender": []}, "at least one row"),
         (pd.DataFrame([[1, "f", 0], [0, "m", 1]], columns=["hired", "gender", "hired"]), "(?i)unique|one column"),
@@ -236,6 +244,56 @@ def test_labels_are_the_same_whatever_their_type():
         w for w in audit({"a": [1, 0], "g": ["M", "m"]}, action="a", group="g", **LIGHT).warnings if "taken" in w
     )
     assert said == "'g' has 'M' and 'm', which are taken for two different values."
+
+
+def test_a_mark_at_the_beginning_is_no_part_of_a_name(frame, expected, tmp_path):
+    csv("utf-8-sig")(frame, tmp_path / "a.csv")
+    for encoding in ("utf-8", "UTF8", "utf-8-sig"):
+        assert audit_file(tmp_path / "a.csv", encoding=encoding, **ASKED).to_dict() == expected
+
+
+def test_whole_numbers_have_no_point_whatever_the_decimal_sign(tmp_path):
+    for one, nothing in (("1", "0"), ("1.0", "0.0"), ("1,0", "0,0")):
+        (tmp_path / "a.csv").write_text(f"hired;gender;day\n{one};m;0,5\n{nothing};f;1\n;f;2.5\n")
+        found = audit_file(tmp_path / "a.csv", action="hired", group="gender", time="day", window=1, **LIGHT)
+        assert found.about["favourable"] == ["1"] and found.value("SP") == -1
+        assert found.series[0].times == ["0.5", "1"]
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+@pytest.mark.parametrize("known", [slice(0, 20), slice(40, 60), slice(20, 40)])
+def test_times_may_be_missing_in_whole_chunks(tmp_path, monkeypatch, name, known):
+    from sb3_fair.audit import chunks
+
+    days = pd.Series([""] * 60)
+    days[known] = [f"2025-01-{1 + i % 28:02d}" for i in range(20)]
+    table = pd.DataFrame({"hired": [1, 0, 0] * 20, "gender": ["f", "m"] * 30, "day": days})
+    write = {"a.csv": csv(), "a.jsonl": lambda f, p: f.to_json(p, orient="records", lines=True)}[name]
+    write(table, tmp_path / name)
+    asked = {"action": "hired", "group": "gender", "time": "day", "window": 5, **LIGHT}
+    whole = audit(table, **asked)
+    assert whole.series[0].times[-1] == "2025-01-20"
+    monkeypatch.setattr(chunks, "BLOCK", 100)
+    assert audit_file(tmp_path / name, **asked).to_dict() == whole.to_dict()
+    table["day"] = (
+        ["7" if row < 20 else day for row, day in enumerate(days)] if known.start else ["2025-01-01"] * 59 + [8]
+    )
+    write(table, tmp_path / name)
+    with pytest.raises(ValueError, match=r"'day' must hold numbers or dates, not both, got numbers in row"):
+        audit_file(tmp_path / name, **asked)
+
+
+def test_a_column_of_json_that_nobody_asked_for_may_hold_anything(tmp_path):
+    rows = [{"hired": i % 2, "gender": "fm"[i // 9 % 2], "other": [3, "3", {"a": [1]}, None][i % 4]} for i in range(40)]
+    lines = [json.dumps(row) for row in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join([*lines[:20], "", *lines[20:]]))
+    found = audit_file(tmp_path / "a.jsonl", action="hired", group="gender", **LIGHT)
+    plain = [{name: row[name] for name in ("hired", "gender")} for row in rows]
+    assert found.to_dict() == audit(pa.Table.from_pylist(plain), action="hired", group="gender", **LIGHT).to_dict()
+    with pytest.raises(ValueError, match="has no column 'sex': it has 'hired', 'gender', 'other'"):
+        audit_file(tmp_path / "a.jsonl", action="hired", group="sex")
+    with pytest.raises(ValueError, match=r"cannot be read from line 1 on: .*\(/other\) changed from number to string"):
+        audit_file(tmp_path / "a.jsonl", action="hired", group="other")
 
 
 def test_a_mixed_column_of_json_is_read_where_its_lines_are_far_apart(tmp_path, monkeypatch):

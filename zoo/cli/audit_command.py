@@ -1,5 +1,6 @@
 """The command `sb3-fair audit`: how fair the decisions in a file are."""
 
+import math
 import textwrap
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.cli.options import REPEATABLE, Seed, option, row, with_options
+from sb3_fair.zoo.cli.options import REPEATABLE, Seed, option, row, with_options, writable
 from sb3_fair.zoo.names import InputError
 
 BROKEN = 3
@@ -63,9 +64,8 @@ def audit(
     from sb3_fair.audit import audit_file
 
     fails = _limits("fail-below", fail_below)
-    for name, path in (("html", html), ("json", json)):
-        if path is not None and not path.absolute().parent.is_dir():
-            raise InputError(f"{name} must be in a folder that is there, got {str(path)!r}")
+    writable("html", html)
+    writable("json", json)
     if model is not None and "target" in asked:
         raise InputError("model must be left out where target names a column, got both")
     if policy is not None and model is None:
@@ -111,6 +111,6 @@ def _limits(option: str, entries: REPEATABLE | None) -> dict[str, float]:
             found[notion] = float(value)
         except ValueError:
             sign = ""
-        if not (notion and sign):
+        if not (notion and sign and math.isfinite(found[notion])):
             raise InputError(f"{option} must be a notion and a number, as in SP=-0.2, got {entry!r}")
     return found

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from sb3_fair.zoo.cli.options import Cluster, Jobs, LogDir, Scheduler, hold_threads, option, row, with_options
+from sb3_fair.zoo.cli.options import (
+    Cluster,
+    Jobs,
+    LogDir,
+    Scheduler,
+    hold_threads,
+    option,
+    row,
+    with_options,
+    writable,
+)
 
 benchmark = typer.Typer(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
 
@@ -24,6 +34,7 @@ def speed(
     """Steps per second of environments, fairness notions and algorithms, beside what they should reach."""
     from sb3_fair.zoo.studies.speed import speed
 
+    writable("json", json)
     hold_threads(1)
     speed(json, quick=quick)
 

@@ -141,6 +141,14 @@ def numbers(option: str, text: str) -> list[float]:
         raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error
 
 
+def writable(option: str, path: Path | None) -> None:
+    """Refuses a file that could not be written, before all the work is done."""
+    if path is not None and path.is_dir():
+        raise InputError(f"{option} must be a file, got the folder {str(path)!r}")
+    if path is not None and not path.absolute().parent.is_dir():
+        raise InputError(f"{option} must be in a folder that is there, got {str(path)!r}")
+
+
 def command_line() -> str:
     """For the record."""
     return shlex.join(["sb3-fair", *sys.argv[1:]])

@@ -40,13 +40,16 @@ def default_settings(
     :param conf_file: a YAML file instead of those of the zoo
     """
     registered = find(env).hyperparams.get(algorithm.name)
-    if conf_file is None and registered is None:
+    given, source = registered if conf_file is None else conf_file, f"{algorithm.name}.yml"
+    if given is None:
         entry = _shipped(algorithm, bare(env), preset)
     else:  # which may say as little as it likes
-        table = _given(conf_file, env) if conf_file is not None else _given(registered, env, "hyperparams")
-        entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **_entry(algorithm, table, bare(env), preset)}
+        argument = "hyperparams" if conf_file is None else "conf-file"
+        source = argument if isinstance(given, Mapping) else Path(given).name
+        own = _entry(algorithm, _given(given, env, argument), bare(env), preset, argument)
+        entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **own}
     for key in entry:
-        names.choose(f"setting in {algorithm.name}.yml", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
+        names.choose(f"setting in {source}", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
     return {key: value for key, value in entry.items() if key != TUNED}
 
 
@@ -80,8 +83,13 @@ def _shipped(algorithm: Algorithm, env: str, preset: str | None) -> dict[str, An
     return entry
 
 
-def _entry(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None) -> dict[str, Any]:
-    """An entry as it stands in the table, or its default."""
+def _entry(
+    algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None, argument: str = "conf-file"
+) -> dict[str, Any]:
+    """An entry as it stands in the table, or its default.
+
+    :param argument: that gave the table
+    """
     name = env if preset is None else DEFAULT if preset == DEFAULT else f"{env}: {preset}"
     if name not in table and name != env:
         presets = [key.split(": ")[1] for key in table if key.startswith(f"{env}: ")]
@@ -89,7 +97,7 @@ def _entry(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str
         raise InputError(f"preset must be {known} for {algorithm.name} on {env}, got {preset!r}")
     entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
     if entry is None:
-        raise InputError(f"conf-file must have an entry for {name}, got {', '.join(table)}")
+        raise InputError(f"{argument} must have an entry for {name}, got {', '.join(table)}")
     return entry
 
 
@@ -104,17 +112,17 @@ def _table(algorithm: Algorithm) -> dict[str, Any]:
     return shipped
 
 
-def _given(given: Any, env: str, name: str = "conf-file") -> dict[str, Any]:
+def _given(given: Any, env: str, argument: str = "conf-file") -> dict[str, Any]:
     """Environment ID -> settings, of a file or registered with the environment.
 
-    :param name: of the argument
+    :param argument: that gave them
     """
     if isinstance(given, Mapping):
         return {bare(env): dict(given)}
     try:
         table = yaml.safe_load(Path(given).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise InputError(f"{name} must be a YAML file, got {str(given)!r}: {error}") from error
+        raise InputError(f"{argument} must be a YAML file, got {str(given)!r}: {error}") from error
     if not isinstance(table, dict) or not all(isinstance(entry, dict) for entry in table.values()):
-        raise InputError(f"{name} must have settings by environment ID, got {str(given)!r}")
+        raise InputError(f"{argument} must have settings by environment ID, got {str(given)!r}")
     return table

@@ -106,6 +106,8 @@ def train(command, algo, *more):
         ("benchmark fmdp --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --algo dqn", "there is nothing to train"),
+        ("benchmark speed --json .", "json must be a file, got the folder '.'"),
+        ("benchmark speed --json no/a.json", "json must be in a folder that is there, got 'no/a.json'"),
         (
             "benchmark all --algo dqn --env sb3_fair/AttentionAllocation-v0",
             "nothing to train: dqn needs Discrete",

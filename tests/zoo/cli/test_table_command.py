@@ -49,6 +49,7 @@ def test_a_table_becomes_a_page_by_one_command(command, monkeypatch, tmp_path, a
     code, _, err = command(f"evaluate --run {folder} --n-eval-episodes 2")
     assert code == 2 and err.count("\n") == 1
     assert f"table must be as it was when the run was made, but '{table}' has changed since" in err
+    assert command(f"report --run {folder}")[0] == 0  # which needs no table
     table.unlink()
     code, _, err = command(f"evaluate --run {folder} --n-eval-episodes 2")
     assert code == 2 and err.endswith(f"table must be a file, but there is none at '{table}'\n")

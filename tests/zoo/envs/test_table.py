@@ -156,6 +156,11 @@ def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
         people = TableWorld(1, **{**ASKED, "table": table}, missing="impute", split="all").people
     assert people.names["job"] == ["clerk", "cook", "nurse", "unknown"] and people.features[0, 1] == 3
     assert people.features[0, 0] == pytest.approx((np.median(PEOPLE["income"][2:]) - 10) / 50)
+    table["job"] = ["", "unknown", *PEOPLE["job"][2:]]
+    with pytest.warns(UserWarning, match="filled in"):
+        world = TableWorld(1, **{**ASKED, "table": table}, missing="impute", split="all")
+    assert world.people.names["job"] == ["unknown", "cook", "nurse", "clerk"] and len({*world.observation_names}) == 5
+    assert_array_equal(world.people.features[:3, 1], [0, 0, 1])
     with pytest.warns(UserWarning, match=r"'(income|job)' is missing in rows? 1.*: dropped"):
         assert len(TableWorld(1, **{**ASKED, "table": table}, missing="drop", split="all").part) == 28
     table = {**PEOPLE, "repaid": ["", *PEOPLE["repaid"][1:]]}
@@ -215,6 +220,14 @@ def test_what_is_wrong_is_said_in_one_line(changes, message):
     with pytest.raises(InputError) as error:
         [TableWorld(1, **{**ASKED, **changes, "split": part}) for part in ("train", "test")]
     assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("role", ["group", "outcome", "person", "nominal"])
+def test_columns_of_lists_are_refused(role):
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({**PEOPLE, "list": [[1]] * 30})
+    with pytest.raises(InputError, match="'list' must hold single values, got list<item: int64>"):
+        TableWorld(1, **{**ASKED, "table": table, role: ("list",) if role == "nominal" else "list"})
 
 
 def test_files_and_frames_hold_the_same_people(tmp_path):

@@ -318,6 +318,9 @@ def test_a_file_of_settings_without_the_environment_is_an_error(tmp_path):
     file.write_text("sb3_fair/Lending-v0: {gamma: 0.9}")
     with pytest.raises(InputError, match="conf-file must have an entry for sb3_fair/JobHiring-Small-v0"):
         make_plan("ppo", SMALL, conf_file=file)
+    file.write_text(f"{SMALL}: {{n_epochs: 4}}")
+    with pytest.raises(InputError, match=r"unknown setting in other.yml 'n_epochs'"):
+        make_plan("dqn", SMALL, conf_file=file)
     file.write_text("[1, 2]")
     with pytest.raises(InputError, match="conf-file must have settings by environment ID"):
         make_plan("ppo", SMALL, conf_file=file)

@@ -138,7 +138,8 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     for name in codes if columns.missing == "impute" else ():
         labels, found = codes[name]
         if name in columns.nominal and missing[name].any():
-            codes[name] = ([*labels, IMPUTED], np.where(missing[name], len(labels) + 1, found))
+            labels = labels if IMPUTED in labels else [*labels, IMPUTED]
+            codes[name] = (labels, np.where(missing[name], labels.index(IMPUTED) + 1, found))
     for name, found in values.items() if columns.missing == "impute" else ():
         values[name] = np.where(missing[name], np.median(found[~missing[name]]), found)
     kept = ~np.any([*missing.values()], axis=0) if columns.missing == "drop" else np.ones(size, dtype=bool)

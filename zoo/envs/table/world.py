@@ -171,6 +171,11 @@ class TableWorld(World):
         width = len(self.observation_names) - 2 * (self.config.capacity is not None)
         return self.people.columns.features + self.observation_names[width:]
 
+    @property
+    def named_columns(self) -> tuple[str, ...]:
+        """Those of :attr:`person_columns` whose values are names."""
+        return self.people.columns.nominal
+
     def encode(self, columns: Mapping[str, Array]) -> NDArray[np.float32]:
         """Observations (n, d) of people from outside the table.
 
