@@ -15,7 +15,7 @@ from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked
+from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people
 from sb3_fair.wrappers.layer import attribute
 
 Probabilities = Literal["policy", "executed"]
@@ -231,11 +231,7 @@ class Measuring(Core):
     ) -> tuple[People, People, Mask | None]:
         """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
         copies there was somebody (None: in all)."""
-        if (
-            self._in_info
-            and "individual" in infos[0]
-            and (record_of(infos) is not None or all(map(individual_in, infos)))
-        ):
+        if self._in_info and "individual" in infos[0] and (record_of(infos) is not None or _alike(infos)):
             published: People = stack_people(infos)
             if self.fairness_spec.group is None:
                 people = published
@@ -245,7 +241,7 @@ class Measuring(Core):
             if self.fairness_spec.finds_group_in(published):
                 person = self.fairness_spec.individual(None, None, {"individual": published})._asdict()
                 people = {**published, **person}
-                return published, people, self._here(people)
+                return {**published, "group": person["group"]}, people, self._here(people)
         told_of: list[People] = []
         for one, action, info in zip(obs, actions, infos, strict=True):
             person = self.fairness_spec.individual(one, action, info)._asdict()
@@ -259,11 +255,12 @@ class Measuring(Core):
                 "action": actions[row] if actions.ndim > 1 else actions[row].item(),
                 **told_of[row],
                 **individual_in(infos[row]),
+                **{key: told_of[row][key] for key in ("group", "feedback")},
             }
             for row in rows
         ]
-        known: People = stacked(described)
-        return known, {**known, **stacked([told_of[row] for row in rows])}, None if here.all() else here
+        seen = [{**each, **told_of[row]} for each, row in zip(described, rows, strict=True)]
+        return stacked_people(described), stacked_people(seen), None if here.all() else here
 
     def _is(self, info: dict[str, Any], person: People) -> bool:
         """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
@@ -362,6 +359,12 @@ class Measuring(Core):
             parts = half_roots(np.asarray(probabilities, dtype=np.float64))
             return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
         return {"probabilities": probabilities}
+
+
+def _alike(infos: Sequence[dict[str, Any]]) -> bool:
+    """Does every copy tell whom it decided on, and the same of them?"""
+    first = individual_in(infos[0])
+    return bool(first) and all(individual_in(info).keys() == first.keys() for info in infos)
 
 
 def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:

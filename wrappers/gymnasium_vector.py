@@ -1,6 +1,8 @@
 """Gymnasium's vector API on top of an SB3 VecEnv."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -92,8 +94,9 @@ class GymnasiumVector(VectorEnv):
 
         def masked(mask: NDArray[np.bool_]) -> dict[str, Any]:
             told: dict[str, Any] = {}
-            for index in np.flatnonzero(mask).tolist():
-                told = self._add_info(told, _known(infos[index]), index)
+            which = np.flatnonzero(mask).tolist()
+            for index, info in zip(which, _known([infos[index] for index in which]), strict=True):
+                told = self._add_info(told, info, index)
             return told
 
         return masked
@@ -113,12 +116,22 @@ class GymnasiumVector(VectorEnv):
         self.venv.close()
 
 
-def _known(info: Mapping[str, Any]) -> dict[str, Any]:
-    values = {key: value for key, value in info.items() if key not in SB3S}
-    return {
-        key: _known(value) if isinstance(value, Mapping) else np.nan if value is None else value
-        for key, value in values.items()
-    }
+def _known(infos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The infos of some copies as Gymnasium puts them together: where one has None, the numbers of all are floats and
+    None is NaN; of anything else, None is left out."""
+    told: list[dict[str, Any]] = [{} for _ in infos]
+    for key in dict.fromkeys(chain(*infos)):
+        values = {index: info[key] for index, info in enumerate(infos) if key in info}
+        there = {index: value for index, value in values.items() if value is not None}
+        if any(isinstance(value, Mapping) for value in there.values()):
+            values = dict(zip(there, _known(list(there.values())), strict=True))
+        elif len(there) < len(values):
+            numbers = all(isinstance(value, Number | np.number) for value in there.values())
+            values = {index: float(there.get(index, np.nan)) for index in values} if numbers else there
+        if key not in SB3S:
+            for index, value in values.items():
+                told[index][key] = value
+    return told
 
 
 def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from enum import Enum
 from functools import wraps
+from itertools import chain
 from numbers import Number
 from typing import Any, TypeAlias
 
@@ -229,13 +230,18 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     told = [individual_in(info) for info in infos]
     if not all(told):
         raise ValueError(f"info['individual'] must tell whom every copy decided on, or be missing in all, got {told}")
+    return stacked_people(told)
+
+
+def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
+    """The same of the individuals themselves."""
     sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
     if len(set(sizes)) < 2 or -1 in sizes:
         return stacked(told)
     most = max(sizes)
     donor = told[sizes.index(most)]
     padded = [
-        {key: _padded(value, donor[key], size, most) for key, value in those.items()}
+        {key: _padded(value, donor.get(key), size, most) for key, value in those.items()}
         for those, size in zip(told, sizes, strict=True)
     ]
     return {**stacked(padded), "present": np.arange(most) < np.array(sizes)[:, None]}
@@ -251,18 +257,21 @@ def _padded(value: Any, other: Any, size: int, most: int) -> Any:
 
 
 def stacked(values: Sequence[Any]) -> Any:
-    """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, objects for names."""
-    first = values[0]
+    """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, with the keys of all of them,
+    objects for names."""
+    first: Any = next((value for value in values if value is not None), np.nan)
     if _is_named(first):
         return first._make([stacked(column) for column in zip(*values, strict=True)])
     if isinstance(first, dict):
-        return {key: stacked([value[key] for value in values]) for key in first}
+        told = [value or {} for value in values]
+        return {key: stacked([each.get(key) for each in told]) for key in dict.fromkeys(chain(*told))}
     if not all(value is None or _is_numeric(value) for value in values):
         labels = np.empty(len(values), dtype=object)
         for index, value in enumerate(values):
             labels[index] = value
         return labels
-    array = np.stack([np.asarray(np.nan if value is None else value) for value in values])
+    nothing = np.full(np.shape(first), np.nan)
+    array = np.stack([nothing if value is None else np.asarray(value) for value in values])
     try:
         return array.astype(float) if array.dtype == object else array
     except (TypeError, ValueError):  # names of several people

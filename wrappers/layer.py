@@ -116,4 +116,6 @@ class Observations(Sequence[Any]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(self.obs, dict):
             return {key: value[index] for key, value in self.obs.items()}
+        if isinstance(self.obs, tuple):
+            return tuple(part[index] for part in self.obs)
         return self.obs[index]

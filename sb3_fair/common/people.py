@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
 from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
+from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
 from sb3_fair.wrappers.layer import VecLayer
@@ -58,6 +59,7 @@ class VecPeople(VecLayer):
         self.n_permutations = n_permutations
         names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
         self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
+        self._only = attribute_name(self.spec.attributes[0]) if self.spec.attributes else ""  # names leave it out
         self._steps: list[Record] = []
         self._begun = np.zeros(self.num_envs, dtype=np.int64)
         self._late: list[dict[int, float]] = [{} for _ in range(self.num_envs)]
@@ -88,12 +90,16 @@ class VecPeople(VecLayer):
 
     def _noted(self, people: Record) -> Record:
         """What is needed of a step, (n, people) each; labels under ``"group"`` and the name of their attribute."""
-        noted = {"action": self.spec.decided(np.asarray(people.get("action", self._actions)))}
-        noted["present"] = people.get("present", np.ones(np.shape(noted["action"]), dtype=bool))
-        noted |= {key: people[key] for key in ("feedback", "id") if key in people}
+        noted = {
+            "action": self.spec.decided(np.asarray(people.get("action", self._actions))),
+            "present": people.get("present", np.True_),
+            "feedback": people.get("feedback", np.nan),
+            "id": people["id"],
+        }
         groups = people["group"]
         noted |= {f"group{key}": groups[key] for key in groups} if isinstance(groups, Mapping) else {"group": groups}
-        return {key: np.reshape(values, (self.num_envs, -1)) for key, values in noted.items()}
+        everybody = np.reshape(noted["action"], (self.num_envs, -1)).shape
+        return {key: np.broadcast_to(_rows(values), everybody) for key, values in noted.items()}
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
         record = record_of(infos)
@@ -116,14 +122,15 @@ class VecPeople(VecLayer):
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
         groups, levels = {}, {}
-        for attribute in dict.fromkeys(name.partition("@")[2] for name in self.names):
+        for of in dict.fromkeys(name.partition("@")[2] for name in self.names):
+            attribute = of or self._only
             labels = _labels(people, attribute, copy)
             compared = self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
             counted = _counts(labels, cells, compared)
-            groups[attribute] = {_name(self.spec, attribute, label): counts for label, counts in counted}
+            groups[of] = {group_name(self.spec, attribute, label): counts for label, counts in counted}
             for name in self.names:
-                notion, _, of = name.partition("@")
-                if of == attribute:
+                notion, _, named = name.partition("@")
+                if named == of:
                     window = self._window(name)
                     recent = slice(None if window is None else -window, None)
                     levels[name] = chance_level(
@@ -170,10 +177,11 @@ def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Itera
             yield label, table[number]
 
 
-def _name(spec: FairnessSpec, attribute: str, label: Any) -> str:
+def group_name(spec: FairnessSpec, attribute: str, label: Any) -> str:
     """What a group is called: by the spec's ``group_names`` if labels are their numbers."""
-    if isinstance(label, tuple):
-        return "+".join(_name(spec, part, own) for part, own in zip(attribute.split("+"), label, strict=True))
+    parts = attribute.split("+")
+    if len(parts) > 1:
+        return "+".join(group_name(spec, part, own) for part, own in zip(parts, label, strict=True))
     names = spec.group_names
     if isinstance(names, Mapping):
         names = names.get(attribute, ())
@@ -199,21 +207,28 @@ def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
 
 
 def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:
-    """What was noted of everybody who was there in an episode of one copy; NaN where nothing was."""
+    """What was noted of everybody who was there in an episode of one copy."""
     if not people:
         return np.full(0, np.nan)
     there = np.concatenate([step["present"][copy] for step in people])
-    if key not in people[0]:
-        return np.full(np.count_nonzero(there), np.nan)
     return np.concatenate([step[key][copy] for step in people])[there]
 
 
 def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
     """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
-    told = [key for key in (people[0] if people else ()) if key.startswith("group")]
-    names = [f"group{part}" for part in attribute.split("+")] if attribute else told
-    parts = [_column(people, name, copy).tolist() for name in names]
-    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0] if parts else []
+    parts = [_whole(_column(people, f"group{part}", copy)).tolist() for part in attribute.split("+")]
+    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
+
+
+def _whole(labels: NDArray[Any]) -> NDArray[Any]:
+    """Integer labels as such: steps on nobody have made floats of them."""
+    return labels.astype(np.int64) if labels.dtype.kind == "f" and (labels == np.rint(labels)).all() else labels
+
+
+def _rows(values: Any) -> NDArray[Any]:
+    """A row for each copy, of one value if everybody in it has the same."""
+    values = np.asarray(values)
+    return values.reshape(len(values), -1) if values.ndim else values
 
 
 def rates_of(counts: NDArray[np.int64]) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:

@@ -23,12 +23,14 @@ class Measure:
     :param name: objective or notion
     :param optimised: whether the policies were trained for it
     :param final: True: the fairness figure after an episode's last step; False: the return of the episode
+    :param repeats: whether that return is the figure after the last step, and undefined where that is
     :param words: what the environment says of its own measures
     """
 
     name: str
     optimised: bool
     final: bool
+    repeats: bool = False
     words: Words = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -43,6 +45,8 @@ class Measure:
             values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
         elif self.name in policy.objectives:
             values = policy.returns[:, policy.objectives.index(self.name)]
+            if self.repeats and self.name in policy.final:
+                values = np.where(np.isnan(policy.final[self.name]), np.nan, values)
         else:
             values = np.empty(0)
         return values[~np.isnan(values)]
@@ -83,11 +87,12 @@ class Measure:
 def measures(front: Front, words: Words = NO_WORDS) -> list[Measure]:
     """The optimised objectives, then every figure after the last step that does not repeat one of them: first those of
     which better and worse are known."""
-    returns = [Measure(name, True, False, words) for name in axis_order(front.objectives)]
     names = dict.fromkeys(name for policy in front for name in policy.final)
-    finals = [Measure(name, name in front.objectives, True, words) for name in axis_order(list(names))]
-    finals.sort(key=lambda final: final.about.better is None)
-    return returns + [final for final in finals if not (final.optimised and _repeats(front, final))]
+    repeated = [name for name in front.objectives if name in names and _repeats(front, name)]
+    returns = [Measure(name, True, False, name in repeated, words) for name in axis_order(front.objectives)]
+    others = axis_order([name for name in names if name not in repeated])
+    finals = [Measure(name, name in front.objectives, True, words=words) for name in others]
+    return returns + sorted(finals, key=lambda final: final.about.better is None)
 
 
 def axes(front: Front, words: Words = NO_WORDS) -> list[Measure]:
@@ -100,15 +105,15 @@ def axes(front: Front, words: Words = NO_WORDS) -> list[Measure]:
     return [found[name] for name in axis_order(list(found))]
 
 
-def _repeats(front: Front, final: Measure) -> bool:
-    """Is the figure after the last step the return of the episode, as with differences or terminal rewards?"""
-    column = front.objectives.index(final.name)
-    for policy in front:
-        values = np.asarray(policy.final.get(final.name, np.full(len(policy.returns), np.nan)))
-        known = ~np.isnan(values)
-        if not np.allclose(policy.returns[known, column], values[known], atol=1e-9):
-            return False
-    return True
+def _repeats(front: Front, name: str) -> bool:
+    """Is the figure after the last step the return of the episode, as with differences or terminal rewards, which count
+    0 for what is undefined?"""
+    column = front.objectives.index(name)
+    return all(
+        np.allclose(policy.returns[:, column], np.nan_to_num(policy.final[name]), atol=1e-9)
+        for policy in front
+        if name in policy.final
+    )
 
 
 def differ(first: Sequence[EvaluatedPolicy], second: Sequence[EvaluatedPolicy]) -> NDArray[Any]:

@@ -166,3 +166,53 @@ def test_only_the_notions_that_were_asked_for_have_a_level():
     venv = VecPeople(sb3_fair.make_vec(ID, n_envs=2, audit=("SP", "EO")), notions=["EO"])
     (_, info), *_ = play(venv, 1, np.random.default_rng(1))
     assert list(info[CHANCE]) == ["EO"]
+
+
+@pytest.mark.parametrize("group", [("gender", "nationality"), [("gender", "nationality")]])
+def test_a_lone_intersection_has_groups_and_a_level(group):
+    venv = VecPeople(sb3_fair.make_vec(ID, n_envs=2, audit=("SP",), group=group))
+    ((story, info),) = play(venv, 1, np.random.default_rng(1))
+    assert set(info[GROUPS][""]) == {f"{a}+{b}" for a in GENDERS for b in ("Belgian", "foreign")}
+    labels = [tuple(group.values()) for group in story[0]]
+    told = {"actions": story[1], "groups": labels, "feedback": story[2]}
+    assert info[CHANCE]["SP"] == chance_level("SP", **told, n_permutations=50)
+
+
+SEXES = {"groups": [0, 1], "group_names": ["man", "woman", "other"]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"group": "sex", **SEXES},
+        {"group": ["sex"], **SEXES},
+        {"group": {"sex": "sex"}, **{name: {"sex": value} for name, value in SEXES.items()}},
+    ],
+)
+def test_one_attribute_is_the_same_however_it_is_given(spec):
+    """Also where steps on nobody make floats of its numbers."""
+    length, actions = 30, np.random.default_rng(0).integers(2, size=30)
+    labels = [None if t % 5 == 4 else t % 3 for t in range(length)]
+    envs = [lambda: Bank(gym.spaces.Discrete(2), lambda t: {"group": {"sex": labels[t]}}, length=length)] * 2
+    venv = VecPeople(VecFairMDP(DummyVecEnv(envs), FairnessSpec(**spec)))
+    venv.reset()
+    for action in actions:
+        infos = venv.step([action] * 2)[3]
+    assert {name: counts[0] for name, counts in infos[0][GROUPS][""].items()} == {"man": 8, "woman": 8}
+    there = [t for t in range(length) if labels[t] is not None]
+    compared = {"groups": [labels[t] for t in there], "compared": [0, 1]}
+    assert infos[0][CHANCE]["SP"] == chance_level("SP", actions=actions[there], **compared, n_permutations=50)
+
+
+def test_labels_may_be_tuples_and_outcomes_unknown_where_a_step_decides_on_several():
+    labels = np.empty(3, dtype=object)
+    labels[:] = [("a", 1), ("b", 2), ("b", 2)]
+    spec = FairnessSpec(group=lambda obs, info: labels)
+    venv = VecPeople(VecFairMDP(DummyVecEnv([lambda: Bank(gym.spaces.MultiBinary(3), lambda t: None, length=4)]), spec))
+    venv.reset()
+    for _ in range(4):
+        infos = venv.step(np.array([[1, 0, 1]]))[3]
+    assert {name: counts[:2].tolist() for name, counts in infos[0][GROUPS][""].items()} == {
+        "('a', 1)": [4, 4],
+        "('b', 2)": [8, 4],
+    }

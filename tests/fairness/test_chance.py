@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -110,3 +111,11 @@ def test_seeds_and_undefined_levels():
 def test_wrong_arguments(arguments, message):
     with pytest.raises(ValueError, match=message):
         chance_level(**{"notion": "SP", "actions": [0, 1], "groups": [0, 1], **arguments})
+
+
+@pytest.mark.parametrize(("actions", "groups"), [([0, 1, 1], "aaa"), ([1, 1, 1], "aba")])
+def test_a_single_group_or_kind_of_decision_leaves_nothing_to_chance(actions, groups):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        level = chance_level("SP", actions=actions, groups=list(groups), compared=["a", "b"])
+    np.testing.assert_equal(level, np.nan if groups == "aaa" else 0.0)

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sb3_fair.fairness import (
     GroupNotion,
     Interaction,
     SlidingWindow,
+    Tracker,
     chance_level,
     consistency,
     find_notion,
@@ -241,6 +243,23 @@ def test_notions_that_are_undefined_for_the_same_reason_share_a_warning():
             tracker.add(Interaction(action=int(action), group=int(group), feedback=known))
             tracker.values()
     assert len(warned) == 1
+
+
+def test_outcomes_that_never_come_are_warned_of_in_short_episodes_too():
+    """But not where an outcome comes now and then."""
+    for seen, told in ((False, 1), (True, 0)):
+        tracker = Tracker(1, notions=("EO",), history=SlidingWindow(100), groups=("a", "b"))
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            for episode in range(20):
+                for group in "ab":
+                    for action in (0, 0, 1):
+                        known = action or (seen and episode % 5 == 0)
+                        tracker.add([group], [action], feedback=[1.0 if known else np.nan])
+                tracker.values()
+                tracker.reset([0])
+        assert len(warned) == told
+        assert all("EO is undefined: none of 30 unfavourable" in str(one.message) for one in warned)
 
 
 def test_outcomes_that_never_come_are_warned_of_once_and_counted():

@@ -287,3 +287,15 @@ def test_the_lines_that_run_a_policy_are_quoted(run):
     about = content(RunFolder(other).front, run=RunFolder(other))
     assert shlex.split(about["policies"][1]["use"]["shell"])[3] == str(other)
     compile(about["policies"][1]["use"]["python"], "report", "exec")
+
+
+def test_a_return_that_repeats_an_undefined_figure_is_undefined(front):
+    """It counted as 0 in the rewards."""
+    known = front[0].final["SP"].copy()
+    for undefined in (np.arange(10) < 4, np.full(10, True)):
+        final = np.where(undefined, np.nan, known)
+        returns = front[0].returns.copy()
+        returns[:, front.objectives.index("SP")] = np.nan_to_num(final)
+        policy = replace(front[0], returns=returns, final={**front[0].final, "SP": final})
+        (shown,) = (measure for measure in measures(Front((policy,))) if measure.name == "SP")
+        np.testing.assert_equal(shown.mean(policy), final[~undefined].mean() if not undefined.all() else np.nan)

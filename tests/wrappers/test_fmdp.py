@@ -9,6 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
 from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
+from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import Infos
 from sb3_fair.wrappers.labels import of_infos
 from tests.wrappers.bank import Bank, faces
@@ -322,6 +323,17 @@ def test_gymnasium_s_own_vector_environments_carry_partial_feedback():
     assert feedback[0] == 1 and np.isnan(feedback[1])
 
 
+def test_gymnasium_s_vector_form_of_copies_carries_partial_feedback():
+    tells = [lambda t: {"group": "a", "feedback": 1}, lambda t: {"group": "b", "feedback": None if t % 2 else 0}]
+    envs = [lambda tell=tell: Bank(gym.spaces.Discrete(2), tell) for tell in tells]
+    venv = GymnasiumVector(VecFairMDP(DummyVecEnv(envs), FairnessSpec()))
+    venv.reset(seed=0)
+    for expected in ([1, 0], [1, np.nan]):
+        person = venv.step(np.array([1, 0]))[-1]["individual"]
+        np.testing.assert_array_equal(person["feedback"], expected)
+        assert person["group"].tolist() == ["a", "b"]
+
+
 class Queue(gym.Env):
     """Decides on as many people at a time as its copy has in turn."""
 
@@ -453,3 +465,59 @@ def test_which_probabilities_were_seen_is_recorded_and_executed_ones_are_warned_
         env.step(1)
         env.step(0)
     assert len(warned) == 1 and env.probabilities_used == "mixed"
+
+
+def test_what_only_some_copies_tell_counts():
+    """Group 1 never gets what it is granted, which only its copy says."""
+    unserved, served = (lambda t: {"group": t % 2, "action": 0, "feedback": 1}), (lambda t: {"group": t % 2})
+    for tells in ([served, unserved], [unserved, served]):
+        envs = [lambda tell=tell: Bank(gym.spaces.Discrete(2), tell) for tell in tells]
+        venv = VecFairMDP(DummyVecEnv(envs), FairnessSpec())
+        venv.reset()
+        infos = [venv.step([action] * 2)[3] for action in (1, 0)][-1]
+        assert [info["fairness"]["SP"] for info in infos] == [-1.0 if tell is served else 0.0 for tell in tells]
+        assert [info["individual"]["feedback"] for info in infos] == [None if tell is served else 1 for tell in tells]
+
+
+@pytest.mark.parametrize("nobody", [{}, {"individual": {"group": None}}])
+def test_copies_may_decide_on_several_people_and_on_nobody(nobody):
+    class Ward(Queue):
+        def step(self, action):
+            *told, info = super().step(action)
+            return *told, info if len(info["individual"]["group"]) else dict(nobody)
+
+    sizes = [(4, 0, 3), (1, 2, 3), (0, 0, 2)]
+    spec = FairnessSpec(notions=("SP", "IF"), history=SlidingWindow(20))
+    venv = VecFairMDP(DummyVecEnv([lambda each=each: Ward(each) for each in sizes]), spec)
+    singles = [FairMDP(Ward(each), spec) for each in sizes]
+    for env in (venv, *singles):
+        env.reset()
+    for _ in range(6):
+        infos = venv.step(np.zeros(3, dtype=int))[3]
+        assert [info["fairness"] for info in infos] == [single.step(0)[4]["fairness"] for single in singles]
+
+
+def test_the_individual_that_is_told_is_the_one_that_is_compared():
+    told = {"group": {"gender": "f", "nat": "b"}, "action": 1, "feedback": 0}
+    for group, expected in (("nat", "b"), ({"sex": "gender"}, {"sex": "f"}), (lambda obs, info: "x", "x")):
+        env = FairMDP(Told(told), FairnessSpec(group=group, feedback=lambda obs, action, info: 1.0))
+        env.reset()
+        person = env.step(1)[4]["individual"]
+        assert person["group"] == expected and person["feedback"] == 1
+
+
+def test_parts_of_an_observation_stay_together():
+    class Pair(Bank):
+        observation_space = gym.spaces.Tuple([gym.spaces.Discrete(2), gym.spaces.Discrete(2)])
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return (0, 1), {}
+
+        def step(self, action):
+            return (0, 1), *super().step(action)[1:]
+
+    spec = FairnessSpec(group=lambda obs, info: "ab"[int(obs[1])])
+    venv = VecFairMDP(DummyVecEnv([lambda: Pair(gym.spaces.Discrete(2), lambda t: None)] * 2), spec)
+    venv.reset()
+    assert [info["individual"]["group"] for info in venv.step([0, 0])[3]] == ["b", "b"]

@@ -19,6 +19,7 @@ from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.names import InputError
@@ -41,6 +42,8 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
     those whose episodes never end are refused.
     """
     venv = copies(plan, n_envs, monitor=False, audit=audited(plan))
+    if "disparity" in plan.algorithm.needs:
+        venv = measured(venv)
     if attribute(venv, "endless", False):
         raise InputError("episode_length must be a number of steps: evaluations are over whole episodes, got None")
     return VecPeople(venv) if games_of(venv) is None else VecGroupReturns(venv)
@@ -66,9 +69,10 @@ def audited(plan: Plan) -> list[str]:
 
 def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) -> list[str]:
     """The notions that an environment can have: all compare decisions, some also features of people or distances of
-    actions. Other actions than discrete ones are decisions if the spec asks for notions of them. The history of an
+    actions. Other actions than discrete ones are decisions if the ID itself asks for notions of them. The history of an
     agent among others holds nobody to compare it with."""
-    venv = make_vec(env, monitor=False, **env_kwargs)
+    given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "audit", "scalarise")}
+    venv = make_vec(env, monitor=False, **given)
     spec, space = attribute(venv, "fairness_spec"), venv.action_space
     if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
         return []

@@ -10,6 +10,7 @@ from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
 from sb3_fair.audit.read import OtherPolicy
+from sb3_fair.common.people import group_name
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.histories.history import SlidingWindow
 from sb3_fair.fairness.validation import did_you_mean
@@ -83,6 +84,7 @@ class Agent:
         self.space: Any = venv.observation_space
         self._entries: tuple[str, ...] = tuple(attribute(venv, "observation_names", ()))
         self.columns: tuple[str, ...] = tuple(attribute(venv, "person_columns", self._entries))
+        self._nominal: tuple[str, ...] = tuple(attribute(venv, "named_columns", ()))
         self.spec = attribute(venv, "fairness_spec")
         self._encode = attribute(venv, "encode")
         self._normaliser = model.get_vec_normalize_env()
@@ -134,7 +136,7 @@ class Agent:
             found: Array = self.act(people).probabilities[:, self._favourable].sum(axis=1)  # type: ignore[index]
             return found
 
-        return OtherPolicy(name, self.columns, chances)
+        return OtherPolicy(name, self.columns, chances, self._nominal)
 
     def monitor(
         self,
@@ -143,7 +145,8 @@ class Agent:
         notions: Iterable[str] | None = None,
         told: Callable[[str, float, float], Any] | None = None,
     ) -> Monitor:
-        """Watches over the notions of decisions as they are made, with the favourable actions of the environment.
+        """Watches over the notions of decisions as they are made, as the environment compares them: its favourable
+        actions (where actions have parts, record 1 for a favourable one), groups, attributes and distances.
 
         :param limits: notion -> the lowest value that is allowed, such as ``{"SP": -0.1}``
         :param window: number of latest decisions that count
@@ -156,11 +159,31 @@ class Agent:
             limits or {},
             tuple(notions or limits or self.spec.notions),
             told,
-            favourable=self._favourable,
+            favourable=self._favourable or [1],
             history=SlidingWindow(window),
-            nominal=self.spec.nominal,
-            feedback_missing=self.spec.feedback_missing,
+            **self._compared,
+            **{name: getattr(self.spec, name) for name in ("distance", "nominal", "k", "feedback_missing")},
         )
+
+    @property
+    def _compared(self) -> dict[str, Any]:
+        """The attributes, and the groups that are compared, also by name where labels are their numbers. One attribute
+        is not named in what is recorded."""
+        spec = self.spec
+        several = isinstance(spec.groups, Mapping)
+
+        def twice(attribute: str, labels: Iterable[Any] | None) -> list[Any] | None:
+            if labels is None:
+                return None
+            names = (group_name(spec, attribute, label) for label in labels if not isinstance(label, tuple))
+            return list(dict.fromkeys([*labels, *names]))
+
+        groups = {name: twice(name, labels) for name, labels in (spec.groups if several else {"": spec.groups}).items()}
+        alone = len(spec.attributes) == 1 and isinstance(spec.attributes[0], str)
+        return {
+            "attributes": () if alone else spec.attributes,
+            "groups": groups if several and not alone else next(iter(groups.values()), None),
+        }
 
     def _check(self) -> None:
         model, algorithm = self.model, type(self.model).__name__
@@ -180,7 +203,12 @@ class Agent:
 
     @property
     def _favourable(self) -> list[int]:
-        return [] if self.spec is None or callable(self.spec.favourable) else list(self.spec.favourable)
+        spec, space = self.spec, self.model.action_space
+        if spec is not None and not callable(spec.favourable):
+            return list(spec.favourable)
+        if spec is None or not isinstance(space, spaces.Discrete):
+            return []
+        return np.flatnonzero(spec.decided(np.arange(int(space.n)))).tolist()
 
     def _seen(self, rows: Any) -> Any:
         """As the policy saw observations in training."""

@@ -80,6 +80,8 @@ def chance_levels(
 
     people, cells = counts.sum(axis=1).astype(np.int64), counts.sum(axis=0).astype(np.int64)
     used = cells > 0
+    if min(np.count_nonzero(people), np.count_nonzero(used)) < 2:  # there is one such table, which SciPy does not find
+        return np.abs(values(counts[None].astype(float)))[0]
     tables = random_table(people, cells[used])
     batch = max(1, _ENTRIES // counts.size)
     sizes = []

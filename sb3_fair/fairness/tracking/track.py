@@ -67,6 +67,7 @@ class Track:
             if feedback_missing != "ignore" and isinstance(r.notion, GroupNotion) and r.notion.needs_feedback
         }
         self._patience = min(PATIENCE, history.decisions)
+        self._earlier: dict[str, NDArray[np.float64]] = {}  # attribute -> what histories before a reset had unseen
         self._size = history.decisions
         self._actions: NDArray[np.int64] | None = None
         if self.needs_feedback:
@@ -144,6 +145,8 @@ class Track:
     def _note_unseen(self, attribute: str, names: Sequence[str], unseen: NDArray[np.float64]) -> None:
         """Warns once of notions that stay undefined because the outcomes of one kind of decision never come."""
         worst = unseen.max(axis=0)
+        earlier = self._earlier.get(attribute, worst[:0])
+        worst[: len(earlier)] += earlier * (worst[: len(earlier)] > 0)
         if worst.max() < self._patience:
             return
         undefined: dict[tuple[int, int], list[str]] = {}
@@ -192,7 +195,16 @@ class Track:
 
     def reset(self, copies: NDArray[np.intp], next_id: NDArray[np.int64], seen: int) -> None:
         """Empties the ``copies`` (m,), which have seen at most ``seen`` decisions; their next ids are ``next_id``."""
-        for counts in self._counts.values():
+        for attribute, counts in self._counts.items():
+            if self._blind:
+                self._carry_over(attribute, counts.compared[copies])
             counts.reset(copies, seen)
         if self.individuals is not None:
             self.individuals.reset(copies, next_id)
+
+    def _carry_over(self, attribute: str, counts: NDArray[np.float64]) -> None:
+        """How many decisions of a kind in each group (groups, 2) have gone by since an outcome was known."""
+        decided, known = (of_kind.sum(axis=0) for of_kind in feedback_counts(counts))
+        earlier = self._earlier.get(attribute, decided[:0])
+        decided[: len(earlier)] += earlier
+        self._earlier[attribute] = np.where(known > 0, 0.0, decided)

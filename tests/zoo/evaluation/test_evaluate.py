@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.evaluation import evaluate_vector
-from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env
+from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env, measurable
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
 from sb3_fair.zoo.runs.plan import make_plan
@@ -62,3 +62,12 @@ def test_episodes_that_never_end_are_refused_before_the_training():
     with pytest.raises(InputError, match="episode_length must be a number of steps"):
         train(plan, log_dir="nowhere")
     assert not Path("nowhere").exists()
+
+
+def test_rules_have_the_disparity_that_the_algorithm_limits():
+    plan = make_plan("ppo_lagrangian", "tests.own_env.bank:Loans-v0", hyperparams={"n_eval_episodes": 2})
+    assert [rule.final["d_s"].tolist() for rule in evaluate_rules(plan)] == [[0.0, 0.0]] * 2
+
+
+def test_actions_of_any_space_are_audited_where_performance_alone_is_optimised():
+    assert measurable(("SP", "EO"), "tests.own_env.bank:Hours-v0", {"objectives": ["R"]}) == ["SP", "EO"]

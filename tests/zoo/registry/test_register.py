@@ -181,6 +181,19 @@ def test_several_people_a_step_are_trained_on_with_settings_beside_the_module(ba
     assert code == 2 and "render" in err and len(err.strip().splitlines()) == 1, err
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("test/Branches-v0: {n_epoch: 4}", "unknown setting in branches.yml 'n_epoch'"),
+        ("test/Other-v0: {n_epochs: 4}", "hyperparams must have an entry for test/Branches-v0, got test/Other-v0"),
+    ],
+)
+def test_what_is_wrong_with_registered_settings_is_said_of_them(bank, command, text, message):
+    (bank / "branches.yml").write_text(text)
+    code, _, err = command("train", "--algo", "ppo", "--env", "my_bank:test/Branches-v0", "--no-progress")
+    assert code == 2 and message in err, err
+
+
 FORMS = {
     "make_vec": lambda env_id: sb3_fair.make_vec(env_id, 2),
     "gymnasium": gym.make,

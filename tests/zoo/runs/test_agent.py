@@ -2,6 +2,8 @@
 
 import json
 import sys
+from copy import copy
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import sb3_fair
 from sb3_fair import load_agent
-from sb3_fair.audit import audit
+from sb3_fair.audit import audit, audit_file
 from sb3_fair.fairness import SlidingWindow, group_notion
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.names import InputError
@@ -185,6 +187,26 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
         Monitor({"PP": 0.0}, ("SP",))
 
 
+@pytest.mark.parametrize(
+    ("spec", "people"),
+    [
+        ({"groups": ("m", "f")}, [("m", 1), ("f", 1), ("other", 0)]),
+        ({"groups": (0, 1), "group_names": ("m", "f", "other")}, [("m", 1), ("f", 1), ("other", 0)]),
+        ({"group": {"sex": "gender"}, "groups": {"sex": ("m", "f")}}, [("m", 1), ("f", 1), ("other", 0)]),
+        ({"group": ["age", "sex"]}, [({"age": 1, "sex": "m"}, 1), ({"age": 2, "sex": "f"}, 1)]),
+        ({"favourable": lambda actions: actions < 1}, [("m", 0), ("f", 0)]),
+    ],
+)
+def test_a_monitor_compares_as_the_environment_does(clerk, spec, people):
+    agent = copy(clerk)
+    agent.spec = replace(clerk.spec, **spec)
+    name = "SP@sex" if isinstance(agent.spec.group, list) else "SP"
+    monitor = agent.monitor({name: -0.5})
+    for group, action in people:
+        monitor.record(action, group)
+    assert monitor.values[name] == 0.0
+
+
 def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     log = {
@@ -215,6 +237,37 @@ def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_p
         assert ended.value.code == code, capsys.readouterr()
     assert json.loads((tmp_path / "found.json").read_text())["other_rates"]
     assert "model must be left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+def test_an_audit_takes_names_of_a_table_as_they_are_written(tmp_path, delimiter):
+    named = {
+        "job": ["none", "n/a", "cook", "?"] * 10,
+        "branch": ["01", "02", "10", "10"] * 10,
+        "owner": ["true", "false"] * 20,
+        "level": ["1.0", "2.0", "2.0", "1.0"] * 10,
+    }
+    people = {**PEOPLE, **named, "hired": [1, 0, 0, 1] * 10}
+    table = tmp_path / "people.csv"
+    table.write_text("\n".join(delimiter.join(map(str, row)) for row in [people, *zip(*people.values(), strict=True)]))
+    settings = {"table": str(table), "group": "gender", "outcome": "repaid", "features": ["age"], "nominal": [*named]}
+    run = trained(
+        tmp_path, "ppo", "sb3_fair/Table-v0", env_kwargs=settings, objectives=("R",), hyperparams=SHORT
+    )  # fmt: skip
+    agent = load_agent(run)
+    decided = agent.act({name: people[name] for name in ("age", *named)}).action
+    asked = {"action": "hired", "group": "gender", "target": agent.other_policy("agent"), "n_boot": 2}
+    written = {**people, "owner": [owner == "true" for owner in named["owner"]]}
+    for found in (audit_file(table, **asked), audit(written, **asked)):
+        rates = {rate.group: rate for rate in found.other_rates if rate.among == "everybody"}
+        for group in "fm":
+            assert rates[group].other == pytest.approx(decided[np.array(people["gender"]) == group].mean())
+        assert not any("'agent'" in warning for warning in found.warnings)
+    people["job"] = [*people["job"][:-2], "", None]
+    assert any("2 rows without 'agent'" in warning for warning in audit(people, **asked).warnings)
+    people["age"] = [*people["age"][:-1], "old"]
+    with pytest.raises(ValueError, match="'age' must hold finite numbers, got 'old' in row 40"):
+        audit(people, **asked)
 
 
 def test_an_agent_without_names_of_columns_cannot_be_compared(tmp_path):
