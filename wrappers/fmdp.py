@@ -255,12 +255,15 @@ class Measuring(Core):
                 "action": actions[row] if actions.ndim > 1 else actions[row].item(),
                 **told_of[row],
                 **individual_in(infos[row]),
-                **{key: told_of[row][key] for key in ("group", "feedback")},
+                "group": told_of[row]["group"],
+                "feedback": told_of[row]["feedback"],
             }
             for row in rows
         ]
-        seen = [{**each, **told_of[row]} for each, row in zip(described, rows, strict=True)]
-        return stacked_people(described), stacked_people(seen), None if here.all() else here
+        published = people = stacked_people(described)
+        if any("features" in told_of[row] for row in rows):  # selected ones
+            people = stacked_people([{**each, **told_of[row]} for each, row in zip(described, rows, strict=True)])
+        return published, people, None if here.all() else here
 
     def _is(self, info: dict[str, Any], person: People) -> bool:
         """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
