@@ -94,7 +94,7 @@ class VecPeople(VecLayer):
             "action": self.spec.decided(np.asarray(people.get("action", self._actions))),
             "present": people.get("present", np.True_),
             "feedback": people.get("feedback", np.nan),
-            "id": people["id"],
+            "id": people.get("id", -1),
         }
         groups = people["group"]
         noted |= {f"group{key}": groups[key] for key in groups} if isinstance(groups, Mapping) else {"group": groups}

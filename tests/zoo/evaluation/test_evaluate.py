@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
+import sb3_fair
 from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.fairness import FairnessSpec
 from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env, measurable
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.registration import ROWS
 from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import train
@@ -64,10 +68,46 @@ def test_episodes_that_never_end_are_refused_before_the_training():
     assert not Path("nowhere").exists()
 
 
-def test_rules_have_the_disparity_that_the_algorithm_limits():
-    plan = make_plan("ppo_lagrangian", "tests.own_env.bank:Loans-v0", hyperparams={"n_eval_episodes": 2})
-    assert [rule.final["d_s"].tolist() for rule in evaluate_rules(plan)] == [[0.0, 0.0]] * 2
+class Ward(gym.Env):
+    """People of two groups in turn."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+
+    def __init__(self, action_space):
+        self.action_space = action_space
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.full(1, self.t % 2, np.float32), 1.0, False, False, {}
 
 
-def test_actions_of_any_space_are_audited_where_performance_alone_is_optimised():
-    assert measurable(("SP", "EO"), "tests.own_env.bank:Hours-v0", {"objectives": ["R"]}) == ["SP", "EO"]
+@pytest.fixture
+def ward():
+    """Registers one with an action space; its ID."""
+
+    def registered(action_space, favourable):
+        spec = FairnessSpec(group=lambda obs, info: int(obs[0]), favourable=favourable)
+        rules = {"even": lambda obs: 1, "uneven": lambda obs: int(obs[0])}
+        return sb3_fair.register(
+            "test/Ward-v0", Ward, spec, max_episode_steps=8, rules=rules, action_space=action_space
+        )
+
+    yield registered
+    for registry in (ROWS, gym.registry):
+        registry.pop("test/Ward-v0")
+
+
+def test_rules_have_the_disparity_that_the_algorithm_limits(ward):
+    ward(gym.spaces.Discrete(2), (1,))
+    plan = make_plan("ppo_lagrangian", "test/Ward-v0", hyperparams={"n_eval_episodes": 2})
+    assert [rule.final["d_s"].tolist() for rule in evaluate_rules(plan)] == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_actions_of_any_space_are_audited_where_performance_alone_is_optimised(ward):
+    ward(gym.spaces.MultiDiscrete([2, 3]), lambda actions: actions[:, 0] > 0)
+    assert measurable(("SP", "EO"), "test/Ward-v0", {"objectives": ["R"]}) == ["SP", "EO"]
