@@ -165,7 +165,7 @@ def test_after_sigkill_the_same_command_goes_on_with_the_same_study(tmp_path):
     ran = subprocess.run(command, capture_output=True, text=True, **given)
     assert ran.returncode == 0, ran.stderr
     after = [trial for trial in trials() if trial.state.name == "COMPLETE"]
-    assert len(after) == 6 and after[: len(before)] == before
+    assert len(after) == 6 and all(trial in after for trial in before)  # the second may end before the first
     assert len({trial.params["learning_rate"] for trial in after}) == 6
     assert len({trial.user_attrs[CLAIM] for trial in after}) >= 3
     assert (place.folder / "best.yml").is_file()
