@@ -19,6 +19,20 @@ settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
 
 
+@pytest.fixture
+def registries():
+    """What a test registers is gone after it."""
+    import gymnasium as gym
+
+    from sb3_fair.zoo.registry.registration import ROWS
+
+    before = [(registry, dict(registry)) for registry in (ROWS, gym.registry)]
+    yield
+    for registry, rows in before:
+        registry.clear()
+        registry.update(rows)
+
+
 @pytest.fixture(scope="session")
 def wheel_site(tmp_path_factory):
     """A folder into which the wheel of this checkout was installed, without its dependencies."""

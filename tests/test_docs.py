@@ -6,10 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import gymnasium as gym
 import pytest
-
-from sb3_fair.zoo.registry.registration import ROWS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -17,16 +14,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 def blocks(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-
-
-@pytest.fixture
-def registries():
-    """What examples register is gone after them."""
-    before = [(registry, dict(registry)) for registry in (ROWS, gym.registry)]
-    yield
-    for registry, rows in before:
-        registry.clear()
-        registry.update(rows)
 
 
 @pytest.mark.usefixtures("registries")

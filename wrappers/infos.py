@@ -223,8 +223,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 
 
 def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
-    """What all copies published of their individuals; where their numbers of them differ, ``present`` (n, m) tells who
-    is there."""
+    """What all copies published of their individuals, as :func:`stacked_people`."""
     if record_of(infos) is not None:
         return stack(infos, "individual")
     told = [individual_in(info) for info in infos]
@@ -234,7 +233,8 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
 
 
 def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
-    """The same of the individuals themselves."""
+    """The individuals of all copies as arrays; where their numbers of them differ, ``present`` (n, m) tells who is
+    there."""
     sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
     if len(set(sizes)) < 2 or -1 in sizes:
         return stacked(told)

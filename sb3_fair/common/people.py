@@ -92,13 +92,13 @@ class VecPeople(VecLayer):
         """What is needed of a step, (n, people) each; labels under ``"group"`` and the name of their attribute."""
         noted = {
             "action": self.spec.decided(np.asarray(people.get("action", self._actions))),
-            "present": people.get("present", np.True_),
+            "present": people.get("present", True),
             "feedback": people.get("feedback", np.nan),
             "id": people.get("id", -1),
         }
         groups = people["group"]
         noted |= {f"group{key}": groups[key] for key in groups} if isinstance(groups, Mapping) else {"group": groups}
-        everybody = np.reshape(noted["action"], (self.num_envs, -1)).shape
+        everybody = _rows(noted["action"]).shape
         return {key: np.broadcast_to(_rows(values), everybody) for key, values in noted.items()}
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
@@ -125,7 +125,7 @@ class VecPeople(VecLayer):
         for of in dict.fromkeys(name.partition("@")[2] for name in self.names):
             attribute = of or self._only
             labels = _labels(people, attribute, copy)
-            compared = self.spec.groups.get(attribute) if isinstance(self.spec.groups, Mapping) else self.spec.groups
+            compared = self.spec.compared(attribute)
             counted = _counts(labels, cells, compared)
             groups[of] = {group_name(self.spec, attribute, label): counts for label, counts in counted}
             for name in self.names:

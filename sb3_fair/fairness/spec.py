@@ -139,6 +139,11 @@ class FairnessSpec:
         """The labels that are compared, where there is one attribute; None: all."""
         return None if self.groups is None or self.attributes else tuple(self.groups)
 
+    def compared(self, attribute: str) -> Sequence[Hashable] | None:
+        """The labels of an attribute that are compared, None: all; ``""`` where there is no attribute."""
+        found: Any = self.groups.get(attribute) if isinstance(self.groups, Mapping) else self.groups
+        return found
+
     def finds_group_in(self, published: Mapping[str, Any]) -> bool:
         """Does an ``info["individual"]`` alone tell every label?"""
         group = published.get("group")

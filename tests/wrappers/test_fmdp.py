@@ -1,5 +1,7 @@
 """Does any environment become a fairness MDP whose figures belong to the individual decided on?"""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -356,20 +358,35 @@ class Queue(gym.Env):
         return np.zeros(1, np.float32), 0.0, False, False, {"individual": people}
 
 
-def test_copies_may_decide_on_different_numbers_of_people():
+def told_together_and_alone(queues):
+    """Info of each copy in a batch, and of the same queue by itself, step by step."""
     spec = FairnessSpec(notions=("SP", "IF"), history=SlidingWindow(20))
-    sizes = [(4, 0, 3), (1, 2, 3), (2, 2, 2)]
-    venv = VecFairMDP(DummyVecEnv([lambda each=each: Queue(each) for each in sizes]), spec)
-    singles = [FairMDP(Queue(each), spec) for each in sizes]
+    venv = VecFairMDP(DummyVecEnv(queues), spec)
+    singles = [FairMDP(queue(), spec) for queue in queues]
     for env in (venv, *singles):
         env.reset()
     for _ in range(6):
-        infos = venv.step(np.zeros(3, dtype=int))[3]
+        infos = venv.step(np.zeros(len(queues), dtype=int))[3]
         for info, single in zip(infos, singles, strict=True):
-            alone = single.step(0)[4]
-            assert info["fairness"] == alone["fairness"]
-            assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
-            assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
+            yield info, single.step(0)[4]
+
+
+def test_copies_may_decide_on_different_numbers_of_people():
+    for info, alone in told_together_and_alone([partial(Queue, each) for each in [(4, 0, 3), (1, 2, 3), (2, 2, 2)]]):
+        assert info["fairness"] == alone["fairness"]
+        assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
+        assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
+
+
+@pytest.mark.parametrize("nobody", [{}, {"individual": {"group": None}}])
+def test_copies_may_decide_on_several_people_and_on_nobody(nobody):
+    class Ward(Queue):
+        def step(self, action):
+            *told, info = super().step(action)
+            return *told, info if len(info["individual"]["group"]) else dict(nobody)
+
+    for info, alone in told_together_and_alone([partial(Ward, each) for each in [(4, 0, 3), (1, 2, 3), (0, 0, 2)]]):
+        assert info["fairness"] == alone["fairness"]
 
 
 class Listing(Queue):
@@ -477,24 +494,6 @@ def test_what_only_some_copies_tell_counts():
         infos = [venv.step([action] * 2)[3] for action in (1, 0)][-1]
         assert [info["fairness"]["SP"] for info in infos] == [-1.0 if tell is served else 0.0 for tell in tells]
         assert [info["individual"]["feedback"] for info in infos] == [None if tell is served else 1 for tell in tells]
-
-
-@pytest.mark.parametrize("nobody", [{}, {"individual": {"group": None}}])
-def test_copies_may_decide_on_several_people_and_on_nobody(nobody):
-    class Ward(Queue):
-        def step(self, action):
-            *told, info = super().step(action)
-            return *told, info if len(info["individual"]["group"]) else dict(nobody)
-
-    sizes = [(4, 0, 3), (1, 2, 3), (0, 0, 2)]
-    spec = FairnessSpec(notions=("SP", "IF"), history=SlidingWindow(20))
-    venv = VecFairMDP(DummyVecEnv([lambda each=each: Ward(each) for each in sizes]), spec)
-    singles = [FairMDP(Ward(each), spec) for each in sizes]
-    for env in (venv, *singles):
-        env.reset()
-    for _ in range(6):
-        infos = venv.step(np.zeros(3, dtype=int))[3]
-        assert [info["fairness"] for info in infos] == [single.step(0)[4]["fairness"] for single in singles]
 
 
 def test_the_individual_that_is_told_is_the_one_that_is_compared():

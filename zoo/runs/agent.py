@@ -13,6 +13,7 @@ from sb3_fair.audit.read import OtherPolicy
 from sb3_fair.common.people import group_name
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.histories.history import SlidingWindow
+from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.choices import chances_of
@@ -170,19 +171,19 @@ class Agent:
         """The attributes, and the groups that are compared, also by name where labels are their numbers. One attribute
         is not named in what is recorded."""
         spec = self.spec
-        several = isinstance(spec.groups, Mapping)
 
-        def twice(attribute: str, labels: Iterable[Any] | None) -> list[Any] | None:
+        def labels_of(attribute: str) -> list[Any] | None:
+            labels = spec.compared(attribute)
             if labels is None:
                 return None
             names = (group_name(spec, attribute, label) for label in labels if not isinstance(label, tuple))
             return list(dict.fromkeys([*labels, *names]))
 
-        groups = {name: twice(name, labels) for name, labels in (spec.groups if several else {"": spec.groups}).items()}
+        groups = {name: labels_of(name) for name in map(attribute_name, spec.attributes or ("",))}
         alone = len(spec.attributes) == 1 and isinstance(spec.attributes[0], str)
         return {
             "attributes": () if alone else spec.attributes,
-            "groups": groups if several and not alone else next(iter(groups.values()), None),
+            "groups": groups if len(groups) > 1 else next(iter(groups.values())),
         }
 
     def _check(self) -> None:

@@ -40,7 +40,8 @@ def default_settings(
     :param conf_file: a YAML file instead of those of the zoo
     """
     registered = find(env).hyperparams.get(algorithm.name)
-    given, source = registered if conf_file is None else conf_file, f"{algorithm.name}.yml"
+    given = registered if conf_file is None else conf_file
+    source = f"{algorithm.name}.yml"
     if given is None:
         entry = _shipped(algorithm, bare(env), preset)
     else:  # which may say as little as it likes

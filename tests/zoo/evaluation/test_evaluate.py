@@ -11,10 +11,10 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env, measurable
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.registry.registration import ROWS
 from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import train
+from tests.wrappers.bank import Bank
 
 SHORT = {
     "sb3_fair/JobHiring-Small-v0": {"team_size": 5, "episode_length": 20},
@@ -68,38 +68,23 @@ def test_episodes_that_never_end_are_refused_before_the_training():
     assert not Path("nowhere").exists()
 
 
-class Ward(gym.Env):
-    """People of two groups in turn."""
-
-    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
-
-    def __init__(self, action_space):
-        self.action_space = action_space
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
+class Ward(Bank):
+    """People of two groups in turn, as the observation says."""
 
     def step(self, action):
-        self.t += 1
-        return np.full(1, self.t % 2, np.float32), 1.0, False, False, {}
+        return np.full(2, (self.t + 1) % 2, np.float32), *super().step(action)[1:]
 
 
 @pytest.fixture
-def ward():
-    """Registers one with an action space; its ID."""
+def ward(registries):
+    """Registers one with an action space."""
 
-    def registered(action_space, favourable):
+    def register(action_space, favourable):
         spec = FairnessSpec(group=lambda obs, info: int(obs[0]), favourable=favourable)
         rules = {"even": lambda obs: 1, "uneven": lambda obs: int(obs[0])}
-        return sb3_fair.register(
-            "test/Ward-v0", Ward, spec, max_episode_steps=8, rules=rules, action_space=action_space
-        )
+        sb3_fair.register("test/Ward-v0", Ward, spec, max_episode_steps=8, rules=rules, action_space=action_space)
 
-    yield registered
-    for registry in (ROWS, gym.registry):
-        registry.pop("test/Ward-v0")
+    return register
 
 
 def test_rules_have_the_disparity_that_the_algorithm_limits(ward):

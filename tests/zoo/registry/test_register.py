@@ -17,7 +17,6 @@ from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
-from sb3_fair.zoo.registry.registration import ROWS
 
 BANK = """
 import gymnasium as gym
@@ -71,13 +70,12 @@ several = FairnessSpec(feature_names=("need",), notions=("SP", "IF"))
 sb3_fair.register("test/Branches-v0", Branches, several, max_episode_steps=20, hyperparams={"ppo": "branches.yml"})
 sb3_fair.register("test/Odds-v0", Odds, FairnessSpec(group="who", favourable=(2,)), max_episode_steps=20)
 """
-IDS = ("test/Loans-v0", "test/Endless-v0", "test/Branches-v0", "test/Odds-v0")
 ENV = "my_bank:test/Loans-v0"
 QUICK = ["--n-timesteps", 128, "--n-envs", 2, "-P", "n_eval_episodes:2", "-P", "n_steps:32", "-P", "batch_size:32"]
 
 
 @pytest.fixture
-def bank(tmp_path, monkeypatch):
+def bank(tmp_path, monkeypatch, registries):
     """A folder with a user's module."""
     (tmp_path / "my_bank.py").write_text(BANK)
     monkeypatch.chdir(tmp_path)
@@ -85,9 +83,6 @@ def bank(tmp_path, monkeypatch):
     yield tmp_path
     for module in ("my_bank", "my_other_bank"):
         sys.modules.pop(module, None)
-    for env_id in (*IDS, "test/Other-v0"):
-        ROWS.pop(env_id, None)
-        gym.registry.pop(env_id, None)
 
 
 @pytest.fixture

@@ -251,9 +251,7 @@ def test_an_audit_takes_names_of_a_table_as_they_are_written(tmp_path, delimiter
     table = tmp_path / "people.csv"
     table.write_text("\n".join(delimiter.join(map(str, row)) for row in [people, *zip(*people.values(), strict=True)]))
     settings = {"table": str(table), "group": "gender", "outcome": "repaid", "features": ["age"], "nominal": [*named]}
-    run = trained(
-        tmp_path, "ppo", "sb3_fair/Table-v0", env_kwargs=settings, objectives=("R",), hyperparams=SHORT
-    )  # fmt: skip
+    run = trained(tmp_path, "ppo", "sb3_fair/Table-v0", env_kwargs=settings, objectives=("R",), hyperparams=SHORT)
     agent = load_agent(run)
     decided = agent.act({name: people[name] for name in ("age", *named)}).action
     asked = {"action": "hired", "group": "gender", "target": agent.other_policy("agent"), "n_boot": 2}
