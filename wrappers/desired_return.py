@@ -4,12 +4,15 @@ A decision maker commands a return per objective and a horizon at the start of a
 left of the command into the observation and reduce it by the rewards, so that ``predict`` needs no memory.
 """
 
-from collections.abc import Sequence
-from typing import Annotated, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any, ClassVar, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
+from stable_baselines3.common.vec_env import unwrap_vec_wrapper
 
 from sb3_fair.fairness.arguments import Numbers, Range, Share, checked
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
@@ -39,6 +42,7 @@ class Pursuing(Core):
     """What is left of a command: R^ <- min((R^ - r_t) / gamma, max_return) and h^ <- max(h^ - 1, 1) after each step
     (Reymond et al., 2022, Alg. 1); held objectives keep their R^ for the whole episode."""
 
+    published: ClassVar[tuple[str, ...]] = ("pursuit",)
     _adds = True
 
     def __init__(
@@ -101,6 +105,11 @@ class Pursuing(Core):
         self._desired_return = np.broadcast_to(returns, (self._n_copies, k)).copy()
         self._desired_horizon = np.broadcast_to(horizons, (self._n_copies,)).copy()
 
+    @property
+    def pursuit(self) -> dict[str, Any]:
+        """How commands are pursued, whatever they are: ``columns``, ``max_return``, ``held`` and ``gamma``."""
+        return {"columns": self._columns, "max_return": self._max_return, "held": self._held, "gamma": self._gamma}
+
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         self._left[which] = self._desired_return[which]
         self._steps_left[which] = self._desired_horizon[which]
@@ -152,3 +161,12 @@ class VecDesiredReturn(Pursuing, VecFace):
     :param desired_return: (k,) for all copies, or (n, k)
     :param desired_horizon: one number for all copies, or (n,)
     """
+
+
+def command_setter(env: Wrapped) -> Callable[..., Any]:
+    """``set_command`` of an environment that has a command in its observations, in whichever layer."""
+    if isinstance(env, gym.Env):
+        setter: Callable[..., Any] = env.get_wrapper_attr("set_command")
+        return setter
+    layer = unwrap_vec_wrapper(env, VecDesiredReturn)
+    return partial(env.env_method, "set_command") if layer is None else layer.set_command

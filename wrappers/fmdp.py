@@ -134,9 +134,10 @@ class Measuring(Core):
         self._executed = probabilities == "executed"
         self._kinds: set[str] = set()  # of probabilities that the notions have seen
         self._in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
-        self._life = 0  # how often all histories and ids have begun anew
+        self._life = 0  # how many seeded resets there have been
+        self._begun = {0: np.zeros(self._n_copies, dtype=np.int64)}  # life -> the tracker's id of its first, (n,)
         self._clock = 0
-        self._due: dict[int, list[tuple[int, int, float]]] = {}  # step -> (copy, id, feedback), with feedback_delay
+        self._due: dict[int, list[tuple[int, Id, float]]] = {}  # step -> (copy, id, feedback), with feedback_delay
         if spec.notions:
             self._decisions = Decisions(spec, env.action_space)
             self._tracker = spec.tracker(self._n_copies, self._decisions.n_actions)
@@ -158,13 +159,16 @@ class Measuring(Core):
                 self._forget(which)
             else:
                 self._tracker.reset(which)
+        if self.fairness_names and seeded:
+            self._life += 1
+            self._begun[self._life] = self._tracker.seen
 
     def _forget(self, which: NDArray[np.intp]) -> None:
-        """Where all copies forget their histories, ids begin at 0."""
+        """Ids run on."""
         if self.fairness_names and len(which) < self._n_copies:
             self._tracker.reset(which)
         elif self.fairness_names:
-            self._life += 1
+            self._begun = {self._life: self._begun[self._life] - self._tracker.seen}
             self._due.clear()
             self._tracker = self.fairness_spec.tracker(self._n_copies, self._decisions.n_actions)
 
@@ -177,8 +181,9 @@ class Measuring(Core):
         if not self.fairness_names:
             return False
         self._decisions.require("value", number("value", value))
-        known = not isinstance(id, Id) or id.life == self._life
-        return known and self._tracker.update_feedback(copy, integer("id", id, low=0), value)
+        since = integer("id", id, low=0)
+        begun = self._begun.get(id.life if isinstance(id, Id) else self._life)
+        return begun is not None and self._tracker.update_feedback(copy, since + int(begun[copy]), value)
 
     def _record(self, step: Step) -> None:
         """Counts the decisions of one step and adds ``individual`` (with ids) and ``fairness`` to the infos."""
@@ -220,10 +225,12 @@ class Measuring(Core):
                 steps = self.fairness_spec.delay(obs[copy], infos[copy])
                 if steps is not None:
                     late = self._due.setdefault(self._clock + steps, [])
-                    late += [(copy, int(ids[at]), float(feedback[at])) for at in map(tuple, known[known[:, 0] == copy])]
+                    places = map(tuple, known[known[:, 0] == copy])
+                    late += [(copy, Id(ids[at], self._life), float(feedback[at])) for at in places]
         for copy, id, value in self._due.pop(self._clock, ()):
-            self._tracker.update_feedback(copy, id, value)
-            infos[copy][LATE] = [*infos[copy].get(LATE, ()), (Id(id, self._life), value)]
+            self._update_feedback(copy, id, value)
+            if id.life == self._life:  # an earlier one would be taken for somebody after the seeded reset
+                infos[copy][LATE] = [*infos[copy].get(LATE, ()), (id, value)]
         self._clock += 1
 
     def _individuals(
@@ -266,22 +273,19 @@ class Measuring(Core):
         return published, people, None if here.all() else here
 
     def _is(self, info: dict[str, Any], person: People) -> bool:
-        """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is needed."""
-        group = person["group"]
-        labels = list(group.values()) if isinstance(group, Mapping) else [group]
-        if not self._tracker.needs_groups:
-            return not self._in_info or bool(individual_in(info))
-        return not all(label is None for label in labels)
+        """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is asked for."""
+        told = individual_in(info)
+        if self._tracker.needs_groups or self.fairness_spec.group is not None or "group" in told:
+            return _labelled(person)
+        return not self._in_info or bool(told)
 
     def _here(self, people: People) -> Mask | None:
-        """In which copies there is somebody, (n,): those with a label; None: in all."""
-        group = people.get("group") if self._tracker.needs_groups else None
-        if isinstance(group, np.ndarray) and group.dtype.kind not in "Of":
+        """In which copies there is somebody, (n,): those with a label, if labels are told; None: in all."""
+        group = people.get("group")
+        labels = [np.asarray(each) for each in (group.values() if isinstance(group, Mapping) else [group])]
+        if not labels or any(each.ndim != 1 or each.dtype.kind not in "Of" for each in labels):
             return None
-        label = np.asarray(next(iter(group.values())) if isinstance(group, Mapping) and group else group)
-        if label.ndim != 1 or label.dtype.kind not in "Of":
-            return None
-        here = np.array([each is not None and each == each for each in label.tolist()])
+        here = np.any([[each is not None and each == each for each in label.tolist()] for label in labels], axis=0)
         return None if here.all() else here
 
     def _count(self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None) -> NDArray[np.int64]:
@@ -336,17 +340,22 @@ class Measuring(Core):
     ) -> NDArray[np.int64]:
         """Ids of one individual per copy of ``which`` (None: all), with its action and its decision."""
         group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
-        chosen = self._distributions(own, chances)
-        return self._tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
+        chosen = self._distributions(own, chances, place is None)
+        ids = self._tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
+        return ids - self._begun[self._life][slice(None) if which is None else which]
 
-    def _distributions(self, actions: NDArray[Any], probabilities: Any) -> dict[str, Any]:
-        """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions."""
+    def _distributions(self, actions: NDArray[Any], probabilities: Any, alone: bool) -> dict[str, Any]:
+        """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions.
+
+        :param alone: whether the action is about one individual; one row about several cannot be divided among them
+        """
         if not self._tracker.needs_probabilities:
             return {}
         if self.fairness_spec.treatment is not None:
             return {"roots": self._decisions.treatment(actions)}
         if probabilities is None or self._executed:
-            if not self._executed and "executed" not in self._kinds and self._decisions.has_chances:
+            lacks = self._decisions.has_chances and (alone or not isinstance(self._decisions.space, spaces.Discrete))
+            if lacks and not self._executed and "executed" not in self._kinds:
                 compared = [
                     name for name in self.fairness_names if find_notion(name.partition("@")[0]).needs_probabilities
                 ]
@@ -364,10 +373,18 @@ class Measuring(Core):
         return {"probabilities": probabilities}
 
 
+def _labelled(person: Mapping[str, Any]) -> bool:
+    """Is there a label, of several attributes at least one?"""
+    group = person["group"]
+    return any(label is not None for label in (group.values() if isinstance(group, Mapping) else [group]))
+
+
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:
     """Does every copy tell whom it decided on, and the same of them?"""
-    first = individual_in(infos[0])
-    return bool(first) and all(individual_in(info).keys() == first.keys() for info in infos)
+    told = [individual_in(info) for info in infos]
+    if not told[0] or any(each.keys() != told[0].keys() for each in told):
+        return False
+    return "group" not in told[0] or all(map(_labelled, told))
 
 
 def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
@@ -418,7 +435,8 @@ class FairMDP(Measuring, Face):
         """Feedback that came late: the action that would have been right for an individual.
 
         :param id: as ``info["individual"]["id"]`` said. It knows its reset: one from before a reset is refused, also
-            where ids have begun at 0 again after a seeded reset. A plain number is one since the last seeded reset
+            where ids have begun at 0 again after a seeded reset, unless the history is carried over. A plain number is
+            one since the last seeded reset
         :param value: an action
         :return: whether the individual was still in the history; if not, nothing has changed
         :raises ValueError: if ``value`` is not in the action space, or ``id`` no id

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from stable_baselines3.common.env_util import is_wrapped
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
@@ -113,3 +115,15 @@ class Scalarise(Scalarising, Face):
 
 class VecScalarise(Scalarising, VecFace):
     """:class:`Scalarise` for a VecEnv whose infos carry ``vector_reward``."""
+
+
+def with_scalar_reward(env: Any) -> Any:
+    """``env``, an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``.
+
+    SB3's Monitor and DummyVecEnv take scalar rewards only; the scalar is the sum of the objectives.
+    """
+    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
+        return env
+    if env.has_wrapper_attr("vector") and not env.get_wrapper_attr("vector"):  # VectorReward keeps a scalar
+        return env
+    return Scalarise(env, np.ones(env.get_wrapper_attr("reward_space").shape))

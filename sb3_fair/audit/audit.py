@@ -96,7 +96,7 @@ def audit(
         yes, or the favourable actions
     :param notions: names; None: all that the columns allow
     :param limits: notion, or notion@attribute -> lowest value that is accepted
-    :param distance: between people, for individual notions
+    :param distance: between people, for individual notions; see :class:`sb3_fair.fairness.Distance`
     :param scheme: a fairness scheme, scored on the sums of rewards
     :param feedback_missing: what unknown outcomes mean, see :func:`sb3_fair.fairness.group_notion`
     :param confidence: of all intervals, in (0, 1)

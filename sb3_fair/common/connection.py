@@ -1,14 +1,21 @@
 """Connects policies with environments to be evaluated in: probabilities, scaled observations, what policies add."""
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage
+from stable_baselines3.common.utils import check_shape_equal
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
 
 from sb3_fair.wrappers.choices import VecChoices, compares_chances
+
+SCALE = ("norm_obs", "norm_obs_keys", "obs_rms", "clip_obs", "epsilon")
+"""Attributes of a ``VecNormalize`` that say how observations are normalised."""
 
 
 def connected(policy: Any, venv: VecEnv) -> VecEnv:
@@ -21,26 +28,57 @@ def connected(policy: Any, venv: VecEnv) -> VecEnv:
     """
     if isinstance(policy, BaseAlgorithm) and compares_chances(venv) and not isinstance(venv.action_space, spaces.Box):
         venv = VecChoices(venv).follow(policy)
-    normaliser = policy.get_vec_normalize_env() if isinstance(policy, BaseAlgorithm) else None
-    if normaliser is None:
-        return _followed(policy, venv)
-    if normaliser.venv.observation_space == venv.observation_space:  # what the policy adds stays as it is
-        return _followed(policy, scaled(normaliser, venv))
-    return scaled(normaliser, _followed(policy, venv))
+    normaliser = _normaliser(policy)
+    if normaliser is None or normaliser.venv.observation_space == venv.observation_space:
+        return _followed(policy, scaled(policy, venv))  # what the policy adds stays as it is
+    return scaled(policy, _followed(policy, venv))
 
 
-def scaled(normaliser: VecNormalize, venv: VecEnv) -> VecNormalize:
-    """``venv`` with observations on the scale of ``normaliser``, which learns no more, and rewards as they are.
+def scaled(policy: Any, venv: VecEnv) -> VecEnv:
+    """``venv`` with observations on the scale that the policy was trained with, which learns no more, and rewards as
+    they are. A ``VecNormalize`` that ``venv`` has gets the scale in :func:`own_scale`.
 
     :raises ValueError: if observations have another shape
     """
-    frozen: VecNormalize = pickle.loads(pickle.dumps(normaliser))  # as VecNormalize.save and load do
+    normaliser, given = _normaliser(policy), unwrap_vec_normalize(venv)
+    if normaliser is None:
+        return venv
     try:
-        frozen.set_venv(venv)
+        check_shape_equal(normaliser.observation_space, (given or venv).observation_space)
     except AssertionError as error:
         raise ValueError(f"env must have observations as the policy was trained on: {error}") from error
+    if given is not None:
+        return venv
+    frozen: VecNormalize = pickle.loads(pickle.dumps(normaliser))  # as VecNormalize.save and load do
+    frozen.set_venv(venv)
     frozen.training = frozen.norm_reward = False
     return frozen
+
+
+@contextmanager
+def own_scale(policy: Any, venv: VecEnv) -> Iterator[None]:
+    """Meanwhile, a ``VecNormalize`` in ``venv`` learns nothing, leaves rewards as they are, and has the scale that the
+    policy was trained with, if that is known."""
+    normaliser, given = _normaliser(policy), unwrap_vec_normalize(venv)
+    settings = {} if given is None else vars(given)
+    before = settings.copy()
+    settings |= {"training": False, "norm_reward": False}
+    if normaliser is not None:
+        settings |= {name: value for name, value in vars(normaliser).items() if name in SCALE}
+    try:
+        yield
+    finally:
+        settings |= {name: before[name] for name in ("training", "norm_reward", *SCALE) if name in before}
+
+
+def _normaliser(policy: Any) -> VecNormalize | None:
+    """What normalised observations in training."""
+    return policy.get_vec_normalize_env() if isinstance(policy, BaseAlgorithm) else None
+
+
+def apart(policy: Any) -> Any:
+    """The policy, or a copy of one that is bound to environments, which can be bound to others."""
+    return copy(policy) if hasattr(policy, "bind") else policy
 
 
 def _followed(policy: Any, venv: VecEnv) -> VecEnv:

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
-from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.named_policies import NamedPolicies
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.warning import warn
@@ -164,6 +164,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        resets_if_left(self)
         restarts = reset_num_timesteps or self._last_obs is None
         prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._begin_training(restarts)
@@ -183,6 +184,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         self, env: VecEnv, callback: BaseCallback, rollout_buffer: RolloutBuffer, n_rollout_steps: int
     ) -> bool:
         """A rollout, with what the learner does before and after it; see SB3's ``collect_rollouts``."""
+        self._check_arguments()
         watched: Any = WatchedVecEnv(env)
         self.watched = watched
         if not isinstance(self.action_space, spaces.Box) and compares_chances(env):
@@ -206,6 +208,13 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         if normalizer is None or not normalizer.norm_reward:
             return self.watched.rewards
         return normalizer.get_original_reward().astype(np.float32)
+
+    def _reward_scale(self) -> float:
+        """What ``VecNormalize`` multiplied the last step's rewards by; 1 where it leaves them as they are."""
+        normalizer = self._vec_normalize_env
+        if normalizer is None or not normalizer.norm_reward:
+            return 1.0
+        return float(1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon))
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""

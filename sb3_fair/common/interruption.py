@@ -1,10 +1,13 @@
-"""Rollouts that were stopped by a callback or the keyboard: ``learn`` begins new episodes after them."""
+"""Rollouts that were stopped, or after which others used the environment: ``learn`` begins new episodes after them."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 Collect = TypeVar("Collect", bound=Callable[..., Any])
+_left: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""Algorithm -> its environment's options after its last rollout; a VecEnv makes new ones whenever it is reset."""
 
 
 def resets_if_stopped(collect: Collect) -> Collect:
@@ -23,6 +26,20 @@ def resets_if_stopped(collect: Collect) -> Collect:
         finally:
             if not goes_on:
                 model._last_obs = None
+            _left[model] = _options(model)
         return rollout
 
     return cast(Collect, collected)
+
+
+def resets_if_left(model: Any) -> None:
+    """``learn`` begins new episodes if the environment was reset since the last rollout, as evaluations in it do.
+
+    SB3 would go on with the last observation of an episode that is no longer played.
+    """
+    if model in _left and _left[model] is not _options(model):
+        model._last_obs = None
+
+
+def _options(model: Any) -> Any:
+    return model.env.unwrapped._options

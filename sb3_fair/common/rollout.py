@@ -18,6 +18,7 @@ from stable_baselines3.common.env_util import unwrap_wrapper
 from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
+from sb3_fair.common.connection import own_scale
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import forget_history, seed_copies
 
@@ -53,7 +54,7 @@ def episodes(
 ) -> Iterator[Step]:
     """The steps of ``quotas[i]`` episodes that ``model.predict`` plays on copy i.
 
-    Copies are seeded with ``seeds`` and begin with empty fairness histories.
+    Copies are seeded with ``seeds`` and begin with empty fairness histories. A ``VecNormalize`` has the model's scale.
 
     :param limit: ``n_steps`` of :func:`play`
     """
@@ -66,7 +67,8 @@ def episodes(
 
     forget_history(venv)
     seed_copies(venv, seeds)
-    yield from play(venv, act, quotas, **limit)
+    with own_scale(model, venv):
+        yield from play(venv, act, quotas, **limit)
 
 
 def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64], n_steps: int | None = None) -> Iterator[Step]:

@@ -24,10 +24,12 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
     ``regulariser``: arguments of :func:`~sb3_fair.f_ppo.regulariser.regularise_advantages`; empty: none. Advantages are
     changed once per rollout, with ``"minmax"`` in every minibatch. ``long_run``: credits steps with what they do to the
     groups in the long run, in place of F-PPO's R; None: R. ``baseline``: learns what credit is usual where, which is
-    taken off; None: nothing is. ``credit``: those of the last rollout.
+    taken off; None: nothing is. ``credit``: those of the last rollout. ``reward_scale``: what its rewards were
+    multiplied by.
     """
 
     regulariser: Mapping[str, Any] = {}
+    reward_scale = 1.0
     long_run: LongRunCredit | None = None
     baseline: ExtraCritic | None = None
     credit: NDArray[np.float64] | None = None
@@ -78,8 +80,8 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
         return self.regulariser.get("scaling") == "minmax"
 
     def _regularised(self, advantages: NDArray[np.float32], which: Any, credit: Any = None) -> NDArray[np.float32]:
-        columns = self.disparities(which)
-        return regularise_advantages(advantages, columns, credit=credit, **self.regulariser).astype(np.float32)
+        settings = {"credit": credit, "reward_scale": self.reward_scale, **self.regulariser}
+        return regularise_advantages(advantages, self.disparities(which), **settings).astype(np.float32)
 
 
 class FairDictRolloutBuffer(FairRolloutBuffer, ColumnDictRolloutBuffer):

@@ -108,6 +108,7 @@ class PPOLagrangian(FairnessPPO):
         self.dual = 0.0
         self.multiplier = 0.0
         self.cost_mean: float | None = None
+        self._measured = ""
         if _init_setup_model:
             self._setup_model()
 
@@ -125,14 +126,18 @@ class PPOLagrangian(FairnessPPO):
 
     def _train_on(self, venv: VecEnv) -> None:
         super()._train_on(venv)
-        self.cost_source: Cost = (
-            attribute(venv, "fairness_spec").measures.short_term if self.cost is None else self.cost
-        )
+        if self.cost is None:
+            self._measured = attribute(venv, "fairness_spec").measures.short_term
 
     def _extra_critics(self) -> list[str]:
         return ["cost_critic"]
 
     # ---------------------------------------------------------------- learning
+
+    @property
+    def cost_source(self) -> Cost:
+        """``cost``, or the name of the short-term disparity that the environment measures."""
+        return self._measured if self.cost is None else self.cost
 
     @property
     def constraint_met(self) -> bool | None:

@@ -38,6 +38,8 @@ NOTED = {"changed": "changed_fraction", "candidates": "candidate_fraction", "gai
 REGULARISER = ("reg_lambda", "delta", "scaling", "minmax_weights", "beta1", "beta2", "omega")
 """Settings that the rollout buffer passes on to ``regularise_advantages``."""
 WEIGHTS = ("reg_lambda", "minmax_weights", "beta1", "beta2")
+CRITICS: Mapping[str, Mapping[str, Any]] = {"baseline": {"learning_rate": BASELINE_RATE}, "cost_critic": {}}
+"""Extra critics -> their arguments."""
 
 
 @checked
@@ -90,7 +92,7 @@ class FPPO(FairnessPPO):
     :param cost_limit: largest mean short-term disparity of a step, which a Lagrange multiplier holds as in
         :class:`~sb3_fair.f_ppo.constrained.PPOLagrangian`; None: no limit
     :param reward_floor: smallest mean reward of a step, against levelling down: a second multiplier m divides
-        all weights of disparities by 1 + m; None: no floor
+        all weights of disparities, the limit's multiplier included, by 1 + m; None: no floor
     :param multiplier_lr: how much the dual variables move per rollout and unit beyond a limit
     :param multiplier_damping: how much multipliers respond to the last rollout alone
     :param max_multiplier: largest multiplier
@@ -214,17 +216,20 @@ class FPPO(FairnessPPO):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        uplift = self.reg_credit == "uplift"
-        if self.reg_credit != "step" and self.long_run is None:  # a loaded one goes on
-            self.long_run = LongRunCredit(self.reg_gamma, uplift)
-        self.rollout_buffer.long_run = self.long_run
-        if uplift:
-            self.baseline = ExtraCritic(
-                self.observation_space, learning_rate=BASELINE_RATE, seed=self.seed, device=self.device
-            )
-            self.rollout_buffer.baseline = self.baseline
-        if self.cost_limit is not None:
-            self.cost_critic = ExtraCritic(self.observation_space, seed=self.seed, device=self.device)
+        needed = {"baseline": self.reg_credit == "uplift", "cost_critic": self.cost_limit is not None}
+        names = vars(self).get("_critics", [name for name, used in needed.items() if used])
+        self._critics: list[str] = []
+        for name in names:  # of a loaded model those in its file, whatever its settings are now
+            self._critic(name)
+
+    def _critic(self, name: str) -> ExtraCritic:
+        """The extra critic of that name, which is built when it is first asked for."""
+        if name not in self._critics:
+            critic = ExtraCritic(self.observation_space, seed=self.seed, device=self.device, **CRITICS[name])
+            setattr(self, name, critic)
+            self._critics.append(name)
+        found: ExtraCritic = getattr(self, name)
+        return found
 
     def _check_arguments(self) -> None:
         recheck(self, FPPO)
@@ -249,8 +254,14 @@ class FPPO(FairnessPPO):
         return [*super()._excluded_save_params(), "_bound"]
 
     def _extra_critics(self) -> list[str]:
-        needed = {"baseline": self.reg_credit == "uplift", "cost_critic": self.cost_limit is not None}
-        return [name for name, used in needed.items() if used]
+        return self._critics
+
+    @classmethod
+    def load(cls: type[SelfFPPO], path: Any, env: GymEnv | None = None, *others: Any, **kwargs: Any) -> SelfFPPO:
+        """A model from a file, with settings changed by keywords; see SB3's ``load``."""
+        if "measures" in kwargs:
+            kwargs["given_measures"] = kwargs["measures"]
+        return super().load(path, env, *others, **kwargs)
 
     # ---------------------------------------------------------------- learning
 
@@ -266,18 +277,33 @@ class FPPO(FairnessPPO):
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         self.threshold = self._threshold_now()
         weights = {name: getattr(self, name) for name in REGULARISER}
-        floor = self.multipliers["floor"]
-        if self.reward_floor is not None and floor:
-            weights |= {name: np.divide(weights[name], 1 + floor) for name in WEIGHTS if weights[name] is not None}
+        if self._relief > 1:
+            weights |= {name: np.divide(weights[name], self._relief) for name in WEIGHTS if weights[name] is not None}
         self.rollout_buffer.regulariser = weights
         if self.massage and self._coming is None:
             raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
         filters = self.massage and self.threshold > 0
-        if self.long_run is not None:
-            self.long_run.begin()
+        self._begin_credit()
         self._massage_seconds = 0.0
         self._began = perf_counter()
         return self.policy.register_forward_hook(self._filter) if filters else nullcontext()
+
+    @property
+    def _relief(self) -> float:
+        """What weights of disparities are divided by, so that rewards rise to their floor."""
+        return 1.0 if self.reward_floor is None else 1 + self.multipliers["floor"]
+
+    def _begin_credit(self) -> None:
+        """Prepares the credit of the settings, whose critic goes on if they are those that it learned with."""
+        settings = self.reg_gamma, self.reg_credit == "uplift"
+        if self.reg_credit == "step":
+            self.long_run = None
+        elif self.long_run is None or (self.long_run.critic.gamma, self.long_run.uplift) != settings:
+            self.long_run = LongRunCredit(*settings)
+        else:
+            self.long_run.begin()
+        self.rollout_buffer.long_run = self.long_run
+        self.rollout_buffer.baseline = self._critic("baseline") if self.reg_credit == "uplift" else None
 
     def _threshold_now(self) -> float:
         if self.num_timesteps / max(self._total_timesteps, 1) < self.massage_start:
@@ -354,7 +380,7 @@ class FPPO(FairnessPPO):
             self.rollout_buffer.note(reward=self._rewards())
         if self.cost_limit is not None:
             self.rollout_buffer.note_truncations(infos, dones)
-        if self.long_run is not None and self.reg_lambda:
+        if self.long_run is not None and self.rollout_buffer.regulariser["reg_lambda"]:
             self.long_run.note(infos, dones)
         if self.massage:
             begin = perf_counter()
@@ -364,14 +390,15 @@ class FPPO(FairnessPPO):
     def _end_rollout(self) -> None:
         seconds = perf_counter() - self._began
         buffer, columns = self.rollout_buffer, self.rollout_buffer.columns
-        if self.reward_floor is not None:
-            self._follow("floor", self.reward_floor - float(columns["reward"].mean()))
+        buffer.reward_scale = self._reward_scale()
         buffer.reshape_advantages()
         if self.cost_limit is not None:
             costs = np.nan_to_num(columns["d_s"])
-            multiplier = self._follow("cost", float(costs.mean()) - self.cost_limit)
-            harm = self._judge(self.cost_critic, costs, self.gamma).advantages
+            multiplier = self._follow("cost", float(costs.mean()) - self.cost_limit) / self._relief
+            harm = self._judge(self._critic("cost_critic"), costs, self.gamma).advantages
             buffer.advantages = lagrangian(buffer.advantages, harm, multiplier)
+        if self.reward_floor is not None:
+            self._follow("floor", self.reward_floor - float(columns["reward"].mean()))
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
         self._warn_of_zeros(self.measures.short_term, seen)
         if self.massage:

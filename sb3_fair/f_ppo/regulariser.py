@@ -55,6 +55,7 @@ def regularise_advantages(
     beta2: float = 0.0,
     omega: float = 0.05,
     credit: Array | None = None,
+    reward_scale: float = 1.0,
 ) -> NDArray[np.floating]:
     """Advantages plus weighted terms for the effect on disparities; with all weights 0 they are returned unchanged.
 
@@ -68,6 +69,7 @@ def regularise_advantages(
         everything is stretched to [0, 1], penalty and bonus of R apart, added up and standardised (the authors' code)
     :param minmax_weights: of R's penalty and bonus with ``"minmax"``; None: ``reg_lambda`` for both
     :param credit: what stands in R's place, but for ``"minmax"``; None: R
+    :param reward_scale: what the rewards in the advantages were multiplied by; with ``"none"``, so is what is added
     """
     penalty, bonus = _parts(columns, delta)
     excess = np.minimum(0.0, omega - columns.d_s)
@@ -82,7 +84,7 @@ def regularise_advantages(
     if not terms:
         return advantages
     if scaling == "none":
-        return advantages + sum(weight * term for weight, term in terms)
+        return advantages + reward_scale * sum(weight * term for weight, term in terms)
     if scaling == "std":
         spread = np.std(advantages, dtype=np.float64)
         return _over(advantages, spread) + sum(

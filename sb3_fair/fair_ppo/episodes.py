@@ -17,7 +17,7 @@ class Episodes(NamedTuple):
 
     :param disparity: (E,) D
     :param size: (E,) m
-    :param level: (E,) mean of abs(R_x)
+    :param level: (E,) mean of abs(R_x) over those who are compared
     :param returns: label of a group -> (members,) returns of its members
     """
 

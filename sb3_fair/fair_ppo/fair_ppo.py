@@ -270,7 +270,6 @@ class FairPPO(FairnessPPO):
         self.labels = None
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
-        self._check_arguments()
         self._populations = []
         self.penalties = None
         self._shown = self._original_obs()
@@ -293,11 +292,7 @@ class FairPPO(FairnessPPO):
         except ValueError as error:
             self._do_without(error)
             return
-        scale: Any = 1.0
-        normalizer = self._vec_normalize_env
-        if normalizer is not None and normalizer.norm_reward:
-            scale = 1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon)
-        self.rollout_buffer.note(reward=self._rewards(), reward_scale=scale, done=dones)
+        self.rollout_buffer.note(reward=self._rewards(), reward_scale=self._reward_scale(), done=dones)
         self.rollout_buffer.note_truncations(infos, dones)
 
     def _do_without(self, error: ValueError) -> None:

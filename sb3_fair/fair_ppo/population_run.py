@@ -55,15 +55,19 @@ class PopulationRun:
         growth = (leads * blocks.larger * blocks.gaps(self.rewards)).sum(axis=(-2, -1)) / 2
         return -self.population.spread(self.disparity.tell(blocks, growth, self.population))
 
-    def episodes(self, ended: NDArray[np.bool_]) -> Episodes:
-        """Those of the slots (S,) that end theirs with the last step."""
+    def episodes(self, ended: NDArray[np.bool_]) -> Episodes | None:
+        """Those of the slots (S,) that end theirs with the last step, of worlds in which somebody is compared; None if
+        there are none."""
         population, returns = self.population, self.cumulated[-1]
-        worlds, slots, which = np.unique(population.world_index[ended], return_index=True, return_inverse=True)
+        compared = np.intersect1d(np.flatnonzero(ended), self._blocks.slots)
+        if not len(compared):
+            return None
+        worlds, first, which = np.unique(population.world_index[compared], return_index=True, return_inverse=True)
         members = {label: ended & (population.group == label) for label in population.groups.tolist()}
         return Episodes(
-            disparity=self.disparities[-1, ended][slots],
+            disparity=self.disparities[-1, compared[first]],
             size=self.disparity.size(population)[worlds],
-            level=np.bincount(which, np.abs(returns[ended])) / np.bincount(which),
+            level=np.bincount(which, np.abs(returns[compared])) / np.bincount(which),
             returns={label: returns[which] for label, which in members.items() if which.any()},
         )
 

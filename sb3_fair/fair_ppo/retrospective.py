@@ -45,7 +45,8 @@ Run: TypeAlias = PopulationRun | StreamRun
 
 
 class Past(NamedTuple):
-    """Figures of the episodes that ended in the last rollout; if none did, of the latest ones.
+    """Figures of the episodes that ended in the last rollout; if none did, of the latest ones. Worlds in which nobody
+    is compared do not count.
 
     :param disparity: mean of D at the end of episodes
     :param normalised: mean of D_norm = D / (m scale)
@@ -90,7 +91,8 @@ class Retrospective:
         self.past = Past(0.0, 0.0, {})
         """Figures of the last rollout."""
         self.scale = 0.0
-        """Exponential average over episodes of the mean of abs(R_x); before one ended: of what agents have so far."""
+        """Exponential average over episodes of the mean of abs(R_x) over those who are compared; before one ended: of
+        what they have so far."""
         self._episodes_ended = False
         self._kind: type[Run] | None = None
         self._slots = 0
@@ -131,19 +133,26 @@ class Retrospective:
             return self._of_carried(rewards, populations, dones)
         penalties = np.zeros_like(rewards)
         ended: list[Episodes] = []
+        so_far: list[Episodes] = []
         for steps in stretches(populations, dones, streaming):
             run, last = kind(self.disparity, self._state, rewards[steps], populations[steps]), dones[steps][-1]
             penalties[steps] = self._of_mode(self.retro, run, last)
-            if last.any():
-                ended.append(run.episodes(last))
-                self.scale = renewed(self.scale if self._episodes_ended else None, ended[-1].level)
-                self._learn(run, last)
-            elif not self._episodes_ended:
-                so_far = run.episodes(np.ones_like(last))
-                self.scale = float(so_far.level.mean())
             self._state = run.closing(last)
-        if ended or not self._episodes_ended:
-            self.past = summary(ended or [so_far], self.scale)
+            over = bool(last.any())
+            if self._episodes_ended and not over:
+                continue
+            episodes = run.episodes(last if over else np.ones_like(last))
+            if episodes is None:
+                continue
+            if over:
+                ended.append(episodes)
+                self.scale = renewed(self.scale if self._episodes_ended else None, episodes.level)
+                self._learn(run, last)
+            else:
+                so_far = [episodes]
+                self.scale = float(episodes.level.mean())
+        if ended or so_far:
+            self.past = summary(ended or so_far, self.scale)
         return penalties
 
     def _of_carried(self, rewards: Array, populations: Sequence[Population], dones: NDArray[np.bool_]) -> Array:

@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_no
 
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, told_events
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.memory import MEMORY, VecMemoryAugmentation
 from sb3_fair.wrappers.recompute import Recompute
@@ -17,6 +17,8 @@ from sb3_fair.wrappers.recompute import Recompute
 Array: TypeAlias = NDArray[Any]
 TOLERANCE = 1e-3
 """Rewards and memories are stored as float32, so what is recomputed differs from them a little."""
+CERTAIN = 10
+"""Episodes terminated at the limit of steps, and no other ones, that cannot all have reached their goal just there."""
 
 
 def memory_of(venv: VecEnv) -> Memory | None:
@@ -61,13 +63,49 @@ def check_raw(normaliser: VecNormalize | None) -> None:
         )
 
 
-def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
+class TimedEnds:
+    """Notices episodes that terminate at a time which nothing shows, in environments that do not say how they end.
+
+    :param limit: the limit of steps; None: the time is shown, or there is no limit
+    :param n_envs: number of copies
+    """
+
+    def __init__(self, limit: int | None, n_envs: int) -> None:
+        self.limit = limit
+        self._steps = np.zeros(n_envs, dtype=np.int64)
+        self._found = 0
+
+    def look(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
+        """Takes note of a step of all copies.
+
+        :raises ValueError: if all episodes so far terminated at the limit
+        """
+        if self.limit is None:
+            return
+        self._steps += 1
+        ended = np.flatnonzero(dones)
+        truncated = [infos[index].get("TimeLimit.truncated", False) for index in ended.tolist()]
+        if any(truncated) or (self._steps[ended] != self.limit).any():
+            self.limit = None
+            return
+        self._steps[ended] = 0
+        self._found += len(ended)
+        if self._found >= CERTAIN:
+            raise ValueError(
+                f"env must truncate episodes at its limit of {self.limit} steps unless the time is in the memory "
+                "(memory='full+clock') or in the observation (tell so by its attribute clock = True), got "
+                f"{self._found} that terminated there: targets of last steps would spoil the others"
+            )
+
+
+def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
     """Does everything that depends on time see the time? Counterfactual memories do not give it away as real ones do.
 
-    :raises ValueError: if episodes terminate at a time, or fairness is assessed at times, that nothing shows
+    :return: what notices later that episodes terminate at a time that nothing shows
+    :raises ValueError: if episodes are said to, or fairness is assessed at times that nothing shows
     """
     if attribute(venv, "clock", False):
-        return
+        return TimedEnds(None, venv.num_envs)
     parts = getattr(memory, "parts", (memory,))
     periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
     clock, when = None in periods, scheme.when
@@ -83,6 +121,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> None:
             f"memory must have a counter for a scheme assessed every {when[1]} steps, as "
             f"'{memory.name}+counter({when[1]})'"
         )
+    return TimedEnds(None if clock else max_steps_of(venv), venv.num_envs)
 
 
 def events_of_all(infos: Sequence[dict[str, Any]]) -> FairEvent:

@@ -16,7 +16,7 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from stable_baselines3.dqn.policies import DQNPolicy, MultiInputPolicy
 
 from sb3_fair.fair_qcm.buffer import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, Storage
-from sb3_fair.fair_qcm.environment import check_raw, check_time, memory_of, remembering
+from sb3_fair.fair_qcm.environment import TimedEnds, check_raw, check_time, memory_of, remembering
 from sb3_fair.fair_qcm.extractor import MemoryExtractor
 from sb3_fair.fair_qcm.value_learner import ValueLearner
 from sb3_fair.fairness.arguments import checked
@@ -68,6 +68,7 @@ class FairQCM(ValueLearner):
     buffer_classes = (CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer)
     buffer_settings = ("memory", "scheme", "n_counterfactual", "window", "storage", "shaping", "reward_scale", "gamma")
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {"MultiInputPolicy": MultiInputPolicy}
+    _ends: TimedEnds | None = None
 
     def __init__(
         self,
@@ -142,7 +143,7 @@ class FairQCM(ValueLearner):
     def _check_env(self, venv: VecEnv) -> None:
         check_raw(unwrap_vec_normalize(venv))
         if (self.n_counterfactual or self.shaping) and self.memory is not None and self.scheme is not None:
-            check_time(venv, self.memory, self.scheme)
+            self._ends = check_time(venv, self.memory, self.scheme)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on, the model's memory added to it if it has none."""
@@ -203,6 +204,11 @@ class FairQCM(ValueLearner):
         return actions, actions
 
     # ---------------------------------------------------------------- learning
+
+    def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
+        super()._update_info_buffer(infos, dones)
+        if self._ends is not None and dones is not None:
+            self._ends.look(infos, dones)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Gradient steps on batches of real and counterfactual transitions."""

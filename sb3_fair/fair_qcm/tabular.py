@@ -14,10 +14,10 @@ from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
-from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.fair_qcm.buffer import each
-from sb3_fair.fair_qcm.environment import check_time, events_of_all, memory_of, relabelled, remembering
+from sb3_fair.fair_qcm.environment import TimedEnds, check_time, events_of_all, memory_of, relabelled, remembering
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.windows import Window, WindowLike
@@ -78,6 +78,7 @@ class TabularFairQCM(OwnGenerator):
     """
 
     _rng_stream = (2,)
+    _ends: TimedEnds | None = None
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class TabularFairQCM(OwnGenerator):
         if unwrap_vec_normalize(venv) is not None:
             raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
         if self.n_counterfactual and self.memory is not None and self.scheme is not None:
-            check_time(venv, self.memory, self.scheme)
+            self._ends = check_time(venv, self.memory, self.scheme)
 
     # ---------------------------------------------------------------- learning
 
@@ -179,6 +180,7 @@ class TabularFairQCM(OwnGenerator):
         """
         if self.env is None:
             raise ValueError("env must be given before learning: call set_env")
+        resets_if_left(self)
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
@@ -217,6 +219,8 @@ class TabularFairQCM(OwnGenerator):
         if not callback.on_step():
             return False
 
+        if self._ends is not None:
+            self._ends.look(infos, dones)
         ended = np.flatnonzero(dones).tolist()
         shown, next_memories = self.states.split(new_obs)
         following_states = new_states = self.states(shown)

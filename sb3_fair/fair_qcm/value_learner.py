@@ -14,7 +14,7 @@ from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn
 from stable_baselines3.dqn.dqn import DQN
 
 from sb3_fair.common.episode_figures import EpisodeFigures
-from sb3_fair.common.interruption import resets_if_stopped
+from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.starts import check_starts
@@ -142,6 +142,7 @@ class ValueLearner(OwnGenerator, DQN):
     ) -> tuple[int, BaseCallback]:
         if reset_num_timesteps or not hasattr(self, "figures"):
             self.figures = EpisodeFigures(self._stats_window_size)
+        resets_if_left(self)
         name = type(self).__name__ if tb_log_name == "DQN" else tb_log_name  # which DQN.learn has by default
         return super()._setup_learn(total_timesteps, callback, reset_num_timesteps, name, progress_bar)
 

@@ -15,7 +15,8 @@ a callable     f(u, V) -> one number per row of V,         divided by ``scale``,
                or f(u, v) -> a number
 =============  ==========================================  =============================
 
-Features in [0, 1] give normalised distances in [0, 1].
+Features in [0, 1] give normalised distances in [0, 1]. ``braycurtis`` takes nominal columns as numbers too, so that it
+depends on how names are coded.
 """
 
 import math
@@ -41,8 +42,9 @@ _CHUNK = 4_000_000  # numbers in the largest temporary array
 class Distance:
     """A distance between people, for IF, LIP and CSC.
 
-    :param name: ``"heom"`` (Wilson and Martinez 1997), ``"hmom"``, ``"braycurtis"`` (Bray and Curtis 1957), or a
-        callable f(u, V) -> vector of distances of u to the rows of V, or f(u, v) -> float
+    :param name: ``"heom"`` (Wilson and Martinez 1997), ``"hmom"``, ``"braycurtis"`` (Bray and Curtis 1957), which takes
+        the codes of nominal columns as amounts, or a callable f(u, V) -> vector of distances of u to the rows of V, or
+        f(u, v) -> float
     :param normalise: False: IF and LIP use the raw distance
     :param kernel: ``"exp"``: d = exp(-lam * raw), the exponential kernel of Cimpean et al. (FAReL, Eqs. 12-13).
         **This is a similarity (1 for identical people), not a distance.** It enters IF and LIP only; CSC always looks

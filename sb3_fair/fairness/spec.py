@@ -193,7 +193,9 @@ class FairnessSpec:
 
         :param obs: the observation on which the action was chosen
         :param info: what the step returned
-        :raises ValueError: if a callable raises, a key is missing, or a feature is outside its range
+        :raises ValueError: if a callable raises, a key is missing, or a feature is outside its range. A step decides
+            on nobody, and its labels are None, if the keys of ``group`` are missing and the individual has the group
+            None; several keys may also be missing together with the individual
         """
         record = individual_in(info)
         features = record.get("features") if self.features is None else self._features(obs, info)
@@ -250,7 +252,13 @@ class FairnessSpec:
             return published
         if isinstance(published, Mapping) and source in published:
             return published[source]
-        return _entry("group", source, info)
+        return None if self._decides_on_nobody(info, record) else _entry("group", source, info)
+
+    def _decides_on_nobody(self, info: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
+        """Are the keys of labels missing because there is nobody, rather than misspelled?"""
+        several = len(self._parts) > 1 and not self.calls_for_group
+        unlabelled = record.get("group") is None and ("group" in record or (several and not record))
+        return unlabelled and not any(source in info for source in self._parts.values())
 
     def _features(self, obs: Any, info: Mapping[str, Any]) -> Any:
         if callable(self.features):

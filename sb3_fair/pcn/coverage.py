@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.type_aliases import GymEnv
 from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
+from sb3_fair.common.connection import scaled
 from sb3_fair.common.evaluation import Outcome, outcomes, policy_of
 from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.common.monitor import VectorMonitor
@@ -139,7 +140,7 @@ def _evaluation_env(model: "PCN", eval_env: GymEnv | None, n: int = 1) -> VecDes
     if eval_env is not None:
         venv = model._wrap_env(eval_env)
         check_emit("eval_env", venv, model.emit)
-        return model._commanded(venv)
+        return model._commanded(scaled(model, venv))
     if model.env is None:
         raise ValueError("eval_env must be given because the model has no environment")
     try:

@@ -3,17 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.evaluation import objective_names
 from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.scalarise import Scalarise
 
 Array: TypeAlias = NDArray[np.float64]
 PerObjective: TypeAlias = float | Sequence[float] | Array | Mapping[str, float]
@@ -101,18 +98,6 @@ def names_of(venv: VecEnv) -> tuple[str, ...]:
         return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
     venv.reset()
     return objective_names(venv, vector_rewards(venv.step(random_actions(venv))[3]).shape[1])
-
-
-def with_scalar_reward(env: Any) -> Any:
-    """``env``, an array reward (MO-Gymnasium's convention) moved to ``info["vector_reward"]``.
-
-    SB3's Monitor and DummyVecEnv take scalar rewards only; the scalar is the sum of the objectives.
-    """
-    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
-        return env
-    if env.has_wrapper_attr("vector") and not env.get_wrapper_attr("vector"):  # VectorReward keeps a scalar
-        return env
-    return Scalarise(env, np.ones(env.get_wrapper_attr("reward_space").shape))
 
 
 def check_emit(name: str, venv: VecEnv, expected: str | None) -> None:

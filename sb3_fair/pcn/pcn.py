@@ -26,10 +26,11 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_times
-from sb3_fair.pcn.objectives import Objectives, PerObjective, check_emit, names_of, with_scalar_reward
+from sb3_fair.pcn.objectives import Objectives, PerObjective, check_emit, names_of
 from sb3_fair.pcn.policies import PCNPolicy
-from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn
+from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn, command_setter
 from sb3_fair.wrappers.layer import attribute, max_steps_of
+from sb3_fair.wrappers.scalarise import with_scalar_reward
 from sb3_fair.wrappers.vector_reward import Emit
 
 SelfPCN = TypeVar("SelfPCN", bound="PCN")
@@ -62,7 +63,8 @@ class PCN(SameLayers, OwnGenerator):
 
     :param policy: ``"MlpPolicy"``, ``"MultiInputPolicy"`` (Dict observations), or a subclass of :class:`PCNPolicy`
     :param env: an environment with a vector reward: a registered ID made with ``objectives=``, anything wrapped in
-        ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``
+        ``VectorReward``, a MO-Gymnasium env, or a VecEnv with ``info["vector_reward"]``. SB3's VecEnvs carry no array
+        rewards: wrap each of their environments in ``Scalarise``
     :param learning_rate: of Adam; a number or a function of the remaining progress
     :param gamma: discount factor of the returns-to-go that the network is conditioned on
     :param batch_size: steps per gradient step
@@ -475,7 +477,8 @@ class PCN(SameLayers, OwnGenerator):
         :param n_commands: at most so many non-dominated commands, the least crowded ones; None: all, of which more than
             200 are cut with a warning, and those of the next best episodes if they are fewer than 25
         :param eval_env: where to evaluate; None: on a copy of the training environment, with fairness histories of
-            its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once
+            its own. With many copies (``make_vec(id, n_envs=250)``) all commands are evaluated at once. Observations
+            are on the scale of the ``VecNormalize`` that the model was trained in
         :param seed: of the evaluation, the same for every command
         :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
         :raises ValueError: if there is nothing to evaluate yet, ``eval_env`` pays for notions at other times than the
@@ -499,15 +502,23 @@ class PCN(SameLayers, OwnGenerator):
         if isinstance(self.env, VecDesiredReturn):
             self.env.set_command(chosen.desired_return, chosen.desired_horizon)
 
-    def follow(self, env: GymEnv) -> DesiredReturn | VecDesiredReturn:
+    def follow(self, env: GymEnv) -> GymEnv:
         """``env`` with the chosen command in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
 
-        :param env: a Gymnasium env or a VecEnv with the vector reward that the model was trained on
-        :raises ValueError: if no command was chosen
+        :param env: a Gymnasium env or a VecEnv with the vector reward that the model was trained on; returned as it is,
+            with the chosen command from its next episodes on, if there is one in its observations
+        :raises ValueError: if no command was chosen, or ``env`` pursues commands in another way
         """
         if self.command is None:
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
-        return self._commanded(env, self.command)
+        pursuit = attribute(env, "pursuit")
+        if pursuit is None:
+            return self._commanded(env, self.command)
+        for name, own in self.pursuit.items():
+            if not np.array_equal(pursuit[name], own):
+                raise ValueError(f"env must pursue commands with {name}={own!r}, as the model, got {pursuit[name]!r}")
+        command_setter(env)(self.command.desired_return, self.command.desired_horizon)
+        return env
 
     @property
     def pursuit(self) -> dict[str, Any]:
@@ -517,9 +528,8 @@ class PCN(SameLayers, OwnGenerator):
 
     def _commanded(self, env: Any, command: Command | None = None) -> Any:
         layer = VecDesiredReturn if isinstance(env, VecEnv) else DesiredReturn
-        inside = env.venv if isinstance(env, VecDesiredReturn) else with_scalar_reward(env)
         command = command or Command(np.zeros(len(self._chosen)), 1.0)
-        return layer(inside, command.desired_return, command.desired_horizon, **self.pursuit)
+        return layer(with_scalar_reward(env), command.desired_return, command.desired_horizon, **self.pursuit)
 
     # ---------------------------------------------------------------- save and load
 

@@ -8,11 +8,13 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 import sb3_fair
+from sb3_fair import FPPO
 from sb3_fair.common.evaluation import evaluate_vector, outcomes
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.rollout import play, seeded, shares, twin
 from sb3_fair.fairness.intervals import rate_and_interval
+from sb3_fair.zoo.registry.rules import RuleAgent
 from tests.pcn.chain import Chain
 
 
@@ -179,6 +181,51 @@ def test_any_policy_is_evaluated_in_any_environment():
 def test_rewards_of_plain_environments_are_returns():
     found = sb3_fair.evaluate(lambda observation: int(observation[2] > 0), gym.make("CartPole-v1"), 3)
     np.testing.assert_array_equal(found.table()["return R"], found.lengths)
+
+
+def test_array_rewards_are_vector_returns():
+    found = sb3_fair.evaluate(lambda observation: 1, Chain(array=True), 2)
+    assert (found.objectives, found.returns.tolist()) == (("left", "right"), [[0, 3]] * 2)
+
+
+def test_observations_have_the_scale_of_training_whatever_normalises_them():
+    def carts():
+        return DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2)
+
+    trained, other = VecNormalize(carts()), VecNormalize(carts(), clip_obs=0.1)
+    model = PPO("MlpPolicy", trained, n_steps=64, batch_size=128, n_epochs=1, seed=0, device="cpu").learn(128)
+    predict, seen = model.predict, []
+    model.predict = lambda observation, **given: seen.append(observation) or predict(observation, **given)
+    scales = [(venv, vars(venv).copy(), venv.obs_rms.mean.copy()) for venv in (trained, other)]
+    tables = []
+    for env in (carts(), trained, model.get_env(), VecMonitor(other)):
+        seen.clear()
+        found = sb3_fair.evaluate(model, env, 4, seed=3)
+        np.testing.assert_array_equal(found.returns[:, 0], found.lengths)
+        tables.append(np.concatenate(seen))
+    raw = carts()
+    raw.seed(3)
+    np.testing.assert_array_equal(tables[0][:2], trained.normalize_obs(raw.reset()))
+    for table in tables[1:]:
+        np.testing.assert_array_equal(table, tables[0])
+    for venv, before, mean in scales:
+        assert all(vars(venv)[name] is before[name] for name in ("training", "norm_reward", "clip_obs", "obs_rms"))
+        np.testing.assert_array_equal(venv.obs_rms.mean, mean)
+    with pytest.raises(ValueError, match="env must have observations as the policy was trained on"):
+        sb3_fair.evaluate(model, VecNormalize(chains()), 1)
+
+
+def test_a_policy_stays_bound_to_its_environments():
+    model = FPPO("MlpPolicy", lenders(), n_steps=8, batch_size=16, seed=0, device="cpu")
+    bound = model.bind(lenders())
+    rule = RuleAgent("random", bound, seed=0)
+    for policy in (model, rule):
+        sb3_fair.evaluate(policy, lenders(), 2)
+    assert model._bound is bound and rule.venv is bound
+
+
+def lenders():
+    return sb3_fair.make_vec("sb3_fair/Lending-v0", n_envs=2, episode_length=5)
 
 
 def test_group_counts_are_saved_and_damaged_ones_refused():

@@ -29,6 +29,15 @@ def weights(model):
     return torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).numpy()
 
 
+def changed(model, venv, path, **settings):
+    """``model`` with other settings: loaded with them from ``path``, or itself where that is None."""
+    if path is None:
+        vars(model).update(settings)
+        return model
+    model.save(path)
+    return type(model).load(path, env=venv, device="cpu", **settings)
+
+
 def learned(model, steps, callback=None, **more):
     """``model`` after training whose logs were not written, so that they can be looked at."""
     return model.learn(steps, callback, log_interval=1000, **more)

@@ -240,6 +240,12 @@ def test_a_step_costs_the_short_term_disparity_another_figure_or_what_a_function
     assert 0 < means["sometimes"] < means["harm"]  # undefined costs nothing
 
 
+def test_the_cost_may_be_changed_later():
+    model = PPOLagrangian("MlpPolicy", greed(), **SMALL).learn(64)
+    model.cost = "double"
+    assert set(model.learn(64).rollout_buffer.columns["cost"]) == {0, 2}
+
+
 def test_where_the_environment_measures_nothing_a_step_costs_demographic_disparity(tmp_path):
     model = PPOLagrangian("MlpPolicy", greed(measured=False), **SMALL).learn(64)
     assert model.cost_source == "d_s"

@@ -264,6 +264,21 @@ def test_advantages_have_the_regulariser_and_returns_have_not(kind):
     assert_array_equal(returns, same_returns)
 
 
+def test_what_is_added_is_scaled_like_the_rewards():
+    kept = []
+
+    def keep(model):
+        buffer, normaliser = model.rollout_buffer, model.get_vec_normalize_env()
+        bonus = regulariser(buffer.disparities(), 0.3)
+        kept.append((buffer.advantages.copy(), bonus * normaliser.normalize_reward(np.ones(1))))
+
+    for weight in (0.0, 3.0):
+        venv = VecNormalize(banks(reward=5.0))
+        model_of(venv, massage=False, reg_lambda=weight, delta=0.3).learn(72, Watch(end=keep))
+    (plain, _), (regularised, bonus) = kept
+    assert_allclose(regularised, plain + 3 * bonus, atol=1e-6)
+
+
 def test_minmax_is_done_in_every_minibatch(monkeypatch):
     monkeypatch.setattr(PPO, "train", lambda model: None)
     model = model_of(banks(), massage=False, scaling="minmax", beta1=0.5)

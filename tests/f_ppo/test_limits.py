@@ -5,8 +5,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.f_ppo import FPPO, PPOLagrangian
-from tests.f_ppo.models import NEUTRAL, Watch, banks, model_of, weights
+from sb3_fair.f_ppo import FPPO, PPOLagrangian, f_ppo
+from tests.f_ppo.models import NEUTRAL, Watch, banks, changed, model_of, weights
 
 STEPS = 24 * 3
 """Of a rollout."""
@@ -51,6 +51,16 @@ def test_a_floor_that_is_missed_lessens_all_weights_by_its_multiplier(normalised
     assert multipliers[-1] == 3
 
 
+def test_a_floor_that_is_missed_lessens_the_multiplier_of_a_limit(monkeypatch):
+    used, multipliers = [], []
+    monkeypatch.setattr(f_ppo, "lagrangian", lambda advantages, _, multiplier: used.append(multiplier) or advantages)
+    model = model_of(banks(), massage=False, cost_limit=0.1, reward_floor=0.6)
+    model.learn(4 * STEPS, Watch(end=lambda model: multipliers.append(dict(model.multipliers))))
+    floors = [0.0, *(each["floor"] for each in multipliers[:-1])]  # those that divided the other weights too
+    assert min(floors[1:]) > 0
+    assert_allclose(used, [each["cost"] / (1 + floor) for each, floor in zip(multipliers, floors, strict=True)])
+
+
 def test_a_floor_holds_off_levelling_down():
     """A regulariser that is content if nobody gets a loan, against the reward of loans that are paid back."""
     learning = {"n_steps": 64, "batch_size": 512, "n_epochs": 4, "learning_rate": 0.01, "massage": False}
@@ -74,3 +84,15 @@ def test_a_loaded_model_goes_on_with_its_multipliers(tmp_path):
     assert loaded.cost_critic.rollouts == 2
     loaded.learn(STEPS, reset_num_timesteps=False)
     assert loaded.duals != model.duals
+
+
+@pytest.mark.parametrize("way", ["load", "attributes"])
+@pytest.mark.parametrize(("before", "after"), [(None, 0.1), (0.1, None)])
+def test_a_limit_may_be_set_and_lifted_later(tmp_path, before, after, way):
+    model = model_of(banks(), massage=False, cost_limit=before).learn(STEPS)
+    multiplier = model.multipliers["cost"]
+    model = changed(model, banks(), tmp_path / "before" if way == "load" else None, cost_limit=after)
+    model.learn(STEPS, reset_num_timesteps=False)
+    assert (model.multipliers["cost"] != multiplier) == (after is not None)
+    model.save(tmp_path / "after")
+    assert FPPO.load(tmp_path / "after", env=banks()).cost_critic.rollouts == 1

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import permutations
 
 import gymnasium as gym
 import numpy as np
@@ -17,6 +18,7 @@ import sb3_fair
 from sb3_fair.f_ppo import FPPO
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.fairness import FairnessSpec
+from tests.f_ppo.models import changed
 
 SETTINGS = {"n_steps": 60, "batch_size": 60, "n_epochs": 4, "learning_rate": 0.01, "device": "cpu"}
 REPORTED = {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
@@ -151,6 +153,27 @@ def test_the_critic_goes_on_after_saving(tmp_path, credit):
     assert loaded.long_run.critic.rollouts == 3
 
 
+@pytest.mark.parametrize("way", ["load", "attributes"])
+@pytest.mark.parametrize(("before", "after"), list(permutations(("step", "return", "uplift"), 2)))
+def test_the_credit_may_be_changed_later(tmp_path, before, after, way):
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), massage=False, reg_credit=before, **SETTINGS).learn(120)
+    path = tmp_path / "model" if way == "load" else None
+    model = changed(model, make_vec_env(Bridge, 2), path, reg_credit=after)
+    model.learn(120, reset_num_timesteps=False)
+    assert (model.rollout_buffer.credit is None) == (after == "step")
+    assert (model.rollout_buffer.baseline is None) == (after != "uplift")
+    assert model.long_run is None if after == "step" else model.long_run.uplift == (after == "uplift")
+
+
+@pytest.mark.parametrize("way", ["load", "attributes"])
+def test_the_discount_of_the_credit_may_be_changed_later(tmp_path, way):
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), massage=False, reg_credit="return", **SETTINGS).learn(120)
+    path = tmp_path / "model" if way == "load" else None
+    model = changed(model, make_vec_env(Bridge, 2), path, reg_gamma=0.5)
+    model.learn(240, reset_num_timesteps=False)
+    assert (model.long_run.critic.gamma, model.long_run.critic.rollouts) == (0.5, 2)
+
+
 def test_a_rollout_that_was_broken_off_leaves_nothing_behind():
     model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), seed=0, massage=False, reg_credit="return", **SETTINGS)
     model.learn(240, callback=lambda *_: model.num_timesteps < 50)
@@ -164,6 +187,12 @@ def test_learning_goes_on_when_the_credit_is_switched_off():
     model.reg_lambda = 0.0
     model.learn(120, reset_num_timesteps=False)
     assert model.rollout_buffer.credit is None
+    assert model.long_run.critic.rollouts == 1
+
+
+def test_a_weight_that_changes_in_a_rollout_counts_from_the_next_one_on():
+    model = FPPO("MlpPolicy", make_vec_env(Bridge, 2), massage=False, reg_credit="return", **SETTINGS)
+    model.learn(240, callback=lambda *_: setattr(model, "reg_lambda", 0.0) or True)
     assert model.long_run.critic.rollouts == 1
 
 

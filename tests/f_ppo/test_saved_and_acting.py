@@ -53,6 +53,9 @@ def test_a_given_measure_is_kept_and_the_environments_own_follows_it(tmp_path):
     assert loaded.measures.tau == 0.4
     loaded.learn(72)
     assert loaded.threshold == 0.4
+    for file, measures, tau in (("taken", own, 0.11), ("given", BankMeasures(tau=0.6), 0.6), ("given", None, 0.5)):
+        loaded = FPPO.load(tmp_path / file, banks(), measures=measures)
+        assert (loaded.measures.tau, loaded.learn(72).threshold) == (tau, tau)
 
 
 def test_measures_may_be_given_to_an_environment_without_a_spec():

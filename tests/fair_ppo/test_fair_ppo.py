@@ -334,3 +334,11 @@ def test_what_was_earned_stays_where_the_environment_goes_on(again):
     model.learn(20, reset_num_timesteps=False)
     whole = model_of(Pairs(2, length=10, ends="truncated"), alpha=1.0, n_steps=5, batch_size=20).learn(40)
     assert model.retrospective.past.disparity == whole.retrospective.past.disparity > halfway
+
+
+def test_what_was_earned_is_forgotten_where_the_environment_was_reset():
+    venv = Pairs(2, length=10, ends="truncated")
+    model = model_of(venv, alpha=1.0, n_steps=5, batch_size=20).learn(20)
+    venv.reset()
+    model.learn(40, reset_num_timesteps=False)
+    assert model.retrospective.past.returns[1] == 10

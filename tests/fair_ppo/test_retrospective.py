@@ -451,6 +451,35 @@ def test_before_an_episode_ended_the_figures_are_those_so_far():
     assert_allclose(retrospective.scale, 0.95 * 5.75 + 0.05 * 11.5)
 
 
+def test_the_scale_is_of_those_who_are_compared():
+    retrospective = Retrospective()
+    retrospective(np.array([[2.0, 1.0, 1000.0]]), [Population([0, 1, -1])], np.ones((1, 3), dtype=bool))
+    assert retrospective.scale == 1.5
+    assert_allclose(retrospective.past.normalised, 1 / 1.5)
+
+
+@pytest.mark.parametrize(
+    ("disparity", "nobody"), [(Disparity("dp"), {"group": [-1] * 4}), (Disparity("csp"), {"lf": [-1] * 4})]
+)
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_world_in_which_nobody_is_compared_counts_only_when_somebody_is(disparity, nobody, ended):
+    alone, beside, late = (Retrospective(disparity=disparity) for _ in range(3))
+    labels = {"group": [0, 1, 0, 1], "lf": [1, 1, 2, 2]}
+    four, outside = Population(**labels), Population(**(labels | nobody))
+    alone(REWARDS, [four] * 3, ENDS)
+
+    worlds = {name: [*labels[name], *(labels | nobody)[name]] for name in labels}
+    two = Population(**worlds, world=np.repeat([0, 1], 4))
+    beside(np.tile(REWARDS, 2), [two] * 3, np.tile(ENDS, 2))
+    assert (beside.past, beside.scale) == (alone.past, alone.scale)
+
+    late(REWARDS, [outside] * 3, ENDS & ended)
+    assert late.past.normalised == late.scale == 0
+    late.restart()
+    late(REWARDS, [four] * 3, ENDS)
+    assert (late.past, late.scale) == (alone.past, alone.scale)
+
+
 # -------------------------------------------------------------------- errors
 
 

@@ -42,6 +42,7 @@ class Pairs(VecEnv):
         if self._seeds[0] is not None:
             self.rng = np.random.default_rng(self._seeds[0])
             self._reset_seeds()
+        self._reset_options()
         self.t = 0
         return self._observe()
 

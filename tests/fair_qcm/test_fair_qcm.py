@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNorm
 
 from sb3_fair import FairQCM, make_vec
 from sb3_fair.common.rollout import seeded
-from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer
+from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, TabularFairQCM
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation
 from tests.fair_qcm.sharing import Sharing, exact_values
@@ -396,6 +396,31 @@ def test_what_counterfactual_memories_cannot_do_is_refused(env, arguments, messa
 )
 def test_what_they_can_do_trains(env, arguments):
     model_on(env(), **arguments).learn(80)
+
+
+class Untold(Sharing):
+    """Does not say how its episodes end: they terminate at the limit of steps, or early where both got something."""
+
+    def __init__(self, early=False, clock=False):
+        super().__init__(end=None)
+        self.early, self.clock = early, clock
+
+    def step(self, action):
+        obs, reward, _, _, info = super().step(action)
+        return obs, reward, self.t == self.max_steps or (self.early and self.counts.all()), False, info
+
+
+@pytest.mark.parametrize("algorithm", [FairQCM, TabularFairQCM])
+def test_episodes_that_turn_out_to_terminate_at_their_limit_need_a_clock(algorithm):
+    def train(memory=None, n_counterfactual=4, **settings):
+        given = ("MlpPolicy", Untold(**settings)) if algorithm is FairQCM else (Untold(**settings),)
+        more = QUICK if algorithm is FairQCM else {}
+        algorithm(*given, memory=memory, n_counterfactual=n_counterfactual, seed=0, **more).learn(50)
+
+    with pytest.raises(ValueError, match=r"env must truncate episodes at its limit of 5 steps .* got 10 that"):
+        train()
+    for allowed in ({"early": True}, {"clock": True}, {"memory": "full+clock"}, {"n_counterfactual": 0}):
+        train(**allowed)
 
 
 def test_steps_without_an_event_say_what_to_wrap():

@@ -136,5 +136,9 @@ def test_a_callable_that_gives_no_number_is_refused():
 def test_hellinger_takes_distributions_only(p):
     with pytest.raises(ValueError, match=r"must be .*finite"):
         hellinger(p, (0.5, 0.5))
-    with pytest.raises(ValueError, match="p and q must have the same number of actions"):
-        hellinger((0.5, 0.5), (0.5, 0.25, 0.25))
+
+
+@pytest.mark.parametrize("p, q", [((0.5, 0.5), (0.5, 0.25, 0.25)), ([[1, 0], [1, 0]], [[0, 1], [0, 1]])])
+def test_hellinger_compares_one_pair_of_distributions(p, q):
+    with pytest.raises(ValueError, match=r"p and q must be of shape \(n_actions,\)"):
+        hellinger(p, q)

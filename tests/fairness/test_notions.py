@@ -192,6 +192,13 @@ def test_further_arguments_are_checked():
         consistency([[0.0], [1.0]], [0])
 
 
+def test_a_history_without_weight_is_undefined():
+    people, chances = [[0.0], [0.5], [1.0]], [[1, 0], [0, 1], [0.5, 0.5]]
+    for function in (individual_fairness, lipschitz_violation):
+        assert math.isnan(function(people, chances, weights=[0, 0, 1])), "the newest is the older one of no pair"
+    assert math.isnan(consistency(people, [1, 0, 1], weights=[0, 0, 0]))
+
+
 def test_empty_and_tiny_histories():
     assert math.isnan(group_notion("SP", actions=[], groups=[]))
     assert individual_fairness(np.zeros((2, 1)), [[1, 0], [0, 1]]) == 0

@@ -74,6 +74,12 @@ def test_negative_returns_leave_one_normal_form_and_not_the_other():
     assert demographic_disparity([-4, 2], [0, 1], normalise="abs") == -1
 
 
+@pytest.mark.parametrize("returns", [[-1, -3], [3, 1], [1, -3]])
+def test_means_normalised_by_their_sum_keep_the_sign_of_the_gap(returns):
+    assert demographic_disparity(returns, [0, 1], per_capita=True, normalise="sum") > 0
+    assert value_disparity(returns, [1, 0], normalise="sum") < 0
+
+
 def test_who_swaps_the_attribute_is_compared_with_the_attribute_against_without():
     assert counterfactual_disparity(R, TWINS, GROUPS) == (8 - 5) - (4 - 4) + (5 - 2) - (6 - 7)
     assert counterfactual_disparity(R, TWINS, [0] * 4) == counterfactual_disparity(R, TWINS)

@@ -64,6 +64,16 @@ def test_keys_of_info():
         spec.individual(OBS, 1, {"country": "b", "who": [0.5]})
 
 
+def test_missing_keys_of_labels_mean_nobody_where_they_are_not_misspelled():
+    several = FairnessSpec(group=("country", "gender"))
+    for info in ({}, {"individual": None}, {"individual": {"group": None}}):
+        assert several.individual(OBS, 1, info).group == {"country": None, "gender": None}
+    assert FairnessSpec(group="country").individual(OBS, 1, {"individual": {"group": None}}).group is None
+    for info in ({"country": "b"}, {"individual": {"features": [0.5]}}, {"individual": {"group": {"country": "b"}}}):
+        with pytest.raises(ValueError, match=r"FairnessSpec.group asks for '(country|gender)', but info has only"):
+            several.individual(OBS, 1, info)
+
+
 def test_a_key_may_be_an_attribute_of_the_published_individual():
     spec = FairnessSpec(group="country")
     assert spec.individual(OBS, 1, {"individual": {"group": {"country": 2, "gender": 0}}}).group == 2

@@ -6,13 +6,14 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_fair.common.pareto import hypervolume, nondominated
 from sb3_fair.pcn import PCN, coverage
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer
 from sb3_fair.wrappers import Scalarise
 from tests.pcn.chain import Chain
+from tests.pcn.models import chains, model_on
 
 
 class Tree(gym.Env):
@@ -85,6 +86,18 @@ def test_more_commands_than_the_limit_are_said_to_be_left_out(grown, monkeypatch
     with pytest.warns(UserWarning, match="32 commands are not dominated, of which the 30 least crowded are tried"):
         assert len(coverage.evaluated(grown, 1, True, None, None)) == 30
     assert len(coverage.evaluated(grown, 1, True, 1_000, None)) == 32
+
+
+def test_any_evaluation_env_is_seen_on_the_scale_of_training():
+    model = model_on(VecNormalize(chains(2))).learn(60)
+    predict, seen = model.predict, []
+    model.predict = lambda shown, **given: seen.append(shown["observation"]) or predict(shown, **given)
+    model.coverage_set(2, n_commands=2)
+    expected = seen.copy()
+    for eval_env in (chains(2), VecNormalize(chains(2)), model.get_env()):
+        seen.clear()
+        model.coverage_set(2, n_commands=2, eval_env=eval_env)
+        np.testing.assert_array_equal(seen, expected)
 
 
 class Lucky(gym.Env):

@@ -7,8 +7,9 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import configure
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
 
+import sb3_fair
 from sb3_fair import make_vec
 from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.pcn import PCN
@@ -299,3 +300,35 @@ def test_the_model_s_own_environment_follows_the_chosen_command():
     own, followed = model.get_env(), model.follow(model.get_env())
     for venv in (own, followed):
         np.testing.assert_array_equal(venv.reset()["desired_return"], [[1, -2]] * 2)
+
+
+def commanded(model):
+    """The same environments with a command in one layer or another."""
+    yield model.follow(Chain())
+    yield DummyVecEnv([lambda: model.follow(Chain())] * 2)
+    yield VecMonitor(model.follow(chains(2)))
+    yield model.get_env()
+
+
+def test_the_chosen_command_is_set_in_whichever_layer_has_one(trained):
+    trained.set_command(Command([3.0, 0.0], 3.0))
+    envs = list(commanded(trained))
+    trained.set_command(Command([0.0, 3.0], 3.0))
+    for env in envs:
+        assert trained.follow(env) is env
+        assert sb3_fair.evaluate(trained, env, 2).mean.tolist() == [0, 3]
+    other = model_on(chains(2), gamma=0.5)
+    other.set_command(Command([0.0, 3.0], 3.0))
+    for env in envs:
+        with pytest.raises(ValueError, match=r"env must pursue commands with gamma=0.5, as the model, got 1.0"):
+            other.follow(env)
+
+
+def test_an_environment_that_follows_is_evaluated_as_without_its_command():
+    settings = {"n_envs": 2, "objectives": ("R", "SP"), "emit": "difference", "team_size": 4, "episode_length": 12}
+    venv = make_vec("sb3_fair/JobHiring-Small-v0", **settings)
+    model = model_on(venv).learn(100)
+    model.set_command(model.coverage_set(1, n_commands=1)[0])
+    expected = sb3_fair.evaluate(model, make_vec("sb3_fair/JobHiring-Small-v0", **settings), 4)
+    for env in (model.follow(venv), model.get_env()):
+        np.testing.assert_array_equal(sb3_fair.evaluate(model, env, 4).returns, expected.returns)

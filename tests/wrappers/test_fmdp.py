@@ -458,8 +458,65 @@ def test_steps_without_an_individual_are_left_out(face):
     assert [info["individual"] and info["individual"]["id"] for info in infos] == [0, None, 1, None, 2]
 
 
-def test_copies_without_an_individual_are_left_out():
-    tells = [lambda t: {"group": t % 2} if t % 3 else None, lambda t: {"group": t % 2}]
+def group_told(obs, info):
+    return info.get("individual", {}).get("group")
+
+
+PARTS = {"gender": "f", "nat": "b"}
+NOBODY = [None, {"group": None}, {"group": None, "features": None, "action": None}, {"group": dict.fromkeys(PARTS)}]
+
+
+@pytest.mark.parametrize("face", [0, 1])
+@pytest.mark.parametrize("nobody", NOBODY)
+@pytest.mark.parametrize("group", [None, group_told, ["gender", "nat"], ("gender", "nat")])
+def test_a_step_on_nobody_is_left_out_whatever_is_measured(group, nobody, face):
+    people = [
+        {
+            "group": {**PARTS, "gender": "mf"[t % 2]} if isinstance(group, list | tuple) else "mf"[t % 2],
+            "features": np.array([t % 5 / 4]),
+            "action": t % 3 % 2,
+        }
+        for t in range(8)
+    ]
+    among_nobody = [told for person in people for told in (nobody, person)]
+    for notions in (("CSC",), ("CSC", "SP")):
+        spec = FairnessSpec(group=group, notions=notions, low=0, high=1)
+        alone, infos = (
+            faces(lambda told=told: Bank(gym.spaces.Discrete(2), told.__getitem__), spec)[face]([0] * len(told))
+            for told in (people, among_nobody)
+        )
+        assert [info["fairness"] for info in infos[1::2]] == [info["fairness"] for info in alone]
+        assert infos[-1]["individual"]["id"] == 7 and infos[-2]["individual"] is None
+
+
+def test_in_arrays_nobody_is_a_label_that_is_nan():
+    class Sparse(Crowd):
+        def step(self, action):
+            self.t += 1
+            people = {"group": np.array([np.nan if self.t % 2 else 1.0]), "features": np.zeros((1, 1))}
+            return np.zeros(1, np.float32), 0.0, False, False, Infos({"individual": people}, 1)[0]
+
+    for notions in (("CSC",), ("CSC", "SP")):
+        env = FairMDP(Sparse(), FairnessSpec(notions=notions))
+        env.reset()
+        told = [env.step(0)[4]["individual"] for _ in range(4)]
+        assert [person and person["id"] for person in told] == [None, 0, None, 1]
+
+
+@pytest.mark.parametrize("missing", PARTS)
+def test_a_label_of_several_must_not_be_missing(missing):
+    env = FairMDP(Told({"group": {**PARTS, missing: None}}), FairnessSpec(group=list(PARTS)))
+    env.reset()
+    with pytest.raises(ValueError, match="group must be a label"):
+        env.step(0)
+
+
+@pytest.mark.parametrize("nobody", [None, {"group": None, "action": None}])
+def test_copies_without_an_individual_are_left_out(nobody):
+    def person(t):
+        return {"group": t % 2, "action": t // 2 % 2}
+
+    tells = [lambda t: person(t) if t % 3 else nobody, person]
     venv = VecFairMDP(
         DummyVecEnv([lambda tell=tell: Bank(gym.spaces.Discrete(2), tell) for tell in tells]), FairnessSpec()
     )
@@ -467,7 +524,7 @@ def test_copies_without_an_individual_are_left_out():
     for t in range(12):
         infos = venv.step([t // 2 % 2] * 2)[3]
         for index, tell in enumerate(tells):
-            past = [step for step in range(t + 1) if tell(step)]
+            past = [step for step in range(t + 1) if tell(step) != nobody]
             value = group_notion("SP", actions=[step // 2 % 2 for step in past], groups=[step % 2 for step in past])
             assert infos[index]["fairness"]["SP"] == (None if np.isnan(value) else value)
 
@@ -482,6 +539,15 @@ def test_which_probabilities_were_seen_is_recorded_and_executed_ones_are_warned_
         env.step(1)
         env.step(0)
     assert len(warned) == 1 and env.probabilities_used == "mixed"
+
+
+def test_of_one_action_about_several_people_no_probabilities_are_missed(recwarn):
+    """Those of the action are not those of what each of them gets."""
+    people = {"features": np.eye(3), "action": np.array([1, 0, 0])}
+    env = FairMDP(Told(people), FairnessSpec(notions=("IF",)))
+    env.reset()
+    env.step(1)
+    assert env.probabilities_used == "executed" and not recwarn.list
 
 
 def test_what_only_some_copies_tell_counts():

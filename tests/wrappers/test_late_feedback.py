@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from functools import partial
 
 import gymnasium as gym
 import numpy as np
@@ -156,3 +157,48 @@ def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face):
                 assert info["individual"].get("feedback") is None
     never = faces(lambda: Bank(gym.spaces.Discrete(2), told), FairnessSpec(**history, feedback_delay=lambda *_: None))
     assert never[face](actions)[-1]["fairness"]["OAE"] is None
+
+
+@pytest.mark.parametrize("face", ["single", "vec"])
+def test_ids_count_from_the_seeded_reset_also_where_the_history_is_carried_over(face):
+    """The right action for everybody is 1, as the environment has heard a step later."""
+    spec = FairnessSpec(notions=("EO",), feedback_missing="ignore")
+    bank = partial(Bank, gym.spaces.Discrete(2), late=lambda t: [(t - 1, 1)] if t else ())
+    env, reset, step, *copy = carrying(face, bank, spec)
+
+    def known():
+        return [[of["unfavourable_known"], of["favourable_known"]] for of in env.feedback_counts(*copy)[""].values()]
+
+    ids = []
+    for seeded in (1, 2):
+        reset()
+        ids.append([step(action)["individual"]["id"] for action in (1, 0, 1, 0)])
+        assert ids[-1] == [0, 1, 2, 3] and known() == [[0, 2 * seeded], [seeded, 0]]
+    for last in (ids[0][3], 3):
+        assert env.update_feedback(*copy, last, 1) is True
+    assert known() == [[0, 4], [4, 0]]
+    env.forget_history()
+    assert [step(action)["individual"]["id"] for action in (1, 0, 1)] == [4, 5, 6]
+    assert known() == [[0, 1], [1, 0]]
+    assert not any(env.update_feedback(*copy, id, 1) for id in (*ids[0], *ids[1]))
+
+
+@pytest.mark.parametrize("face", ["single", "vec"])
+def test_feedback_that_was_put_off_survives_a_seed_where_the_history_is_carried_over(face):
+    spec = FairnessSpec(notions=("EO",), feedback_missing="ignore", feedback_delay=2)
+    told = {"group": 0, "feedback": 1}
+    env, reset, step, *copy = carrying(face, lambda: Bank(gym.spaces.Discrete(2), lambda t: told), spec)
+    for known in (1, 4):
+        reset()
+        assert [step(1).get("late_feedback") for _ in range(3)] == [None, None, [(0, 1)]]
+        assert env.feedback_counts(*copy)[""][0]["favourable_known"] == known
+
+
+def carrying(face, make, spec):
+    """An environment that carries its history over; its seeded reset; its step, which returns one info; and, of a
+    batch, the copy that it is of."""
+    if face == "single":
+        env = FairMDP(make(), spec, reset_on_episode=False)
+        return env, lambda: env.reset(seed=0), lambda action: env.step(action)[4]
+    venv = VecFairMDP(DummyVecEnv([make] * 2), spec, reset_on_episode=False)
+    return venv, lambda: (venv.seed(0), venv.reset()), lambda action: venv.step([action] * 2)[3][1], 1

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
-from sb3_fair.common.connection import connected
+from sb3_fair.common.connection import apart, connected
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
@@ -16,6 +16,7 @@ from sb3_fair.common.people import VecPeople
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import Observations, attribute
+from sb3_fair.wrappers.scalarise import with_scalar_reward
 from sb3_fair.zoo.registry.build import make_vec, unseen
 from sb3_fair.zoo.registry.rules import RuleAgent
 
@@ -37,7 +38,8 @@ def evaluate(
     :param policy: a model of SB3, of this package, or anything else with SB3's ``predict``; the name of one of the
         environment's ``rules``; or a function from one observation to an action
     :param env: an ID, for which ``n_envs`` parallel environments are made; an environment; or a VecEnv, which is seeded
-        and reset. Its fairness histories begin empty
+        and reset. Its fairness histories begin empty. A ``VecNormalize`` in it has the scale that a model was trained
+        with meanwhile, learns nothing and leaves rewards as they are
     :param n_episodes: number of episodes, shared out over the parallel environments. Where agents share a world, an
         episode is that of all of them: its returns are means over agents
     :param seed: of the environments and of what the policy samples from, which is put back afterwards
@@ -70,14 +72,14 @@ def _parallel(env: str | gym.Env | VecEnv, n_envs: int, env_kwargs: Mapping[str,
         return make_vec(env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs))
     if env_kwargs:
         raise ValueError(f"env_kwargs must be left out unless env is an ID, got {sorted(env_kwargs)}")
-    return env if isinstance(env, VecEnv) else DummyVecEnv([lambda: env])
+    return env if isinstance(env, VecEnv) else DummyVecEnv([lambda: with_scalar_reward(env)])
 
 
 def _agent(policy: Any, venv: VecEnv, seed: int) -> Any:
     if isinstance(policy, str):
         return RuleAgent(policy, venv, seed)
     if hasattr(policy, "predict"):
-        return policy
+        return apart(policy)
     if not callable(policy):
         raise TypeError(f"policy must be a model with predict, the name of a rule, or a function, got {policy!r}")
     return FunctionPolicy(policy, venv.num_envs)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.connection import connected
+from sb3_fair.common.connection import apart, connected
 from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
@@ -91,7 +91,7 @@ def harvest_figures(
         raise ValueError(f"seeds must be one number or one per episode ({n_episodes}), got {len(numbers)}")
     settings = {**config, "horizon": horizon}
     copies = 1 if counterfactual is None else 2
-    agent = RandomAgent(numbers[0]) if isinstance(model, str) and model == "random" else model
+    agent = RandomAgent(numbers[0]) if isinstance(model, str) and model == "random" else apart(model)
     parts = []
     with seeded(numbers[0], agent):
         for first in range(0, n_episodes, n_worlds):

@@ -94,11 +94,12 @@ class Agent:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the actions are called; empty unless they are Discrete."""
-        space, word = self.model.action_space, self._words.get("favourable", "favourable")
+        """What the actions are called, their numbers if the environment has no word for favourable ones; empty unless
+        they are Discrete."""
+        space, word = self.model.action_space, self._words.get("favourable", "")
         if not isinstance(space, spaces.Discrete):
             return ()
-        favourable = self._favourable
+        favourable = self._favourable if word else []
         if space.n == 2 and len(favourable) == 1:
             return tuple(word if action in favourable else f"not {word}" for action in range(2))
         return tuple(f"{action} ({word})" if action in favourable else str(action) for action in range(int(space.n)))

@@ -89,6 +89,9 @@ class Work:
     ) -> None:
         self.env, self.size, self.seeds = scenario["env"], size, seeds
         self.settings = {**scenario.get("settings", {}), **MEASUREMENTS[preset or "usual"]}
+        own = scenario.get("learners", {})
+        self.learners = {algo: {**each, **own.get(algo, {})} for algo, each in DATA["learners"].items()}
+        """Hyperparameters by algorithm, over those of the zoo."""
         self.floors: dict[str, float] = default_settings(find_algorithm("pcn"), self.env)["scaling_floor"]
         """Smallest unit of each objective: those that PCN scales by."""
         self.judged = {name: size[name] for name in ("choosing", "fresh")}
@@ -125,7 +128,7 @@ class Work:
 
     def _pcn(self, cell: Cell, seed: int, known: Results) -> Job:
         steps, reference = self.size["steps"], known[f"scales/{cell.name}"]["returns"]["reference"]
-        over = {"ref_point": dict(reference)}
+        over = {**self.learners["pcn"], "ref_point": dict(reference)}
         plan = fmdp_runs.plan_of("pcn", **self.told(cell), seed=seed, steps=steps, hyperparams=over)
         return Job(f"pcn/{cell.name}/{seed}", fmdp_runs.judge, self.judged, plan, fmdp_runs.Budget(steps))
 
@@ -134,7 +137,8 @@ class Work:
         units = fmdp_results.units(known[f"scales/{cell.name}"]["returns"], self.floors, cell.objectives)
         scaled = [weight / unit for weight, unit in zip(weights, units, strict=True)]
         steps = fmdp_runs.share_of_budget(self.size["steps"], runs)
-        plan = fmdp_runs.plan_of(algo, **self.told(cell), seed=seed, steps=steps, weights=scaled)
+        told = {**self.told(cell), "weights": scaled, "hyperparams": self.learners[algo]}
+        plan = fmdp_runs.plan_of(algo, **told, seed=seed, steps=steps)
         name = f"{algo.upper()} {':'.join(f'{weight:.2g}' for weight in weights)}"
         path = f"{algo}/{steps}/{'-'.join(f'{weight:.3g}' for weight in weights)}/{seed}"
         return Job(path, fmdp_runs.judge, {"name": name, **self.judged}, plan)

@@ -43,12 +43,6 @@ POINTS = 40
 """Of learning curves."""
 DELAY = 5
 """Of discounted histories."""
-SETTINGS: dict[str, dict[str, Any]] = {
-    "pcn": {"eval_freq": 0},
-    "dqn": {"exploration_initial_eps": 0.1, "exploration_final_eps": 0.1, "target_update_interval": 1000},
-    "ppo": {"n_steps": ROLLOUT // SCALAR_COPIES, "batch_size": 128},
-}
-"""Over those of the zoo: PCN's for the environment, of the others the defaults."""
 
 Figures = dict[str, Any]
 
@@ -72,10 +66,10 @@ def plan_of(algo: str, env: str, settings: Mapping[str, Any], steps: int, **wish
     """The training of PCN, or of another algorithm on a weighted sum.
 
     :param steps: on a weighted sum, a multiple of :data:`ROLLOUT`
-    :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`; hyperparameters go over
-        :data:`SETTINGS`
+    :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`; hyperparameters go over those of the
+        zoo: PCN's for the environment, of others the defaults
     """
-    hyperparams = {**SETTINGS[algo], **wishes.pop("hyperparams", {})}
+    hyperparams = dict(wishes.pop("hyperparams", {}))
     if algo == "dqn":
         hyperparams["buffer_size"] = REPLAYED_EPISODES * attribute(make_vec(env, monitor=False), "max_steps")
     if algo != "pcn":

@@ -45,8 +45,8 @@ def demographic_disparity(
     :param returns: (..., n) of n agents
     :param groups: labels, (n,) or (..., n); agents with other labels than the two are in neither group
     :param per_capita: False: U and S are sums; True: means, NaN where a group has no members
-    :param normalise: None; ``"sum"``: divided by U + S, of sums at least 1; ``"abs"``: by abs(U) + abs(S), which
-        stays in [-1, 1] also where returns are negative. Where nobody has anything, 0
+    :param normalise: None; ``"sum"``: divided by U + S, of sums at least 1, of means abs(U + S); ``"abs"``: by
+        abs(U) + abs(S), which stays in [-1, 1] also where returns are negative. Where nobody has anything, 0
     :param compared: the labels of U and S; None: 0 and 1, or where other labels occur and they are two, these in order
     :raises ValueError: if shapes do not fit, ``normalise`` is not one of these, or the labels to compare do not occur
     """
@@ -301,7 +301,7 @@ def _difference(first: Array, second: Array, per_capita: bool, normalise: Norm |
         return gap / np.maximum(np.abs(first) + np.abs(second), _TINY)
     if not per_capita:
         return gap / np.maximum(first + second, 1.0)
-    return np.where(gap == 0, 0.0, _ratio(gap, first + second))
+    return np.where(gap == 0, 0.0, _ratio(gap, np.abs(first + second)))
 
 
 def _ratio(numerator: Array, denominator: NDArray[Any]) -> Array:

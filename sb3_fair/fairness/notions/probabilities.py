@@ -52,7 +52,7 @@ def hellinger(p: Numbers, q: Numbers) -> float:
     :raises ValueError: if p or q is not a distribution, or their lengths differ
     """
     shapes = np.shape(p), np.shape(q)
-    if shapes[0] != shapes[1]:
-        raise ValueError(f"p and q must have the same number of actions, got shapes {shapes[0]} and {shapes[1]}")
-    first, second = (rows_of_distributions(np.atleast_2d(np.asarray(each, dtype=float))) for each in (p, q))
+    if len(shapes[0]) != 1 or shapes[0] != shapes[1]:
+        raise ValueError(f"p and q must be of shape (n_actions,) with the same number, got {shapes[0]} and {shapes[1]}")
+    first, second = (rows_of_distributions([each]) for each in (p, q))
     return float(np.linalg.norm(half_roots(first) - half_roots(second)))

@@ -105,7 +105,7 @@ def individual_fairness(
     """IF (Cimpean et al., FAReL, Eq. 8): -1 + mean over the pairs of d(i, j) - D(M_i || M_j), in [-2, 0].
 
     D is the Hellinger distance. Not clipped: treating everybody alike is rewarded beyond what a Lipschitz condition
-    asks for; always the same action gives mean(d) - 1. 0 for fewer than 3 people.
+    asks for; always the same action gives mean(d) - 1. 0 for fewer than 3 people, NaN if no pair has a weight.
 
     :param features: (n, d) in order of time, numbers in [0, 1]
     :param probabilities: (n, n_actions)
@@ -127,7 +127,7 @@ def lipschitz_violation(
 ) -> float:
     """LIP (Dwork et al. 2012): mean over the pairs of min(0, d(i, j) - D(M_i || M_j)), in [-1, 0].
 
-    0 for fewer than 2 people. Arguments as for :func:`individual_fairness`.
+    0 for fewer than 2 people, NaN if no pair has a weight. Arguments as for :func:`individual_fairness`.
     """
     return _pairs("LIP", features, probabilities, distance, nominal, weights)
 
@@ -155,7 +155,7 @@ def _pairs(
         later = np.arange(len(people)) > np.arange(len(people))[rows, None]
         total += float(weight[rows] @ (terms * later).sum(axis=1))
     pairs = float(weight @ np.arange(len(people))[::-1])
-    return notion.offset + total / pairs
+    return notion.offset + total / pairs if pairs else math.nan
 
 
 @checked
@@ -172,7 +172,7 @@ def consistency(
     """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of ``|A_i - mean A of i's k nearest|``, in [-1, 0].
 
     Nearest by raw distance, rounded to 12 decimals; of equals the older first. With fewer than k others all are
-    neighbours. 0 for fewer than 2 people.
+    neighbours. 0 for fewer than 2 people, NaN if nobody has a weight.
 
     :param features: (n, d) in order of time
     :param actions: (n,) int
@@ -196,7 +196,10 @@ def consistency(
         distances[np.arange(len(own)), own] = np.inf
         neighbours = np.argsort(distances, axis=1, kind="stable")[:, :nearest]
         means.append(accepted[neighbours].mean(axis=1))
-    return -float(np.average(np.abs(accepted - np.concatenate(means)), weights=_weights(weights, len(people))))
+    weight = _weights(weights, len(people))
+    if not weight.any():
+        return math.nan
+    return -float(np.average(np.abs(accepted - np.concatenate(means)), weights=weight))
 
 
 def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:

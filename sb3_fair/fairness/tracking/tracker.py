@@ -160,6 +160,11 @@ class Tracker:
         return ids
 
     @property
+    def seen(self) -> NDArray[np.int64]:
+        """How many decisions each copy has had, also before its resets, (n,): the id of the next one."""
+        return self._next.copy()
+
+    @property
     def kept(self) -> NDArray[np.int64]:
         """How many of its latest decisions each copy keeps, (n,); of several histories, the most."""
         seen = self._next - self._first

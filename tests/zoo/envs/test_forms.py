@@ -155,6 +155,23 @@ def test_every_parameter_has_a_source(world_cls):
     assert all(entry.metadata["source"] for entry in fields(world_cls(1).config))
 
 
+DOES = {
+    "hired": lambda world, feedback: world.team_sizes > 0,
+    "granted a loan": lambda world, feedback: world.cash != world.config.starting_cash,
+    "held for a second authentication": lambda world, feedback: ~np.isnan(feedback),
+}
+"""To whom the word applies after the first step."""
+
+
+@pytest.mark.parametrize("world_cls", {world_cls: None for world_cls, _ in WORLDS if "favourable" in world_cls.words})
+def test_the_favourable_action_does_what_it_is_called(world_cls):
+    world, actions = world_cls(20), np.arange(20) % 2
+    world.reset(np.arange(20), [np.random.default_rng(seed) for seed in range(20)])
+    record = world.step(actions)[4]
+    done = DOES[world.words["favourable"]](world, record["individual"]["feedback"])
+    assert_array_equal(done, np.isin(actions, world.fairness_spec.favourable))
+
+
 @pytest.mark.parametrize("world_cls", [DoughnutWorld, LoanAllocationWorld])
 def test_base_mask_and_welfare_make_up_the_reward(world_cls):
     env = WorldVecEnv(world_cls, 50, episode_length=9, detail=True)

@@ -128,6 +128,23 @@ def test_a_model_trained_on_normalised_observations_sees_them():
     assert np.abs(seen[0]).max() < 11 and seen[0].std() < 3
 
 
+def test_an_agent_stays_bound_to_its_environments():
+    class Staying:
+        venv = None
+
+        def bind(self, venv):
+            self.venv = venv
+            return self
+
+        def predict(self, observation, **given):
+            assert self.venv is not None
+            return np.zeros(len(observation), dtype=int), None
+
+    agent = Staying()
+    evaluate_harvest(agent, 1, 3, 0)
+    assert agent.venv is None
+
+
 @pytest.mark.parametrize("inside", [lambda venv: venv, lambda venv: VecNormalize(venv, norm_reward=False)])
 def test_a_model_that_saw_the_standing_of_its_group_sees_it(inside):
     venv = inside(VecStanding(HarvestVecEnv(1, {"horizon": 20})))

@@ -18,8 +18,9 @@ TINY = {"steps": 2560, "choosing": 2, "fresh": 3, "divisions": 1}
 def tiny(monkeypatch):
     """The small company, cut to a few steps and episodes."""
     monkeypatch.setitem(SCENARIOS["hiring-small"], "full", TINY)
-    monkeypatch.setitem(fmdp_runs.SETTINGS, "pcn", {"eval_freq": 0, "n_fill_episodes": 10, "n_updates": 1})
-    monkeypatch.setitem(fmdp_runs.SETTINGS, "dqn", {**fmdp_runs.SETTINGS["dqn"], "batch_size": 8})
+    few = {"pcn": {"eval_freq": 0, "n_fill_episodes": 10, "n_updates": 1}, "dqn": {"batch_size": 8}, "ppo": {}}
+    own = SCENARIOS["hiring-small"].get("learners", {})
+    monkeypatch.setitem(SCENARIOS["hiring-small"], "learners", {algo: own.get(algo, {}) | few[algo] for algo in few})
 
 
 def run(names, folder):
@@ -69,7 +70,8 @@ def test_the_size_of_the_window_in_training_is_noted_and_drawn_below_the_learnin
     discount = {"factor": 0.9, "threshold": 0.0001, "min_window": 10}
     runs = {}
     for label, more in {"window 10": {"window": 10}, "window 100": {"window": 100}, "factor 0.9": discount}.items():
-        wishes = {"seed": 0, "hyperparams": {"ref_point": {"R": -5, "SP": -1, "IF": -2}}}
+        few = SCENARIOS["hiring-small"]["learners"]["pcn"]
+        wishes = {"seed": 0, "hyperparams": {**few, "ref_point": {"R": -5, "SP": -1, "IF": -2}}}
         plan = fmdp_runs.plan_of("pcn", SCENARIOS["hiring-small"]["env"], settings | more, 2500, **wishes)
         watch = fmdp_runs.Budget(2500)
         training.trained(plan, watch)

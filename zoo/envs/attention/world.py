@@ -150,7 +150,7 @@ class AttentionWorld(World):
     picture = "sb3_fair.zoo.envs.attention.picture:picture"
     source = "arXiv 2401.06318"
     words: ClassVar[Words] = {
-        "R": {"title": "discovered incidents", "sentence": "Less a quarter of those that stayed undiscovered."},
+        "R": {"title": "discovered incidents", "sentence": "Less a penalty for those that stayed undiscovered."},
         "d_s": {"title": "gap in attention", "sentence": "Between the locations, in the latest steps."},
         "d_l": {"title": "gap in incidents", "sentence": "Between the locations, as attention changed them."},
     }

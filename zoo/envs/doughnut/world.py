@@ -91,7 +91,7 @@ class DoughnutWorld(AllocationWorld):
     merit_name = "doughnuts"
     source = "Alamdari et al., Remembering to Be Fair"
     words: ClassVar[Words] = {
-        "R": {"title": "welfare", "sentence": "Nash welfare of all customers, summed over the steps."},
+        "R": {"title": "welfare", "sentence": "Welfare of all customers, summed over the steps."},
         "spread": {"title": "most minus fewest doughnuts", "better": "lower"},
         "least": {"title": "fewest doughnuts of a customer", "better": "higher"},
         "wasted": {"title": "wasted doughnuts", "better": "lower"},

@@ -144,8 +144,8 @@ class EpidemicWorld(World):
     source = "arXiv 2401.06318"
     words: ClassVar[Words] = {
         "R": {"title": "people not infected", "sentence": "Their share, summed over the steps."},
-        "d_s": {"title": "gap in vaccines", "sentence": "Between the two communities."},
-        "d_l": {"title": "gap in infections", "sentence": "Between the two communities, as vaccines changed them."},
+        "d_s": {"title": "gap in vaccines", "sentence": "Between the communities."},
+        "d_l": {"title": "gap in infections", "sentence": "Between the communities, as vaccines changed them."},
         "wasted": {"title": "wasted vaccines", "better": "lower"},
     }
     rules: ClassVar[Mapping[str, Rule]] = {

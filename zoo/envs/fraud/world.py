@@ -64,7 +64,7 @@ class FraudWorld(World):
     words: ClassVar[Words] = {
         "R": {"title": "performance", "sentence": "Genuine payments that went through, less frauds that did."},
         "people": "payments",
-        "favourable": "let through unchecked",
+        "favourable": "held for a second authentication",
         "groups": {"EU": "payments from Europe", "NA": "payments from North America"},
     }
     rules: ClassVar[Mapping[str, Rule]] = {

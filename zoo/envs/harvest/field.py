@@ -64,9 +64,9 @@ class Field:
         """What is in the four cells around the agents of the worlds ``which`` (k,): (4, k * N)."""
         return self.cells.take(self.places[which].reshape(-1) + self.around)
 
-    def waiting(self, which: Any = slice(None)) -> NDArray[np.float32]:
-        """Turns that the agents of the worlds ``which`` (k,) will lose to an obstruction (k, N)."""
-        return self.held.take(self.places[which])
+    def obstructed(self, which: Any = slice(None)) -> NDArray[np.bool_]:
+        """Which agents of the worlds ``which`` (k,) lose the next turn to an obstruction (k, N)."""
+        return self.held.take(self.places[which]) > 0
 
     def plant(
         self,

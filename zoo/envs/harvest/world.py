@@ -240,7 +240,7 @@ class HarvestWorld(World):
         """What the agents of the copies ``which`` (k,) see now (k, N, d)."""
         seen = self.observer(which, self.lf[which], self.group[which], self.last_reward[which])
         if self.config.obs_extra:
-            seen[..., -2] = self.field.waiting(which)
+            seen[..., -2] = self.field.obstructed(which)
             seen[..., -1] = self._odd()[which]
         return seen
 
@@ -266,7 +266,7 @@ class HarvestWorld(World):
     @property
     def obstructed(self) -> NDArray[np.bool_]:
         """Who loses the next turn to an obstruction (B, N)."""
-        return self.field.waiting() > 0
+        return self.field.obstructed()
 
     @property
     def bushes(self) -> NDArray[np.int8]:

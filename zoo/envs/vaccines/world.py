@@ -70,7 +70,7 @@ class VaccineDeliveryWorld(AllocationWorld):
     words: ClassVar[Words] = {
         "R": {
             "title": "parity less switches",
-            "sentence": "Minus the gap when it is assessed; a switch costs .5.",
+            "sentence": "Minus the gap when it is assessed, and what switches cost.",
         },
         "gap": {"title": "gap between the countries' shipments", "better": "lower"},
         "switches": {"title": "switches of the country", "better": "lower"},
