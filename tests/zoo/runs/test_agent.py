@@ -8,6 +8,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 import pytest
+from stable_baselines3 import PPO
 
 import sb3_fair
 from sb3_fair import load_agent
@@ -266,6 +267,18 @@ def test_an_audit_takes_names_of_a_table_as_they_are_written(tmp_path, delimiter
     people["age"] = [*people["age"][:-1], "old"]
     with pytest.raises(ValueError, match="'age' must hold finite numbers, got 'old' in row 40"):
         audit(people, **asked)
+
+
+@pytest.mark.parametrize(
+    ("env_id", "names"),
+    [
+        ("FraudDetection", ("not held for a second authentication", "held for a second authentication")),
+        ("VaccineDelivery", ("0", "1")),
+    ],
+)
+def test_actions_are_called_by_the_word_of_their_environment(env_id, names):
+    venv = sb3_fair.make_vec(f"sb3_fair/{env_id}-v0", 1)
+    assert Agent(PPO("MlpPolicy", venv, device="cpu"), None, venv).names == names
 
 
 def test_an_agent_without_names_of_columns_cannot_be_compared(tmp_path):
