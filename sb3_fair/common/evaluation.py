@@ -132,12 +132,12 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
 
 
 def _group_counts(rows: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
-    """Attribute -> group -> counts (m, len(COUNTS)); 0 in episodes without the group."""
+    """Attribute -> group, in the order of their names -> counts (m, len(COUNTS)); 0 in episodes without the group."""
     nobody = np.zeros(len(COUNTS), dtype=np.int64)
     return {
         attribute_: {
             group: np.array([row[attribute_].get(group, nobody) for row in rows])
-            for group in dict.fromkeys(group for row in rows for group in row[attribute_])
+            for group in sorted({group for row in rows for group in row[attribute_]})
         }
         for attribute_ in rows[0]
     }

@@ -16,6 +16,7 @@ import yaml
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.signature import is_signature, signature
 from sb3_fair.common.whole_file import whole
+from sb3_fair.fairness.descriptions import check_words
 
 Content = TypeVar("Content")
 NORMALISER = "vecnormalize.pkl"
@@ -155,7 +156,7 @@ class RunFolder:
     args: dict[str, Any] = _file("args.yml", _mapping, dict)
     command: str = _file("command.txt", lambda content: content.decode().strip(), str)
     versions: dict[str, Any] = _file("versions.yml", _mapping, dict)
-    words: dict[str, Any] = _file("words.yml", _mapping, dict)
+    words: dict[str, Any] = _file("words.yml", lambda content: check_words(_mapping(content)), dict)
     """What the environment calls its measures, groups and decisions: texts by name; empty: it says nothing."""
     front: Front = _file("front.json", _front, lambda: Front(()))
     baselines: tuple[EvaluatedPolicy, ...] = _file("baselines.json", lambda content: _front(content).policies, tuple)

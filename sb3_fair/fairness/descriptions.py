@@ -90,10 +90,16 @@ def check_words(words: Any) -> dict[str, Any]:
         isinstance(key, str) and isinstance(value, str | Mapping) for key, value in words.items()
     ):
         raise TypeError(f"words must be a dict of texts by name, got {words!r}")
+    if isinstance(words.get("groups"), str):
+        raise TypeError(f"groups must be a dict of names by label, got {words['groups']!r}")
+    for name in ("favourable", "people"):
+        if isinstance(words.get(name), Mapping):
+            raise TypeError(f"{name} must be a text, got {words[name]!r}")
     for name, entry in words.items():
-        if isinstance(entry, str) or name in ("groups",):
+        if isinstance(entry, str) or name == "groups":
             continue
-        if not entry.keys() <= {"title", "sentence", "unit", "better"}:
+        parts = {"title", "sentence", "unit", "better"}
+        if not entry.keys() <= parts or not all(isinstance(text, str) for text in entry.values()):
             raise ValueError(f"words must have title, sentence, unit and better, got {name}: {dict(entry)!r}")
         if entry.get("better", "higher") not in get_args(Better):
             raise ValueError(f"better must be one of {', '.join(get_args(Better))}, got {entry['better']!r}")

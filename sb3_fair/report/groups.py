@@ -29,7 +29,7 @@ def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[s
                 {
                     "name": str(words.get("groups", {}).get(label, label)),
                     "decisions": float(counts[:, 0].sum()),
-                    "rates": {name: _rate(*numbers) for name, numbers in rates_of(counts).items()},
+                    "rates": {name: _told(rate(*numbers)) for name, numbers in rates_of(counts).items()},
                 }
                 for label, counts in groups.items()
             ],
@@ -80,13 +80,20 @@ def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
     return float(np.ptp(dealt / decisions, axis=1).mean())
 
 
-def _rate(hits: NDArray[Any], people: NDArray[Any]) -> list[float | None] | None:
-    if not people.any():
-        return None
-    found: Interval = rate_and_interval(hits, people)
-    if len(people) > 1 and found.low == found.high:  # all or nobody, in every episode: that does not make it certain
+def rate(hits: NDArray[Any], people: NDArray[Any]) -> Interval:
+    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval, in [0, 1]; NaN where
+    it is unknown.
+
+    :param hits: of a group in each episode, (m,)
+    """
+    found = rate_and_interval(hits, people)
+    if found.low == found.high:  # all or nobody, in every episode: that does not make it certain
         found = wilson(hits.sum(), people.sum())
-    return [float(found.mean), *(None if np.isnan(end) else float(np.clip(end, 0, 1)) for end in found[1:])]
+    return Interval(found.mean, *np.clip(found[1:], 0, 1))
+
+
+def _told(found: Interval) -> list[float | None] | None:
+    return None if np.isnan(found.mean) else [None if np.isnan(number) else float(number) for number in found]
 
 
 def _named(label: str, words: Words) -> str:

@@ -78,8 +78,14 @@ def made_by(run: RunFolder) -> dict[str, Any]:
         "algorithm": config.get("algo", "unknown"),
         "command": run.command,
         "seed": config.get("seed"),
-        "training steps": config.get("n_timesteps"),
+        "training steps": _steps(run),
         "date": versions.pop("date", "unknown"),
         "settings": ", ".join(f"{key}: {text.removesuffix(end).strip()}" for key, text in flow.items()),
         "versions": ", ".join(f"{package} {number}" for package, number in versions.items()),
     }
+
+
+def _steps(run: RunFolder) -> int | None:
+    """The steps of the training, which ends with a whole rollout; some of the last ones may not have been logged."""
+    known = (run.config.get("n_timesteps"), *run.curves.get("time/total_timesteps", ()))
+    return max((int(steps) for steps in known if isinstance(steps, int | float)), default=None)

@@ -238,6 +238,11 @@ def test_group_counts_are_saved_and_damaged_ones_refused():
         EvaluatedPolicy.from_dict(content)
 
 
+def test_groups_stand_in_the_order_of_their_names_whoever_came_first():
+    found = [sb3_fair.evaluate("random", SMALL, 1, seed, audit=("SP",), **SHORT).groups[""] for seed in range(4)]
+    assert {tuple(groups) for groups in found} == {("man", "woman")}
+
+
 def test_what_cannot_be_evaluated_is_refused():
     with pytest.raises(ValueError, match="n_episodes must be"):
         sb3_fair.evaluate(reject, SMALL, 0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.run_folder import RunFolder, plain
+from sb3_fair.common.run_folder import DamagedError, RunFolder, plain
 
 
 def test_folders_are_numbered_per_environment_and_algorithm(tmp_path):
@@ -39,6 +39,13 @@ def test_policies_and_rules_are_read_back_exactly(tmp_path):
 def test_curves_are_numbers_with_none_where_a_row_has_none(tmp_path):
     (tmp_path / "progress.csv").write_text("time/total_timesteps,train/loss\n100,\n200,0.5\n")
     assert RunFolder(tmp_path).curves == {"time/total_timesteps": [100.0, 200.0], "train/loss": [None, 0.5]}
+
+
+@pytest.mark.parametrize("words", ["R: 5", "{groups: 5}"])
+def test_words_that_no_run_wrote_are_damaged(words, tmp_path):
+    (tmp_path / "words.yml").write_text(words)
+    with pytest.raises(DamagedError, match=r"words\.yml is damaged: .* words must be a dict of texts by name"):
+        _ = RunFolder(tmp_path).words
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

@@ -42,6 +42,9 @@ def test_an_environment_describes_its_own_measures():
         ([], "words must be a dict of texts by name"),
         ({"R": 1}, "words must be a dict of texts by name"),
         ({"R": {"name": "profit"}}, "words must have title, sentence, unit and better, got R"),
+        ({"R": {"title": 5}}, "words must have title, sentence, unit and better, got R"),
+        ({"groups": "women"}, "groups must be a dict of names by label, got 'women'"),
+        ({"people": {"title": "applicants"}}, "people must be a text, got"),
         ({"R": {"better": "up"}}, "better must be one of higher, lower, zero, got 'up'"),
     ],
 )

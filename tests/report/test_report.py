@@ -18,6 +18,7 @@ from sb3_fair.report import figures, from_run, write_report
 from sb3_fair.report.content import charts, content
 from sb3_fair.report.html import page
 from sb3_fair.report.measures import Measure, axes, measures
+from sb3_fair.report.write import made_by
 
 PNG = b"\x89PNG"
 
@@ -201,6 +202,15 @@ def test_the_report_of_a_run_says_how_it_was_made_and_how_to_run_each_policy(run
     assert data["policies"][3]["use"]["shell"] == f"sb3-fair evaluate --run {run.path} --policy 3"
     compile(data["policies"][3]["use"]["python"], "report", "exec")
     assert data["title"].endswith("JobHiring-Small-v0")
+
+
+def test_the_steps_of_the_training_are_those_that_took_place(tmp_path):
+    run = RunFolder(tmp_path)
+    run.start(config={"n_timesteps": 150}, args={}, command="")
+    assert made_by(run)["training steps"] == 150
+    for last, trained in (("", 150), ("128", 150), ("256", 256)):
+        (tmp_path / "progress.csv").write_text(f"time/total_timesteps,train/loss\n64,0.5\n{last},0.5\n")
+        assert made_by(run)["training steps"] == trained
 
 
 def test_a_folder_without_a_run_or_without_policies_is_refused(tmp_path, run):

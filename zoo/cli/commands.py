@@ -26,12 +26,12 @@ from sb3_fair.zoo.cli.options import (
     LogDir,
     Progress,
     Scheduler,
-    Seed,
     Several,
     Threads,
     Trust,
     command_line,
     hold_threads,
+    seed_option,
     settings,
     with_options,
 )
@@ -212,12 +212,14 @@ def evaluate(
     env_param: EnvParam = None,
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
     trust: Trust = False,
-    seed: Seed = 20_000,
+    seed: Annotated[
+        int | None, seed_option("Of everything random; by default 20000 more than the run's, with --model 20000.")
+    ] = None,
     device: Device = "auto",
     num_threads: Threads = 1,
 ) -> None:
     """Runs the policies of a run, or any saved model, on new episodes beside the rules of the environment."""
-    from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluate_run, held_out
+    from sb3_fair.zoo.evaluation.evaluate import AGAIN, evaluate_rules, evaluate_run, held_out
     from sb3_fair.zoo.evaluation.tables import figure_table, policy_table, show
     from sb3_fair.zoo.runs.model_file import evaluate_file
     from sb3_fair.zoo.runs.plan import Plan
@@ -228,8 +230,10 @@ def evaluate(
         _only(context, "run", "pretrained", "policy", "n_eval_episodes", "seed", "device", "num_threads", "trust")
         folder = _run(run, pretrained, trust)
         hold_threads(num_threads)
+        plan = held_out(Plan.of_run(folder))
+        seed = plan.seed + AGAIN if seed is None else seed
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
-        rules = evaluate_rules(held_out(Plan.of_run(folder)), n_eval_episodes, seed)
+        rules = evaluate_rules(plan, n_eval_episodes, seed)
         show(policy_table(policies, rules, words=folder.words))
         _groups([*policies, *rules])
         return
@@ -243,7 +247,7 @@ def evaluate(
         env_kwargs=settings("--env-param", env_param),
         audit=None if audit is None else names.notions(audit),
         n_eval_episodes=n_eval_episodes,
-        seed=seed,
+        seed=AGAIN if seed is None else seed,
         device=device,
         trust=trust,
     )
@@ -275,7 +279,7 @@ def enjoy(
     ] = None,
     fps: Annotated[float, typer.Option(help="Pictures per second.")] = 8.0,
     trust: Trust = False,
-    seed: Seed = 30_000,
+    seed: Annotated[int | None, seed_option("Of everything random; by default 30000 more than the run's.")] = None,
     device: Device = "auto",
     num_threads: Threads = 1,
 ) -> None:

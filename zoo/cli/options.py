@@ -32,7 +32,12 @@ def _device(name: str) -> str:
     return name
 
 
-Seed = Annotated[int, typer.Option(help="Of everything random.", min=0, max=4_000_000_000)]
+def seed_option(help: str) -> Any:
+    """What :class:`typer.Option` says of a seed."""
+    return typer.Option(help=help, min=0, max=4_000_000_000)
+
+
+Seed = Annotated[int, seed_option("Of everything random.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda or auto.", callback=_device)]
 Threads = Annotated[int, typer.Option(help="Threads of torch; more than 1 seldom helps with networks this small.")]
 LogDir = Annotated[Path, typer.Option(help="Runs are written to LOG_DIR/<algo>/<env>_<n>.")]

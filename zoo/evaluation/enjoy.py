@@ -13,7 +13,15 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.layer import max_steps_of
-from sb3_fair.zoo.evaluation.evaluate import audited, evaluate_again, held_out, load_run, numbered
+from sb3_fair.zoo.evaluation.evaluate import (
+    FILMED,
+    audited,
+    evaluate_again,
+    front_of,
+    held_out,
+    load_run,
+    numbered,
+)
 from sb3_fair.zoo.evaluation.film import film_format, save_film
 from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.names import InputError
@@ -69,7 +77,7 @@ def enjoy(
     *,
     policy: int = 0,
     n_episodes: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
     every: int | None = None,
     fps: float = 8.0,
     device: str = "auto",
@@ -79,16 +87,14 @@ def enjoy(
     :param run: a finished run
     :param film: file to write, ``.gif`` or ``.mp4``
     :param policy: number of the policy in the run's front
-    :param seed: of the environment and of sampled actions
+    :param seed: of the environment and of sampled actions; None: 30000 more than the run's
     :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
         episodes possible, and at least 1; where episodes have no limit, first 1, and twice as many whenever there are
         more than 100 pictures, of which every other one goes
     :param fps: pictures per second
     :return: the policy with these episodes
     """
-    if not len(run.front):
-        raise InputError(f"run must be finished, with policies in front.json, got {str(run.path)!r}")
-    learned = numbered(run.front, policy)
+    learned = numbered(front_of(run), policy)
     if every is not None and every < 1:
         raise InputError(f"every must be a positive integer, got {every}")
     if not 0 < fps <= 50:
@@ -100,6 +106,7 @@ def enjoy(
     if not Path(film).parent.is_dir():
         raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
     plan = held_out(Plan.of_run(run))
+    seed = plan.seed + FILMED if seed is None else seed
     model = load_run(plan, run, device)
     pictures: list[Picture] = []
     try:

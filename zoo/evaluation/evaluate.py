@@ -18,7 +18,7 @@ from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import find_notion
-from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.fairness.descriptions import Words, check_words
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
@@ -33,6 +33,8 @@ from sb3_fair.zoo.runs.weights import check_weights
 COPIES = 25
 SEED = 10_000
 """Added to the seed of a run for its final evaluation."""
+AGAIN, FILMED = 2 * SEED, 3 * SEED
+"""The same for later evaluations of the run, and for films of it."""
 SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
 """Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
 
@@ -52,7 +54,7 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
 def words_of(plan: Plan) -> Words:
     """What the plan's environment calls its measures, groups and decisions."""
     venv = evaluation_env(plan, 1)
-    words: Words = attribute(venv, "words") or NO_WORDS
+    words = check_words(attribute(venv, "words") or {})
     venv.close()
     return words
 
@@ -127,14 +129,31 @@ def evaluate_rules(
 
 
 def evaluate_run(
-    run: RunFolder, policy: int | None = None, *, n_eval_episodes: int = 20, seed: int = 2 * SEED, device: str = "auto"
+    run: RunFolder,
+    policy: int | None = None,
+    *,
+    n_eval_episodes: int = 20,
+    seed: int | None = None,
+    device: str = "auto",
 ) -> list[EvaluatedPolicy]:
-    """The policies of a run, or the one of a number in its front, on episodes of their own."""
+    """The policies of a run, or the one of a number in its front, on episodes of their own.
+
+    :param seed: of the first copy of the environment; None: 20000 more than the run's
+    """
+    front = front_of(run)
+    chosen = list(front) if policy is None else [numbered(front, policy)]
     plan = held_out(Plan.of_run(run))
     model = load_run(plan, run, device)
     venv = evaluation_env(plan)
-    chosen = list(run.front) if policy is None else [numbered(run.front, policy)]
+    seed = plan.seed + AGAIN if seed is None else seed
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+
+
+def front_of(run: RunFolder) -> Front:
+    """The policies of a run, if it is finished."""
+    if not len(run.front):
+        raise InputError(f"run must be finished, with policies in front.json, got {str(run.path)!r}")
+    return run.front
 
 
 def numbered(front: Front, policy: int) -> EvaluatedPolicy:
@@ -163,7 +182,8 @@ def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None
     :param path: of the model, a ``.zip``, which can run code when it is loaded
     :param venv: what the scale is for; None: the plan's environment, which must be of this package
     :param trust: whether it may run code although none of this user's runs wrote it
-    :raises DamagedError: if a file is not what a run wrote
+    :raises InputError: if the plan's algorithm did not save the model, or the scale is of other observations
+    :raises DamagedError: if the scale cannot be read, or a file is not what a run wrote
     :raises PermissionError: if it is not to be trusted
     """
     run = RunFolder(path.parent, trust=trust)
@@ -175,12 +195,18 @@ def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None
     try:
         model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
     except Exception as error:
-        raise DamagedError(path, f"it is no model of {plan.algo} ({type(error).__name__}: {error})") from error
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why})") from error
     check_weights(model)
     if scale is not None:
+        venv = copies(plan, 1) if venv is None else venv
         try:
             normaliser = pickle.loads(scale)
-            normaliser.set_venv(copies(plan, 1) if venv is None else venv)
+            normaliser.set_venv(venv)
+        except AssertionError as error:  # of SB3, about spaces
+            raise InputError(
+                f"env must have the observations that {run.normaliser} is the scale of, got {plan.env} ({error})"
+            ) from error
         except Exception as error:
             raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
         model._vec_normalize_env = normaliser

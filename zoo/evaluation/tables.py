@@ -11,7 +11,8 @@ from rich.table import Table
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
-from sb3_fair.fairness.intervals import mean_and_interval, rate_and_interval
+from sb3_fair.fairness.intervals import mean_and_interval
+from sb3_fair.report.groups import rate
 from sb3_fair.report.measures import Measure, measures
 
 HEADLINES = ("d_s", "d_l", "filtered")
@@ -103,11 +104,10 @@ def _spread(policies: Sequence[EvaluatedPolicy], most: int) -> list[EvaluatedPol
 
 
 def _percent(hits: NDArray[Any], people: NDArray[Any]) -> str:
-    if not people.any():
+    share, low, high = 100 * np.array(rate(hits, people))
+    if np.isnan(share):
         return ""
-    rate, low, _ = rate_and_interval(hits, people)
-    half = "" if np.isnan(low) else f" ± {100 * (rate - low):.1f}"
-    return f"{100 * rate:.1f} %{half}"
+    return f"{share:.1f} %" + ("" if np.isnan(low) else f" ({low:.1f} to {high:.1f})")
 
 
 def figure_table(

@@ -37,9 +37,10 @@ class Algorithm:
     @property
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments that a user may set, with their defaults."""
-        given = {"self", "policy", "env", "seed", "device", "verbose", "_init_setup_model", "eval_env"}
+        given = {"self", "policy", "env", "eval_env", "seed", "device", "_init_setup_model"}
+        logs = {"verbose", "tensorboard_log"}  # of which a run has its own
         parameters = signature(self.cls.__init__).parameters
-        return {name: parameter.default for name, parameter in parameters.items() if name not in given}
+        return {name: parameter.default for name, parameter in parameters.items() if name not in given | logs}
 
 
 ALGORITHMS = {

@@ -172,7 +172,7 @@ def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> g
 class Copies(VecLayer):
     """Copies of a Gymnasium environment, with what a World would tell of itself."""
 
-    published: ClassVar[tuple[str, ...]] = ("rules", "source", "words", "max_steps")
+    published: ClassVar[tuple[str, ...]] = ("env_id", "rules", "source", "words", "max_steps")
 
     def __init__(self, venv: VecEnv) -> None:
         super().__init__(venv)
@@ -184,7 +184,7 @@ class Copies(VecLayer):
 
 def _tell(what: Any, row: Row) -> None:
     """Adds what the row says of an environment to what a World, or a wrapper, says itself."""
-    for name, said in (("rules", row.rules), ("words", row.words), ("source", row.title)):
+    for name, said in (("env_id", row.id), ("rules", row.rules), ("words", row.words), ("source", row.title)):
         if said:
             setattr(what, name, {**getattr(what, name, {}), **said} if isinstance(said, Mapping) else said)
 

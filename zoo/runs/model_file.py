@@ -65,6 +65,7 @@ def evaluate_file(
     :return: the policies of the model, several if it has learned a trade-off, and the rules
     :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
         actions are not those of the environment
+    :raises DamagedError: if ``vecnormalize.pkl`` cannot be read
     :raises PermissionError: if the file is not to be trusted
     """
     path = Path(path)
@@ -90,12 +91,7 @@ def evaluate_file(
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
     foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
-    try:
-        model = load_model(plan, path, device, foreign, trust=trust)
-    except PermissionError:
-        raise
-    except Exception as error:  # whatever it was that the file does not have
-        raise InputError(f"model must be a .zip that {algo} saved, got {str(path)!r}: {error}") from error
+    model = load_model(plan, path, device, foreign, trust=trust)
     with input_errors():
         if algorithm.vector and ours:
             settings["objectives"] = list(model.objective_names)

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
 from sb3_fair.common.run_folder import RunFolder, plain
 from sb3_fair.fairness.arguments import described, fits, hints
-from sb3_fair.fairness.validation import integer
+from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
@@ -219,6 +219,8 @@ def _by_name(name: str, given: Any) -> dict[str, Any]:
 def _objectives(given: Any) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or not all(isinstance(name, str) for name in given):
         raise InputError(f"objectives must be a list of names, such as [R, SP], got {given!r}")
+    if len(set(given)) < len(given):
+        raise InputError(f"objectives must name none twice, got {':'.join(given)}")
     return tuple(given)
 
 
@@ -258,7 +260,8 @@ def _weights(
             raise InputError(f"weights must be given for objectives without R, got {':'.join(objectives)} alone")
     if len(given) != len(objectives):
         raise InputError(f"weights must be one number per objective {':'.join(objectives)}, got {list(given)}")
-    return tuple(float(weight) for weight in given)
+    with names.input_errors():
+        return tuple(number("each of weights", weight) for weight in given)
 
 
 def of_its_kind(cls: type, name: str, value: Any, what: str = "hyperparameter") -> Any:

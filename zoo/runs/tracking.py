@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from inspect import signature
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -36,7 +36,10 @@ class TrackingCallback(EpisodeCallback):
 
     Without an account the run is written to ``wandb/offline-run-*``, which ``wandb sync`` uploads later. W&B's own
     variables (``WANDB_MODE``, ``WANDB_PROJECT``, ``WANDB_ENTITY``, ...) hold. A run that ``wandb.init`` began before
-    is used and left open. wandb is imported when the training begins.
+    is used and left open, one that another callback left open is finished. wandb is imported when the training begins.
+
+    Trainings with the same callback share a run until :meth:`finish`. The steps of a later training are counted on from
+    the last one in W&B, which ignores steps that go back.
 
     :param project: project in W&B; None: ``WANDB_PROJECT``, else ``"sb3-fair"``
     :param config: what to show besides the arguments of the algorithm
@@ -46,6 +49,9 @@ class TrackingCallback(EpisodeCallback):
     :param settings: further arguments of ``wandb.init``, e.g. ``name``, ``tags``, ``dir``
     :raises ValueError: if ``mode`` or ``window`` is not allowed
     """
+
+    _latest: ClassVar[Any] = None
+    """The run that a callback began last."""
 
     def __init__(
         self,
@@ -64,7 +70,7 @@ class TrackingCallback(EpisodeCallback):
         self.config = dict(config or {})
         self.mode = mode
         self.settings = settings
-        self._run: Any = None
+        self._output: WandbOutput | None = None
         self._ours = False
 
     @property
@@ -73,26 +79,37 @@ class TrackingCallback(EpisodeCallback):
 
         :raises ValueError: if no training has begun
         """
-        if self._run is None:
+        if self._output is None:
             raise ValueError("there is no W&B run yet: pass the callback to model.learn first")
-        return self._run
+        return self._output.run
 
     def _on_training_start(self) -> None:
-        super()._on_training_start()
-        if self._run is None:
-            self._run = self._begun()
-            known = {**settings_of(self.model), "versions": versions(), **self.config}
-            self._run.config.update(plain(known), allow_val_change=True)
-        outputs = self.logger.output_formats
-        if not any(isinstance(output, WandbOutput) for output in outputs):
-            outputs.append(WandbOutput(self._run))
-
-    def _begun(self) -> Any:
         import wandb  # slow to import
 
+        super()._on_training_start()
+        if self._output is None or self._output.run is not wandb.run:
+            self._output = WandbOutput(self._begun())
+            known = {**settings_of(self.model), "versions": versions(), **self.config}
+            self.run.config.update(plain(known), allow_val_change=True)
+        self._output.anew = self.locals.get("reset_num_timesteps", True)
+        self._log_to(self._output)
+
+    def _begun(self) -> Any:
+        import wandb
+
+        if wandb.run is not None and wandb.run is TrackingCallback._latest:
+            wandb.run.finish()
         self._ours = wandb.run is None
+        if not self._ours:
+            return wandb.run
         project = self.project or os.environ.get("WANDB_PROJECT", PROJECT)
-        return wandb.init(project=project, mode=self._mode(), **self.settings) if self._ours else wandb.run
+        TrackingCallback._latest = wandb.init(project=project, mode=self._mode(), **self.settings)
+        return TrackingCallback._latest
+
+    def _log_to(self, *outputs: KVWriter) -> None:
+        """Makes these the only outputs of the model's logger to W&B."""
+        others = [output for output in self.logger.output_formats if not isinstance(output, WandbOutput)]
+        self.logger.output_formats[:] = [*others, *outputs]
 
     def _mode(self) -> Literal["online", "offline"] | None:
         if self.mode is not None or "WANDB_MODE" in os.environ:
@@ -127,10 +144,15 @@ class TrackingCallback(EpisodeCallback):
         artifact.add_file(str(path))
         self.run.log_artifact(artifact)
 
-    def finish(self) -> None:
-        """Ends the W&B run, if it was begun here; else it is left to who began it."""
-        if self._ours and self._run is not None:
-            self._run.finish()
+    def finish(self, exit_code: int = 0) -> None:
+        """Ends the W&B run, if it was begun here; else it is left to who began it.
+
+        :param exit_code: any other than 0 marks the run as failed
+        """
+        if self._output is not None:
+            self._log_to()
+            if self._ours:
+                self.run.finish(exit_code)
 
 
 class WandbOutput(KVWriter):
@@ -139,8 +161,12 @@ class WandbOutput(KVWriter):
     :param run: a ``wandb.Run``
     """
 
+    anew = False
+    """Whether the model has begun to count its steps from 0."""
+
     def __init__(self, run: Any) -> None:
         self.run = run
+        self._before = 0
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         numbers = {
@@ -148,7 +174,10 @@ class WandbOutput(KVWriter):
             for key, value in key_values.items()
             if isinstance(value, Real | np.number) and "wandb" not in (key_excluded.get(key) or ())
         }
-        self.run.log(numbers, step=step)
+        if self.anew:
+            last, self.anew = self.run.step, False
+            self._before = last if step <= last else 0
+        self.run.log(numbers, step=self._before + step)
 
     def close(self) -> None:
         """The run outlives the logger: see :meth:`TrackingCallback.finish`."""
@@ -157,8 +186,9 @@ class WandbOutput(KVWriter):
 def settings_of(model: BaseAlgorithm) -> dict[str, Any]:
     """Algorithm, policy, environment, and the arguments of the algorithm that the model keeps under their names."""
     policy = getattr(model, "policy", None)
-    spec = attribute(model.get_env(), "spec") if model.get_env() is not None else None  # type: ignore[arg-type]
-    about = {"algo": type(model).__name__, "env": getattr(spec, "id", None), "n_envs": model.n_envs}
+    venv = model.get_env()
+    env_id = None if venv is None else attribute(venv, "env_id") or getattr(attribute(venv, "spec"), "id", None)
+    about = {"algo": type(model).__name__, "env": env_id, "n_envs": model.n_envs}
     apart = {"self", "env", "eval_env", "policy", "verbose", "tensorboard_log", "_init_setup_model"}
     names = [name for name in signature(type(model).__init__).parameters if name not in apart]
     kept = {name: getattr(model, name) for name in names if hasattr(model, name)}

@@ -159,7 +159,12 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     if frozen is not None:
         episodes.memory = frozen.beside
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
-    learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
+    try:
+        learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
+    except Interrupted as stop:
+        if tracking is not None:
+            tracking.finish(stop.exit_code)  # whose last lines come before ours
+        raise
     model.save(run.model)
     save_policy(model, run.policy)
     normaliser = unwrap_vec_normalize(model.get_env())
@@ -270,6 +275,9 @@ def _scheduled(value: Any) -> Any:
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
     """The algorithm with its hyperparameters; with a VecChoices it reports its action probabilities."""
     hyperparams = arguments(plan.hyperparams)
+    frequency = hyperparams.get("train_freq")
+    if isinstance(frequency, tuple) and "episode" in frequency and venv.num_envs > 1:  # as SB3 finds out in training
+        raise InputError(f"train_freq must count steps with {venv.num_envs} environments, got {list(frequency)}")
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = copies(plan, EVALUATION_COPIES)

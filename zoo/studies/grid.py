@@ -15,6 +15,7 @@ from rich.console import Console
 
 from sb3_fair.common.run_folder import plain
 from sb3_fair.common.whole_file import whole
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel
 from sb3_fair.zoo.runs.plan import Plan
 
@@ -100,8 +101,12 @@ def _stored(job: Job, folder: str | Path) -> Result | None:
     path = _file(job, folder)
     if not path.is_file():
         return None
-    content = json.loads(path.read_text(encoding="utf-8"))
-    found: Result | None = content["result"] if content["arguments"] == job.key else None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found: Result | None = content["result"] if content["arguments"] == job.key else None
+    except (ValueError, LookupError, TypeError):
+        warn(f"{path} is not the result of a run, or only a part of one: the run is done again")
+        return None
     return found
 
 

@@ -118,9 +118,9 @@ def _do(trial: optuna.Trial, tuning: Tuning, search: Search, claims: Claims) -> 
     except optuna.TrialPruned:
         _say(trial, "pruned")
         raise
-    except (Interrupted, KeyboardInterrupt):
+    except (Interrupted, KeyboardInterrupt) as stop:
         try_again(trial.study, trial)
-        raise
+        raise KeyboardInterrupt from stop  # after which Optuna ends the trial, as it does not after an Interrupted
     except Exception as error:
         trial.set_user_attr(ERROR, f"{type(error).__name__}: {error}")
         _say(trial, f"failed: {error}")

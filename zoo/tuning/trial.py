@@ -25,16 +25,16 @@ ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"
 class Tuning:
     """What a study is about; all that decides what its trials are worth.
 
-    :param plan: what would be trained without the study; trials train it with other values
     :param budgets: figure -> largest size; trials above it count as worse than all others
+    :param plan: what would be trained without the study; trials train it with other values
     :param n_seeds: a trial trains with so many seeds, those of the plan and the next ones; its figures are the means
     :param n_evaluations: a trial that may be pruned is evaluated so often, the last time at its end
     """
 
-    plan: Plan
-    space: Space
     scores: tuple[str, ...]
     budgets: Mapping[str, float]
+    plan: Plan
+    space: Space
     n_seeds: int = 1
     n_evaluations: int = 5
     deterministic: bool = True

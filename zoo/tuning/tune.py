@@ -131,10 +131,10 @@ def make_tuning(
             plan = replace(plan, hyperparams={**plan.hyperparams, REFERENCE: reference_of(plan)})
         build_model(plan, training_env(plan), "cpu")
     return Tuning(
-        plan=replace(plan, audit=audit),
-        space=values,
         scores=scores,
         budgets=budgets,
+        plan=replace(plan, audit=audit),
+        space=values,
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
         deterministic=games_of(evaluation_env(plan, 1)) is None if deterministic is None else deterministic,

@@ -11,11 +11,13 @@ import pytest
 
 import sb3_fair
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.people import COUNTS
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.report.content import content
+from sb3_fair.report.groups import group_rates
 from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.cli import options
-from sb3_fair.zoo.evaluation.tables import policy_table, seed_table
+from sb3_fair.zoo.evaluation.tables import group_table, policy_table, seed_table
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.registration import TABLE, WORLDS
 from sb3_fair.zoo.studies import speed as benchmark
@@ -57,6 +59,7 @@ def train(command, algo, *more):
         ("tune --algo ppo --env {small} --scores R,SP", "scores must be separated by colons, as in R:SP, got"),
         ("tune --algo ppo --env {small} --only gamma,n_steps", "only must be separated by colons, as in gamma:n_steps"),
         ("train --algo pcn --env {small} --objectives :", "objectives must name at least one"),
+        ("train --algo ppo --env {small} --objectives SP:SP", "objectives must name none twice, got SP:SP"),
         ("train --algo pcn --env {small} --audit EOO", "unknown notion 'EOO': did you mean 'EO'?"),
         ("train --algo fair_qcm --env {small}", "fair_qcm needs a fairness scheme"),
         ("evaluate", "--run must be given, or --pretrained, or --model with --algo and --env"),
@@ -83,6 +86,7 @@ def train(command, algo, *more):
         ("train --algo pcn --env {small} --window 0", "window must be a positive integer"),
         ("train --algo ppo --env {small} --weights 1:2", "weights must be one number per objective R:SP:IF"),
         ("train --algo ppo --env {small} --weights a:b:c", "weights must be numbers separated by colons"),
+        ("train --algo ppo --env {small} --weights 1:nan:0", "each of weights must be a finite number, got nan"),
         ("train --algo ppo --env {small} --num-threads 0", "num-threads must be a positive integer"),
         ("train --algo ppo --env {small} --n-timesteps 0", "n_timesteps must be a positive integer, got 0"),
         ("train --algo ppo --env {small} -P n_eval_episodes:0", "n_eval_episodes must be a positive integer, got 0"),
@@ -222,6 +226,11 @@ def test_the_same_evaluation_seed_gives_the_same_figures(pcn_run, command):
     assert command(*ask) == command(*ask)
 
 
+def test_a_run_is_evaluated_on_episodes_that_it_was_not_judged_on(pcn_run, command):
+    ask = ("evaluate", "--run", pcn_run.path, "--policy", 0, "--n-eval-episodes", 2)
+    assert command(*ask) == command(*ask, "--seed", 3 + 20_000)
+
+
 def test_a_report_is_rebuilt_from_its_folder(pcn_run, command):
     pcn_run.report.unlink()
     code, out, _ = command("report", "--run", pcn_run.path)
@@ -299,6 +308,15 @@ def test_a_long_table_shows_policies_from_end_to_end():
     assert len(names) == 5 and names[0] == "PCN 0" and names[-1] == "PCN 19"
     assert next(iter(policy_table(policies, most=5).columns[-1].cells)) == "sampled"
     assert len(policy_table(policies).rows) == 20
+
+
+def test_rates_of_groups_are_those_of_the_report():
+    counts = np.zeros((2, len(COUNTS)), dtype=np.int64)
+    counts[:, :2] = 50
+    policy = EvaluatedPolicy("grant all", ("R",), np.ones((2, 1)), np.ones(2), groups={"": {"north": counts}})
+    ((_, *ends),) = (group["rates"]["favourable"] for group in group_rates(policy)[0]["groups"])
+    low, high = (f"{100 * end:.1f}" for end in ends)
+    assert list(group_table([policy]).columns[3].cells) == [f"100.0 % ({low} to {high})"] and low != high
 
 
 def test_runs_with_several_seeds_are_told_together():

@@ -8,8 +8,10 @@ import pytest
 
 import sb3_fair
 from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.front import Front
+from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluation_env, measurable
+from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluate_run, evaluation_env, measurable
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
 from sb3_fair.zoo.runs.plan import make_plan
@@ -66,6 +68,13 @@ def test_episodes_that_never_end_are_refused_before_the_training():
     with pytest.raises(InputError, match="episode_length must be a number of steps"):
         train(plan, log_dir="nowhere")
     assert not Path("nowhere").exists()
+
+
+def test_a_run_without_policies_is_refused(tmp_path):
+    run = RunFolder(tmp_path)
+    run.save_results(Front(()))
+    with pytest.raises(InputError, match=r"run must be finished, with policies in front\.json"):
+        evaluate_run(run)
 
 
 class Ward(Bank):

@@ -17,6 +17,7 @@ import sb3_fair
 from sb3_fair import PCN, FairQCM
 from sb3_fair.common.connection import channels_first
 from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.run_folder import DamagedError
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VectorReward
 from sb3_fair.zoo.evaluation.tables import figure_table
@@ -243,10 +244,17 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match="did you mean 'sb3_fair/JobHiring-v0'"):
         PPO("MlpPolicy", "CartPole-v1").save(tmp_path / "cart.zip")
         evaluate_file(tmp_path / "cart.zip", "ppo", "sb3_fair/JobHirng-v0")
-    with pytest.raises(InputError, match=r"model must be a \.zip that f_ppo saved, got .*cart\.zip"):
+    with pytest.raises(InputError, match=r"^model must be a \.zip that f_ppo saved, got '[^']*cart\.zip' \(\w+: "):
         evaluate_file(tmp_path / "cart.zip", "f_ppo", "CartPole-v1")
     with pytest.raises(InputError, match="audit must be left out: CartPole-v1 measures what"):
         evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", audit=("SP",))
     DQN("MlpPolicy", sb3_fair.make_vec(SMALL, 1)).save(tmp_path / "dqn.zip")
     with pytest.raises(InputError, match="Observation spaces do not match"):
         evaluate_file(tmp_path / "dqn.zip", "dqn", LENDING)
+    scale = tmp_path / "vecnormalize.pkl"
+    VecNormalize(sb3_fair.make_vec(SMALL, 1)).save(str(scale))
+    with pytest.raises(InputError, match=r"env must have the observations that .*vecnormalize\.pkl is the scale of"):
+        evaluate_file(tmp_path / "dqn.zip", "dqn", LENDING)
+    scale.write_bytes(b"")
+    with pytest.raises(DamagedError, match=r"vecnormalize\.pkl is damaged: it is no scale"):
+        evaluate_file(tmp_path / "dqn.zip", "dqn", SMALL)

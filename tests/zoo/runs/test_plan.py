@@ -1,5 +1,7 @@
 """Do defaults and wishes add up to a run that can be repeated?"""
 
+from dataclasses import replace
+
 import pytest
 
 import sb3_fair
@@ -124,6 +126,15 @@ def test_training_may_follow_every_episode():
     plan = make_plan("dqn", SMALL, hyperparams={"train_freq": [1, "episode"], "buffer_size": 100}, n_envs=1)
     model = build_model(plan, training_env(plan), "cpu")
     assert model.train_freq.unit.value == "episode" and model.train_freq.frequency == 1
+    several = replace(plan, n_envs=2)
+    with pytest.raises(InputError, match=r"train_freq must count steps with 2 environments, got \[1, 'episode'\]"):
+        build_model(several, training_env(several), "cpu")
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_logs_of_a_run_are_no_hyperparameter(algo):
+    with pytest.raises(InputError, match="unknown hyperparameter 'tensorboard_log'"):
+        make_plan(algo, "sb3_fair/VaccineDelivery-v0", hyperparams={"tensorboard_log": "logs"})
 
 
 @pytest.mark.parametrize(

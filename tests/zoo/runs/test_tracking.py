@@ -19,7 +19,9 @@ from sb3_fair.zoo import EpisodeCallback, TrackingCallback
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs import tracking
 from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.stopping import Interrupted
 from sb3_fair.zoo.runs.train import build_model, train, training_env
+from sb3_fair.zoo.runs.weights import FiniteWeights
 from tests.zoo.registry.test_pairs import SENSIBLE
 
 ROOT = Path(__file__).parents[3]
@@ -117,6 +119,20 @@ def test_a_tracked_run_holds_settings_curves_front_report_and_versions(quick_pla
     assert rows[0]["R"] == pytest.approx(run.front[0].mean[0])
     assert [rows[0]["SP low"], rows[0]["SP high"]] == pytest.approx(run.front[0].ci[1])
     assert artifacts["report"] == ["report.html"]
+
+
+def test_a_run_that_is_stopped_is_ended_before_the_line_on_how_to_go_on(quick_plan, tmp_path, monkeypatch):
+    import wandb
+
+    def stop(_):
+        raise Interrupted
+
+    monkeypatch.setattr(FiniteWeights, "_on_rollout_end", stop)
+    with pytest.raises(Interrupted, match="go on with"):
+        train(quick_plan("ppo"), log_dir=tmp_path / "logs", device="cpu", track=True)
+    assert wandb.run is None
+    (folder,) = tmp_path.glob("logs/*/*")
+    assert records(folder)[-1].exit.exit_code == 130
 
 
 QUICKEST = ("pcn", "f_ppo", "tabular_fair_qcm", "ppo", "dqn")
@@ -249,6 +265,49 @@ def test_a_run_of_the_users_own_is_used_and_left_open(tmp_path):
     own.log({"later": 1})
     own.finish()
     assert {"later", "time/total_timesteps"} <= told(tmp_path)[1].keys()
+
+
+OFFLINE = {"mode": "offline", "settings": {"console": "off"}}
+
+
+def steps_in(folder):
+    return [step for step, _ in told(folder)[1]["time/total_timesteps"]]
+
+
+@pytest.mark.parametrize("logger", [None, Logger(None, [])], ids=["SB3's logger", "the user's logger"])
+def test_trainings_with_one_callback_share_a_run_until_it_is_finished(logger, tmp_path):
+    import wandb
+
+    model = PPO("MlpPolicy", Random(), n_steps=16, batch_size=16)
+    if logger is not None:
+        model.set_logger(logger)
+    callback = TrackingCallback(dir=str(tmp_path / "a"), **OFFLINE)
+    for anew in (True, True, False):
+        model.learn(32, callback=callback, reset_num_timesteps=anew)
+    callback.finish()
+    assert steps_in(tmp_path / "a") == [16, 32, 48, 64, 80, 96]
+    model.learn(16)
+    callback.settings["dir"] = str(tmp_path / "b")
+    model.learn(16, callback=callback)
+    other = TrackingCallback(dir=str(tmp_path / "c"), **OFFLINE)
+    model.learn(16, callback=other)  # which has a run of its own although the first callback's is left open
+    other.finish()
+    assert steps_in(tmp_path / "b") == steps_in(tmp_path / "c") == [16] and wandb.run is None
+
+
+def test_trainings_in_a_run_of_the_users_own_follow_one_another(tmp_path):
+    import wandb
+
+    with wandb.init(project="own", dir=str(tmp_path), **OFFLINE):
+        for _ in range(2):
+            PPO("MlpPolicy", Random(), n_steps=16, batch_size=16).learn(32, callback=TrackingCallback())
+    assert steps_in(tmp_path) == [16, 32, 48, 64]
+
+
+@pytest.mark.parametrize("make", [sb3_fair.make_vec, gym.make])
+def test_a_model_tells_the_id_of_its_environment(make):
+    env = make("sb3_fair/JobHiring-Small-v0", objectives=("R", "SP"), scalarise=(1, 1))
+    assert tracking.settings_of(PPO("MlpPolicy", env))["env"] == "sb3_fair/JobHiring-Small-v0"
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,15 @@ def test_what_was_finished_before_an_error_stays(tmp_path):
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize("text", ["", '{"arguments": {"numb', "{}", "[]", "\xff"])
+def test_a_file_that_is_no_result_is_told_of_and_its_run_is_done_again(text, tmp_path):
+    run_grid(jobs(tmp_path, 1, 2), tmp_path, n_jobs=1)
+    (tmp_path / "squares" / "1.json").write_bytes(text.encode("latin1"))
+    with pytest.warns(UserWarning, match=r"squares.1\.json is not the result of a run"):
+        again = run_grid(jobs(tmp_path, 1, 2), tmp_path, n_jobs=1)
+    assert again == {"squares/1": {"square": 1}, "squares/2": {"square": 4}} and done(tmp_path) == ["1", "1", "2"]
+
+
 class Kills(Watch):
     """Counts rollouts, and in the third of them dies once."""
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import optuna
 import pytest
 
+from sb3_fair.zoo.runs.stopping import Interrupted
 from sb3_fair.zoo.tuning import storage as storages
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
@@ -196,6 +197,28 @@ def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, t
     study = begin(place, tuning, search(3))
     assert [trial.state.name for trial in finished(study)] == ["COMPLETE"] * 3
     assert all(json.loads(line) for line in place.journal.read_text().splitlines())
+
+
+@pytest.mark.parametrize("storage", [None, "sqlite:///{folder}/study.db"])
+@pytest.mark.parametrize("stop", [Interrupted, KeyboardInterrupt])
+def test_a_trial_that_is_stopped_is_over_and_its_values_are_tried_again_once(
+    tmp_path, tuning, storage, stop, monkeypatch
+):
+    place = Place("stopped", tmp_path, storage and storage.format(folder=tmp_path))
+
+    def run_trial(trial, *_, **__):
+        tuning.space["learning_rate"].suggest(trial, "learning_rate")
+        raise stop
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(studies, "run_trial", run_trial)
+        work(place, tuning, search(2))
+    study = begin(place, tuning, search(2))
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "WAITING"]
+    work(place, tuning, search(2))
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE", "COMPLETE"]
+    stopped, again, other = (trial.params for trial in study.trials)
+    assert stopped == again != other
 
 
 def test_a_trial_that_another_process_has_ended_meanwhile_stops_nothing(tmp_path, tuning, monkeypatch):

@@ -93,7 +93,7 @@ def test_a_study_of_two_scores_leaves_presets_that_can_be_trained_and_can_be_con
     assert command(f"{TUNE} --scores R:SP --n-trials 4")[0] == 0
     assert len(study_of(folder).trials) == 4
     code, _, err = command(f"{TUNE} --scores R:IF --n-trials 4")
-    assert code == 2 and "study 'mine' was begun with other settings" in err
+    assert code == 2 and "study 'mine' was begun with other settings (scores: ['R', 'SP']), got ['R', 'IF']" in err
 
 
 def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
