@@ -164,7 +164,7 @@ class Measuring(Core):
             self._begun[self._life] = self._tracker.seen
 
     def _forget(self, which: NDArray[np.intp]) -> None:
-        """Ids run on."""
+        """Forgets the histories of the copies ``which`` (k,); their ids run on."""
         if self.fairness_names and len(which) < self._n_copies:
             self._tracker.reset(which)
         elif self.fairness_names:

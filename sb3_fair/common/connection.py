@@ -77,7 +77,7 @@ def _normaliser(policy: Any) -> VecNormalize | None:
 
 
 def apart(policy: Any) -> Any:
-    """The policy, or a copy of one that is bound to environments, which can be bound to others."""
+    """The policy; of one that can be bound to environments a copy, so that the policy itself stays bound to its own."""
     return copy(policy) if hasattr(policy, "bind") else policy
 
 

@@ -69,7 +69,7 @@ def regularise_advantages(
         everything is stretched to [0, 1], penalty and bonus of R apart, added up and standardised (the authors' code)
     :param minmax_weights: of R's penalty and bonus with ``"minmax"``; None: ``reg_lambda`` for both
     :param credit: what stands in R's place, but for ``"minmax"``; None: R
-    :param reward_scale: what the rewards in the advantages were multiplied by; with ``"none"``, so is what is added
+    :param reward_scale: what the rewards in the advantages were multiplied by, as the terms are with ``"none"``
     """
     penalty, bonus = _parts(columns, delta)
     excess = np.minimum(0.0, omega - columns.d_s)

@@ -18,7 +18,7 @@ Array: TypeAlias = NDArray[Any]
 TOLERANCE = 1e-3
 """Rewards and memories are stored as float32, so what is recomputed differs from them a little."""
 CERTAIN = 10
-"""Episodes terminated at the limit of steps, and no other ones, that cannot all have reached their goal just there."""
+"""If so many first episodes all terminate at the limit of steps, it is a time limit and no goal that ends them."""
 
 
 def memory_of(venv: VecEnv) -> Memory | None:
@@ -101,8 +101,8 @@ class TimedEnds:
 def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
     """Does everything that depends on time see the time? Counterfactual memories do not give it away as real ones do.
 
-    :return: what notices later that episodes terminate at a time that nothing shows
-    :raises ValueError: if episodes are said to, or fairness is assessed at times that nothing shows
+    :return: what looks at the ends of episodes in training, for environments that do not say how theirs end
+    :raises ValueError: if nothing shows the time, and episodes terminate at a time or fairness is assessed at times
     """
     if attribute(venv, "clock", False):
         return TimedEnds(None, venv.num_envs)

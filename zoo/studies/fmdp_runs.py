@@ -72,6 +72,8 @@ def plan_of(algo: str, env: str, settings: Mapping[str, Any], steps: int, **wish
     hyperparams = dict(wishes.pop("hyperparams", {}))
     if algo == "dqn":
         hyperparams["buffer_size"] = REPLAYED_EPISODES * attribute(make_vec(env, monitor=False), "max_steps")
+    if algo == "ppo":
+        hyperparams["n_steps"] = ROLLOUT // SCALAR_COPIES
     if algo != "pcn":
         wishes |= {"n_envs": SCALAR_COPIES, "preset": DEFAULT}
     wishes |= {"env_kwargs": env_kwargs(settings), "hyperparams": hyperparams}
