@@ -130,7 +130,7 @@ def _at_equal_length(
 
 
 def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator[Job]:
-    yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": next(iter(plans.values())).config})
+    yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": max(plans.values(), key=_max_steps).config})
     for algo, plan in plans.items():
         for seed in seeds:
             yield Job(f"{_name(env)}/{algo}/{seed}", judge, plan=replace(plan, seed=seed), watch=Stopwatch())
@@ -175,9 +175,9 @@ def compared(
     """
     common = max(FAIRNESS, key=lambda name: sum(any(name in run["fair"] for run in runs) for runs in learned.values()))
     points = [point for runs in learned.values() for run in runs for point in run["points"].get(common, ())]
-    returns = [point[0] for point in points] + [rule["R"][0] for rule in rules]
-    low, high = min(returns, default=0.0), max(returns, default=0.0)
-    worst = max((point[1] for point in points), default=0.0)
+    points += [(rule["R"][0], abs(rule[common][0]) if common in rule else 0.0) for rule in rules]
+    low, high = (choose((value for value, _ in points), default=0.0) for choose in (min, max))
+    worst = max((unfair for _, unfair in points), default=0.0)
 
     def told(run: Mapping[str, Any]) -> dict[str, float]:
         found = {name: value for name, value in run.items() if name not in ("fair", "points")}

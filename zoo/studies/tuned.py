@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
 from sb3_fair.zoo.registry.registration import WORLDS
@@ -75,14 +74,12 @@ def study(
     :param envs: IDs of tuned environments; None: all
     :return: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and ends of its 95 % confidence
         interval
-    :raises InputError: if a name is unknown, or there are no pairs
+    :raises InputError: if a name is unknown, or of an environment for which the algorithms are not tuned
     """
     pairs = tuned_pairs(names.choose_all("algorithm", algos, ALGORITHMS))
     bare = [name.removeprefix(names.PREFIX) for name in envs or ()]
     chosen = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
     pairs = [pair for pair in pairs if pair.env in chosen]
-    if not pairs:
-        raise InputError("there is nothing to train: these algorithms have no settings that were tuned")
     some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
     return conduct(
         known,

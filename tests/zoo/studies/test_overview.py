@@ -98,6 +98,8 @@ def test_what_is_attained_is_a_share_of_what_is_possible_by_the_worst_and_the_be
     found = overview.compared({"pcn": [pcn], "ppo": [ppo]}, [{"R": (0.0, 0.0, 0.0)}])
     assert found["pcn"] == [{"R": 10.0, "fair": 0.3, "hypervolume": pytest.approx(1.0 * 0.5 + 0.6 * 0.4)}]
     assert found["ppo"] == [{"R": 8.0, "fair": 1.0, "hypervolume": 0.0}]  # the least fair of all
+    beside = overview.compared({"pcn": [pcn], "ppo": [ppo]}, [{"R": (0.0, 0.0, 0.0), "SP": (-2.0, -2.0, -2.0)}])
+    assert beside["ppo"][0]["hypervolume"] == pytest.approx(0.8 * 0.5)  # a rule is less fair than all
     some = overview.compared({"pcn": [pcn], "ppo": [ppo], "dqn": [undefined]}, [])
     assert some["dqn"] == [{"R": 1.0}] and "hypervolume" in some["pcn"][0]
     assert overview.compared({"dqn": [undefined]}, []) == {"dqn": [{"R": 1.0}]}  # no fairness is measured
@@ -111,6 +113,7 @@ def test_returns_of_shorter_episodes_are_compared_step_for_step():
     found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]})
     assert found["pcn"] == [{"R": 30.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[30.0, 0.1]]}}]
     assert found["ppo"] == [run]
+    assert next(overview._jobs(lending, plans, [0])).arguments["config"]["env_kwargs"]["episode_length"] == 1000
     plans = {algo: replace(plan, env_kwargs={"episode_length": None}) for algo, plan in plans.items()}
     assert overview._at_equal_length(plans, {"pcn": [run]}) == {"pcn": [run]}  # no length is known
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.settings import default_settings, tuning
 from sb3_fair.zoo.studies import tuned
@@ -23,12 +22,6 @@ def test_pairs_are_those_that_are_marked():
     for pair in pairs:
         note = tuning(make_plan(pair.algo, pair.env).algorithm, pair.env)
         assert (pair.by, pair.sampled) == (note["by"], note.get("sampled", False))
-
-
-def test_algorithms_without_tuned_pairs_are_an_error(tmp_path):
-    assert tuned.tuned_pairs(["dqn"]) == []
-    with pytest.raises(InputError, match="nothing to train"):
-        tuned.study(["dqn"], log_dir=tmp_path)
 
 
 def test_untuned_is_the_same_question_with_other_settings():
