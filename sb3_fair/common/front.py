@@ -83,18 +83,23 @@ class EvaluatedPolicy:
         """Mean episode length."""
         return float(self.lengths.mean())
 
+    def group_title(self, attribute: str, name: str) -> str:
+        """What to call a group among all others, ``<attribute>: <name>`` if there are several attributes."""
+        return f"{attribute}: {name}" if len(self.groups) > 1 else name
+
     def table(self) -> dict[str, Array]:
         """One row per episode, name -> (m,): ``length``, ``return <objective>``, the ``final`` figures and, of every
-        group, ``<group>: <count>`` and ``<group>: favourable rate``."""
+        group, ``<group>: <count>`` and ``<group>: favourable rate``, with the group's :meth:`group_title`."""
         columns = {"length": self.lengths}
         columns |= {f"return {name}": values for name, values in zip(self.objectives, self.returns.T, strict=True)}
         columns |= self.final
-        for groups in self.groups.values():
+        for attribute, groups in self.groups.items():
             for label, counts in groups.items():
-                columns |= {f"{label}: {name}": count for name, count in zip(COUNTS, counts.T, strict=True)}
+                group = self.group_title(attribute, label)
+                columns |= {f"{group}: {name}": count for name, count in zip(COUNTS, counts.T, strict=True)}
                 favourable, decisions = counts[:, 1].astype(np.float64), counts[:, 0]
                 rates = np.full(len(counts), np.nan)
-                columns[f"{label}: favourable rate"] = np.divide(favourable, decisions, out=rates, where=decisions > 0)
+                columns[f"{group}: favourable rate"] = np.divide(favourable, decisions, out=rates, where=decisions > 0)
         return columns
 
     def summary(self) -> dict[str, Interval]:

@@ -1,5 +1,6 @@
 """VecPeople: who was decided on in an episode, as group counts and chance levels when it ends."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,7 +47,9 @@ class VecPeople(VecLayer):
 
     ``info["groups"]`` has the :data:`COUNTS` of every group in the episode, and ``info["chance"]`` the chance level of
     each group notion: the labels are permuted among the decisions that the notion looks at
-    (:func:`~sb3_fair.fairness.chance_level`). Late feedback counts if it came before the episode ended.
+    (:func:`~sb3_fair.fairness.chance_level`). It is NaN where the environment has ``reset_on_episode=False``, or where
+    a :class:`~sb3_fair.fairness.DiscountedHistory` has a factor below 1 or a threshold of 0 or more. Late feedback
+    counts if it came before the episode ended.
 
     :param venv: a fairness MDP; without group notions, nothing is told
     :param n_permutations: how often the labels are permuted
@@ -59,6 +62,7 @@ class VecPeople(VecLayer):
         self.n_permutations = n_permutations
         names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
         self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
+        self._carried_over = not venv.get_attr("reset_on_episode")[0]
         self._only = attribute_name(self.spec.attributes[0]) if self.spec.attributes else ""  # names leave it out
         self._steps: list[Record] = []
         self._begun = np.zeros(self.num_envs, dtype=np.int64)
@@ -121,7 +125,7 @@ class VecPeople(VecLayer):
         actions = actions.astype(np.int64)  # SB3 gives those of MultiBinary spaces as floats
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
-        groups, levels = {}, {}
+        groups, levels = {}, dict.fromkeys(self.names, math.nan)
         for of in dict.fromkeys(name.partition("@")[2] for name in self.names):
             attribute = of or self._only
             labels = _labels(people, attribute, copy)
@@ -130,9 +134,8 @@ class VecPeople(VecLayer):
             groups[of] = {group_name(self.spec, attribute, label): counts for label, counts in counted}
             for name in self.names:
                 notion, _, named = name.partition("@")
-                if named == of:
-                    window = self._window(name)
-                    recent = slice(None if window is None else -window, None)
+                recent = self._recent(name)
+                if named == of and recent is not None:
                     levels[name] = chance_level(
                         notion,
                         actions=actions[recent],
@@ -143,7 +146,7 @@ class VecPeople(VecLayer):
                         n_permutations=self.n_permutations,
                         feedback_missing=self.spec.feedback_missing,
                     )
-        return {GROUPS: groups, CHANCE: {name: levels[name] for name in self.names}}
+        return {GROUPS: groups, CHANCE: levels}
 
     def _feedback(self, people: list[Record], copy: int) -> NDArray[Any]:
         """What is known of everybody by now."""
@@ -155,12 +158,15 @@ class VecPeople(VecLayer):
             feedback[late] = [self._late[copy][int(number)] for number in ids[late]]
         return feedback
 
-    def _window(self, name: str) -> int | None:
-        """The number of latest decisions that a notion looks at; None: all of the episode."""
+    def _recent(self, name: str) -> slice | None:
+        """The decisions that a notion looks at, in the episode; None: also at earlier ones, or with weights, or at how
+        many is not known here."""
         history = self.spec.history
         if isinstance(history, Mapping):
             history = history[name if name in history else name.partition("@")[0]]
-        return int(history.decisions) if history.forgets else None
+        if self._carried_over or history.truncates or history.factor < 1:
+            return None
+        return slice(-history.decisions if history.forgets else None, None)
 
 
 VecChance = VecPeople  # its former name

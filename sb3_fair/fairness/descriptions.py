@@ -52,9 +52,9 @@ _PARTICULAR = (
     Description("gini", "Gini coefficient of the returns", "0: all agents have the same.", better="lower"),
     Description("jain", "Jain index of the returns", "1: all agents have the same.", better="higher"),
     Description("nash", "Nash welfare of the returns", "The geometric mean of what agents have.", better="higher"),
-    Description("nash_norm", "Nash welfare of the returns", "1: all agents have the same.", better="higher"),
+    Description("nash_norm", "relative Nash welfare of the returns", "1: all agents have the same.", better="higher"),
     Description("dp", "gap between the groups' returns", "Positive: the first group is ahead.", better="zero"),
-    Description("dp_norm", "gap between the groups' returns", "As a share of all returns.", better="zero"),
+    Description("dp_norm", "relative gap between the groups' returns", "As a share of all returns.", better="zero"),
 )
 _KNOWN = {description.name: description for description in _PARTICULAR}
 
@@ -63,7 +63,8 @@ def describe(name: str, words: Words = NO_WORDS) -> Description:
     """A measure in words; one that nobody has described has its name alone.
 
     :param name: of an objective, notion or other figure; also with an attribute or distance (``"SP@gender"``), of a
-        variant (``"d_l_raw"``), or of a mean over steps (``"mean_d_s"``)
+        variant (``"d_l_raw"``), of a mean over steps (``"mean_d_s"``), or of a return (``"d_s (return)"``), of which
+        more is better, since disparities enter negated
     :param words: what an environment says of its own measures
     """
     if name not in words and name not in _KNOWN:
@@ -72,7 +73,8 @@ def describe(name: str, words: Words = NO_WORDS) -> Description:
             return replace(whole, name=name, title=f"{whole.title}, mean over steps")
         if name.endswith(RETURN):
             summed = describe(name.removesuffix(RETURN), words)
-            return replace(summed, name=name, title=f"{summed.title}, sum over steps")
+            title = f"{summed.title}, sum over steps"
+            return replace(summed, name=name, title=title, better=summed.better and "higher")
         base, at, detail = name.partition("@")
         if not at and name.startswith(("d_s_", "d_l_")):
             base, detail = name[:3], name[4:].replace("_", " ")

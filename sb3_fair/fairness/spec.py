@@ -149,15 +149,20 @@ class FairnessSpec:
         group = published.get("group")
         return isinstance(group, Mapping) and all(source in group for source in self._parts.values())
 
+    @property
+    def selected_nominal(self) -> list[int]:
+        """The nominal columns, numbered among those that :meth:`select` keeps."""
+        excluded = self.sensitive if self.exclude_sensitive else ()
+        return [c - sum(s < c for s in excluded) for c in self.nominal if c not in excluded]
+
     def tracker(self, n: int, n_actions: int | None = None) -> Tracker:
         """A fresh tracker of ``notions`` for n copies of the environment."""
-        excluded = self.sensitive if self.exclude_sensitive else ()
         return Tracker(
             n,
             notions=self.notions,
             history=self.history,
             distance=self.distance,
-            nominal=[c - sum(s < c for s in excluded) for c in self.nominal if c not in excluded],
+            nominal=self.selected_nominal,
             groups=self.groups,
             attributes=self.attributes,
             favourable=(1,) if callable(self.favourable) else self.favourable,

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
-from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.groups import group_rates
-from sb3_fair.report.measures import Measure, axes, measures
-from sb3_fair.report.selection import axis_order, base, colours, representative_set
-from sb3_fair.report.shortlist import bands, beaten, same, short_list
+from sb3_fair.report.measures import Measure, axes, goals, means, measures
+from sb3_fair.report.selection import axis_order, colours, representative_set
+from sb3_fair.report.shortlist import beaten, same, short_list, told_apart
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
 HEADS = ("Hypervolume", "Loss", "Reward of an episode")
@@ -37,11 +36,13 @@ def content(
 ) -> dict[str, Any]:
     """Everything the page shows, as numbers, strings, lists and dicts; what is undefined is None."""
     shown = measures(front, words)
+    both = {measure.name for measure in shown if measure.final and measure.optimised}
     on_axes = axes(front, words)
     everybody = (*front, *baselines)
-    chosen = representative_set(front.means) if len(front) else []
-    palette = dict(zip(chosen, colours(front.means[chosen], front.objectives), strict=True)) if chosen else {}
-    first, alike = same(everybody), bands(front)
+    reached = means(front, goals(front))
+    chosen = representative_set(reached)
+    palette = dict(zip(chosen, colours(reached[chosen], front.objectives), strict=True)) if chosen else {}
+    first = same(everybody)
     roles, rule = short_list(front, baselines)
     worse, dominated = beaten(front, baselines), beaten(front, front)
     good = np.array([measure.goodness(everybody) for measure in shown]).T
@@ -56,7 +57,6 @@ def content(
             },
             "use": _use(policy, index, run),
             "roles": roles.get(index, []),
-            "band": alike[index],
             "beaten": [baselines[other].name for other in np.flatnonzero(worse[index]).tolist()],
             "dominated": [front[other].name for other in np.flatnonzero(dominated[index]).tolist()],
             "same": [everybody[other].name for other, leader in enumerate(first) if leader == index != other],
@@ -68,20 +68,20 @@ def content(
     environment = str((made or {}).get("environment", "")).rpartition("/")[2]
     return {
         "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
-        "lead": _lead(front, len(policies), len({policy["band"] for policy in policies})),
+        "lead": _lead(len(policies), len(told_apart(front))),
         "objectives": axis_order(front.objectives),
         "axes": [shown.index(measure) for measure in on_axes],
         "measures": [
             {
                 "name": measure.name,
                 "label": f"final {measure.name}" if measure.final and measure.optimised else measure.name,
-                "title": f"{measure.about.title}{' at the end' if measure.final and measure.optimised else ''}",
+                "title": f"{measure.about.title}{_when(measure) if measure.name in both else ''}",
                 "sentence": measure.about.sentence,
                 "unit": measure.about.unit,
                 "better": measure.about.better,
                 "optimised": measure.optimised,
                 "final": measure.final,
-                "is_notion": base(measure.name) in NOTIONS,
+                "zero_is_fair": measure.zero_is_fair,
                 "ideal": _number(measure.ideal(everybody)),
                 "span": [_number(end) for end in measure.span(front)],
                 "reach": [_number(end) for end in measure.span(everybody)],
@@ -147,9 +147,14 @@ def _figures(
         "mean": [_number(measure.mean(policy)) for measure in shown],
         "half": [_number(measure.half_width(policy)) for measure in shown],
         "good": [_number(value) for value in good],
-        "chance": [_number(policy.chance.get(measure.name, float("nan"))) for measure in shown],
+        "chance": [_number(measure.chance(policy)) for measure in shown],
         "groups": group_rates(policy, words),
     }
+
+
+def _when(measure: Measure) -> str:
+    """Tells a return and the figure after the last step apart."""
+    return " at the end" if measure.final else ", sum over steps"
 
 
 def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str, str] | None:
@@ -177,12 +182,12 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
     }
 
 
-def _lead(front: Front, different: int, apart: int) -> str:
-    if len(front) < 2:
+def _lead(different: int, apart: int) -> str:
+    if different < 2:
         return "One way of deciding that the program has learned, and simple rules beside it."
     told = f"The program has learned {different} ways of deciding. "
-    if apart < different:
-        told += f"Of these, {apart} differ from each other by more than chance. "
+    if 1 < apart < different:
+        told += f"At least {apart} of them differ from each other by more than chance. "
     return told + (
         "None is better than another in everything: to gain in one respect is to give up something in another. Which "
         "compromise is right is for people to choose."

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
-from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.content import Curves, charts
-from sb3_fair.report.measures import Measure, axes
-from sb3_fair.report.selection import axis_order, base, colours, representative_set
+from sb3_fair.report.measures import Measure, axes, goals, means
+from sb3_fair.report.selection import axis_order, colours, representative_set
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -146,8 +145,9 @@ def _draw_radar(
     polar.set_theta_zero_location("N")
     for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
         polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
-    below = [" − best" * (one.about.better == "higher" and base(one.name) not in NOTIONS) for one in shown]
-    labels = [f"{short(one.name)}{of}\n{low:.3g}" for one, of, low in zip(shown, below, worst, strict=True)]
+    below = [" − best" * (one.about.better == "higher" and not one.zero_is_fair) for one in shown]
+    lows = [_value(one, low) for one, low in zip(shown, worst, strict=True)]
+    labels = [f"{short(one.name)}{of}\n{low:.3g}" for one, of, low in zip(shown, below, lows, strict=True)]
     polar.set_xticks(angles, labels)
     for text, measure in zip(polar.get_xticklabels(), shown, strict=True):
         text.set_fontweight("bold" if measure.optimised else "normal")
@@ -171,9 +171,8 @@ def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
         axis.plot(range(len(shown)), line, marker="o", markersize=5, **style)
     for x, measure in enumerate(shown):
         axis.vlines(x, 0, 1, color=GREY, linewidth=1, zorder=0)
-        sign = 1 if measure.about.better == "higher" else -1
-        for y, value in ((1.06, high[x]), (-0.1, low[x])):
-            axis.text(x, y, f"{sign * value:.3g}", ha="center", color=SOFT)
+        for y, goodness in ((1.06, high[x]), (-0.1, low[x])):
+            axis.text(x, y, f"{_value(measure, goodness):.3g}", ha="center", color=SOFT)
         weight = "bold" if measure.optimised else "normal"
         axis.text(x, 1.16, short(measure.name), ha="center", color=INK, fontweight=weight, size=12)
     axis.set_ylim(-0.12, 1.2)
@@ -272,10 +271,16 @@ def _goodness(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
     return np.array([measure.goodness(front) for measure in shown]).T
 
 
+def _value(measure: Measure, goodness: float) -> float:
+    """What the measure is where its goodness is this, never -0."""
+    return (goodness if measure.about.better == "higher" else -goodness) + 0.0
+
+
 def _styles(front: Front) -> list[dict[str, Any]]:
     """Line colour, width and opacity of every policy: representatives in their colour, the others grey."""
-    chosen = representative_set(front.means)
-    palette = dict(zip(chosen, colours(front.means[chosen], front.objectives) / 255, strict=True))
+    reached = means(front, goals(front))
+    chosen = representative_set(reached)
+    palette = dict(zip(chosen, colours(reached[chosen], front.objectives) / 255, strict=True))
     other = {"color": GREY, "linewidth": 1.75, "alpha": 0.7 * len(chosen) / len(front), "zorder": 1}
     return [
         {"color": palette[index], "linewidth": 2, "alpha": 1.0, "zorder": 2} if index in palette else other

@@ -10,7 +10,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.people import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
-from sb3_fair.fairness.proportions import wilson
+from sb3_fair.fairness.proportions import newcombe, wilson
 
 PERMUTATIONS = 2_000
 
@@ -27,7 +27,7 @@ def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[s
             "sentence": sentence(attribute, groups, words),
             "groups": [
                 {
-                    "name": str(words.get("groups", {}).get(label, label)),
+                    "name": policy.group_title(attribute, str(words.get("groups", {}).get(label, label))),
                     "decisions": float(counts[:, 0].sum()),
                     "rates": {name: _told(rate(*numbers)) for name, numbers in rates_of(counts).items()},
                 }
@@ -50,9 +50,11 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     rates = {label: counts[:, 1].sum() / counts[:, 0].sum() for label, counts in people.items()}
     low, high = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
     decision = words.get("favourable", "given the favourable decision")
+    compared = attribute.replace("+", " and ")
     if rates[low] == rates[high]:
-        return f"Every group was {decision} equally often, in {_percent(rates[low])} % of cases."
-    apart = rate_difference(*(column for label in (high, low) for column in people[label].T[[1, 0]]))
+        every = f"By {compared}, every group" if compared else "Every group"
+        return f"{every} was {decision} equally often, in {_percent(rates[low])} % of cases."
+    apart = difference(*(people[label].T[[1, 0]] for label in (high, low)))
     first = _named(low, words)
     told = f"{first[:1].upper()}{first[1:]} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
@@ -65,7 +67,7 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
         told += f"{points} apart, which may be chance (95 % CI {_percent(apart.low)} to {_percent(apart.high)})."
     decisions, favourable = np.array([counts[:, :2].sum(axis=0) for counts in people.values()]).T
     level = _percent(chance_gap(favourable, decisions))
-    return f"{told} A policy blind to {attribute.replace('+', ' and ') or 'the groups'} shows {level} by chance."
+    return f"{told} A policy blind to {compared or 'the groups'} shows {level} by chance."
 
 
 def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
@@ -87,9 +89,26 @@ def rate(hits: NDArray[Any], people: NDArray[Any]) -> Interval:
     :param hits: of a group in each episode, (m,)
     """
     found = rate_and_interval(hits, people)
-    if found.low == found.high:  # all or nobody, in every episode: that does not make it certain
+    if _the_same_in_all(found):
         found = wilson(hits.sum(), people.sum())
     return Interval(found.mean, *np.clip(found[1:], 0, 1))
+
+
+def difference(first: NDArray[Any], second: NDArray[Any]) -> Interval:
+    """The rate of one group less that of another over all episodes and its 95 % confidence interval, in [-1, 1]; NaN
+    where it is unknown.
+
+    :param first: hits and people in each episode, (2, m)
+    """
+    if any(_the_same_in_all(rate_and_interval(*group)) for group in (first, second)):
+        return newcombe(rate(*first), rate(*second))
+    found = rate_difference(*first, *second)
+    return Interval(found.mean, *np.clip(found[1:], -1, 1))
+
+
+def _the_same_in_all(found: Interval) -> bool:
+    """Whether a rate is the same in every episode, as where all or nobody are hit: that does not make it certain."""
+    return bool(np.isclose(found.low, found.high))
 
 
 def _told(found: Interval) -> list[float | None] | None:

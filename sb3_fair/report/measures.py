@@ -12,6 +12,7 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Description, Words, describ
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.selection import axis_order, base
+from sb3_fair.wrappers.vector_reward import DISPARITY
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,12 @@ class Measure:
     def about(self) -> Description:
         """The measure in words. Of returns, more is better whatever they are of."""
         about = describe(self.name, self.words)
-        return about if self.final or about.better else replace(about, better="higher")
+        return about if self.final else replace(about, better="higher")
+
+    @property
+    def zero_is_fair(self) -> bool:
+        """Whether 0 is fair and less is unfair, as of notions and of returns of disparities, which are negated."""
+        return self.about.better == "higher" and base(self.name) in (*NOTIONS, DISPARITY)
 
     def samples(self, policy: EvaluatedPolicy) -> Array:
         """The figure in each evaluation episode that has it, (m,)."""
@@ -60,6 +66,11 @@ class Measure:
         mean, low, _ = mean_and_interval(self.samples(policy))
         return float(mean - low)
 
+    def chance(self, policy: EvaluatedPolicy) -> float:
+        """The size of the figure after the last step for a policy blind to the groups; NaN where unknown, and for
+        returns other than that figure."""
+        return policy.chance.get(self.name, float("nan")) if self.final or self.repeats else float("nan")
+
     def goodness(self, policies: Sequence[EvaluatedPolicy]) -> Array:
         """The means of policies, (n,), turned so that larger is better; NaN where unknown."""
         values: Array = self.about.goodness(np.array([self.mean(policy) for policy in policies], dtype=np.float64))
@@ -67,7 +78,7 @@ class Measure:
 
     def ideal(self, policies: Sequence[EvaluatedPolicy]) -> float:
         """The goodness at the rim of a radar: 0 where that is the best there is, else what the best policy reaches."""
-        if base(self.name) in NOTIONS or self.about.better != "higher":
+        if self.zero_is_fair or self.about.better != "higher":
             return 0.0
         known = self.goodness(policies)
         return float(np.nanmax(known)) if np.isfinite(known).any() else float("nan")
@@ -87,12 +98,17 @@ class Measure:
 def measures(front: Front, words: Words = NO_WORDS) -> list[Measure]:
     """The optimised objectives, then every figure after the last step that does not repeat one of them: first those of
     which better and worse are known."""
+    optimised = {goal.name: goal for goal in goals(front, words)}
+    returns = [optimised[name] for name in axis_order(front.objectives)]
     names = dict.fromkeys(name for policy in front for name in policy.final)
-    repeated = [name for name in front.objectives if name in names and _repeats(front, name)]
-    returns = [Measure(name, True, False, name in repeated, words) for name in axis_order(front.objectives)]
-    others = axis_order([name for name in names if name not in repeated])
+    others = axis_order([name for name in names if name not in optimised or not optimised[name].repeats])
     finals = [Measure(name, name in front.objectives, True, words=words) for name in others]
     return returns + sorted(finals, key=lambda final: final.about.better is None)
+
+
+def goals(front: Front, words: Words = NO_WORDS) -> list[Measure]:
+    """The optimised objectives, as the front orders them."""
+    return [Measure(name, True, False, _repeats(front, name), words) for name in front.objectives]
 
 
 def axes(front: Front, words: Words = NO_WORDS) -> list[Measure]:
@@ -109,24 +125,31 @@ def _repeats(front: Front, name: str) -> bool:
     """Is the figure after the last step the return of the episode, as with differences or terminal rewards, which count
     0 for what is undefined?"""
     column = front.objectives.index(name)
-    return all(
-        np.allclose(policy.returns[:, column], np.nan_to_num(policy.final[name]), atol=1e-9)
-        for policy in front
-        if name in policy.final
+    known = [policy for policy in front if name in policy.final]
+    return bool(known) and all(
+        np.allclose(policy.returns[:, column], np.nan_to_num(policy.final[name]), atol=1e-9) for policy in known
     )
 
 
-def differ(first: Sequence[EvaluatedPolicy], second: Sequence[EvaluatedPolicy]) -> NDArray[Any]:
+def differ(front: Front, others: Sequence[EvaluatedPolicy]) -> NDArray[Any]:
     """Where the mean returns of policies differ beyond their 95 % confidence intervals.
 
-    :return: (n, m, k), 1 where the first is better, -1 where the second is, 0 where the difference may be chance
+    :return: (n, m, k), 1 where the policy of the front is better, -1 where the other is, 0 where the difference may be
+        chance or one of them is unknown
     """
-    means, halves = zip(*(_figures(policies) for policies in (first, second)), strict=True)
-    apart = means[0][:, None] - means[1]
-    return (np.sign(apart) * (np.abs(apart) > np.hypot(halves[0][:, None], halves[1]))).astype(np.int8)
+    shown = goals(front)
+    apart = means(front, shown)[:, None] - means(others, shown)
+    chance = np.hypot(_half_widths(front, shown)[:, None], _half_widths(others, shown))
+    return np.where(np.abs(apart) > chance, np.sign(apart), 0).astype(np.int8)
 
 
-def _figures(policies: Sequence[EvaluatedPolicy]) -> tuple[Array, Array]:
-    intervals = [mean_and_interval(policy.returns) for policy in policies]
-    means = np.array([interval.mean for interval in intervals])
-    return means, np.nan_to_num(means - [interval.low for interval in intervals])
+def means(policies: Sequence[EvaluatedPolicy], shown: Sequence[Measure]) -> Array:
+    """The means of policies, (n, k), NaN where unknown."""
+    found = [measure.mean(policy) for policy in policies for measure in shown]
+    return np.array(found, dtype=np.float64).reshape(len(policies), len(shown))
+
+
+def _half_widths(policies: Sequence[EvaluatedPolicy], shown: Sequence[Measure]) -> Array:
+    """Half the widths of the intervals of these means, (n, k), endless with fewer than two episodes."""
+    found = [measure.half_width(policy) for policy in policies for measure in shown]
+    return np.nan_to_num(found, nan=np.inf).reshape(len(policies), len(shown))

@@ -33,7 +33,8 @@
   // One number of decimals per measure, so that figures can be compared at a glance.
   const decimals = measures.map((m, i) => {
     const largest = Math.max(0, ...[...policies, ...baselines].map((p) => Math.abs(p.mean[i] ?? 0)));
-    return largest >= 1000 ? 0 : largest >= 10 ? 1 : largest >= 1 && !m.is_notion ? 2 : 3;
+    const tiny = largest > 1e-9 ? 1 - Math.floor(Math.log10(largest)) : 0; // two digits of the largest
+    return largest >= 1000 ? 0 : largest >= 10 ? 1 : largest >= 1 && !m.zero_is_fair ? 2 : Math.max(3, tiny);
   });
   const show = (value, i) => number(value, decimals[i]);
   const percent = (share) => `${number(100 * share, 1)} %`;
@@ -41,7 +42,7 @@
   const interval = (p, i) => (p.half[i] === null ? null : `95 % confidence interval ${ends(p, i).map((end) => show(end, i)).join(" to ")}`);
   const name = (i) => (state.codes ? measures[i].label : measures[i].title);
   const wish = { higher: "more is better", lower: "less is better", zero: "0 is best" };
-  const better = (m) => (m.is_notion ? "0 is fair, below is unfair" : wish[m.better] ?? "");
+  const better = (m) => (m.zero_is_fair ? "0 is fair, below is unfair" : wish[m.better] ?? "");
   // Plotly reads tags and %{...} in texts: names reach it with both escaped, and not endless.
   const plain = (text) => [...text].slice(0, 60).join("").replace(/[&<>%{}$]/g, (sign) => `&#${sign.charCodeAt(0)};`);
   const folded = (text) => { // lines of about 12 letters
@@ -54,6 +55,10 @@
   };
   const drawn = (i) => (measures[i].optimised ? `<b>${folded(name(i))}</b>` : folded(name(i)));
   const value = (goodness, i) => (measures[i].better === "higher" ? goodness : -goodness);
+
+  // Half the interval of the difference of two policies; null where that of one of them is unknown.
+  const halfApart = (p, q, i) => (p.half[i] === null || q.half[i] === null ? null : Math.hypot(p.half[i], q.half[i]));
+  const differ = (p, q, i) => halfApart(p, q, i) !== null && Math.abs(p.good[i] - q.good[i]) > halfApart(p, q, i);
 
   // ---- what is shown --------------------------------------------------------------------------------------------
   const fits = (p) => Object.entries(state.least).every(([i, least]) => p.good[i] !== null && p.good[i] >= least);
@@ -216,10 +221,12 @@
     const others = counted(baselines.filter((b) => !rules.includes(b)));
     $("groups-card").hidden = !beside.length;
     if (!beside.length) return;
-    const titles = { favourable: "favourable", deserving: "of those who deserved it", undeserving: "of those who did not",
-      known: "outcome known after it", "known otherwise": "outcome known otherwise" };
     const all = [...beside, ...others].flatMap((q) => q.groups.flatMap((attribute) => attribute.groups));
     const unknown = all.some((g) => ["known", "known otherwise"].some((key) => g.rates[key] && g.rates[key][0] < 1));
+    const selective = unknown && all.some((g) => g.rates.deserving || g.rates.undeserving);
+    const titles = { favourable: "favourable", deserving: selective ? "of those known to have deserved it" : "of those who deserved it",
+      undeserving: selective ? "of those known not to have" : "of those who did not",
+      known: "outcome known after it", "known otherwise": "outcome known otherwise" };
     const columns = Object.keys(titles).filter((key) => unknown || !key.startsWith("known"));
     const head = ["group", "decisions", ...columns.map((key) => titles[key])];
     const rows = (q) => [element("tr", { "aria-selected": q === p }, element("th", { colspan: 99, scope: "rowgroup" },
@@ -233,6 +240,8 @@
         element("p", { class: "sentence" }, element("small", {}, `${p.name}: `), attribute.sentence)),
       ...rules.filter(() => !alone).flatMap((r) => r.groups.filter((attribute) => attribute.sentence).map((attribute) =>
         element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
+      selective ? element("p", { class: "hint" }, "Not every outcome is known. The shares of those who deserved the decision and of those who did not, " +
+        "and fairness figures about them, count known outcomes only. If outcomes are known after favourable decisions only, both shares are 100 % whatever the policy does.") : "",
       told(beside), others.length ? element("details", {}, element("summary", {}, `The other ${others.length} simple rules`), told(others)) : "");
   }
 
@@ -279,7 +288,7 @@
     setTimeout(() => { button.textContent = before; }, 1500);
   });
   const command = ({ returns, horizon }) => `${Object.values(returns).map((v) => number(v, 2)).join(", ")}; ${number(horizon, 0)}`;
-  function strip(p, i) { // from the worst to the best of policies and rules: the policy with its interval, the rules as ticks
+  function strip(p, i) { // over all policies and rules, the best on the right: the policy with its interval, the rules as ticks
     const [low, high] = measures[i].reach;
     const at = (good) => (high > low ? 100 * Math.max(0, Math.min(1, (good - low) / (high - low))) : 50);
     const bar = p.good[i] === null ? null : element("i", { class: "interval", style: `left:${at(p.good[i] - (p.half[i] ?? 0))}%;right:${100 - at(p.good[i] + (p.half[i] ?? 0))}%` });
@@ -293,16 +302,16 @@
   const beats = (who, many) => `In ${goals.map(name).join(", ")}, ${who} ${many ? "are" : "is"} better${goals.length > 1 ? " in something and worse in nothing" : ""}.`;
   function panel() {
     const p = byId.get(state.chosen), pinned = state.pins.includes(p.id);
-    const alike = policies.filter((q) => q !== p && q.band === p.band).map((q) => q.name);
+    const alike = policies.filter((q) => q !== p && goals.every((i) => halfApart(p, q, i) !== null && !differ(p, q, i))).map((q) => q.name);
     const notes = [
       p.beaten.length ? beats(`the rule${p.beaten.length > 1 ? "s" : ""} ${p.beaten.map((rule) => `“${rule}”`).join(", ")}`, p.beaten.length > 1) : null,
       ...p.dominated.slice(0, 1).map((other) => beats(other, false)),
-      alike.length ? `Alike within their confidence intervals: ${alike.slice(0, 5).join(", ")}${alike.length > 5 ? ` and ${alike.length - 5} more` : ""}.` : null,
+      alike.length ? `In ${goals.map(name).join(", ")}, alike within their confidence intervals: ${alike.slice(0, 5).join(", ")}${alike.length > 5 ? ` and ${alike.length - 5} more` : ""}.` : null,
       p.same.length ? `The very same: ${p.same.join(", ")}.` : null,
     ].filter(Boolean);
-    const about = `Mean of ${p.episodes} evaluation episodes of ${number(p.length, 0)} steps, ` +
+    const about = `Mean of ${p.episodes} evaluation episode${p.episodes === 1 ? "" : "s"} of ${number(p.length, 0)} steps, ` +
       `${p.deterministic ? "the most probable action each time" : "actions drawn at random from the policy"}. ` +
-      "The right end of a bar is the best of all policies and rules; the band is the 95 % confidence interval, ticks are rules.";
+      "The further right on a bar, the better; the band is the 95 % confidence interval, ticks are rules.";
     $("chosen").style.setProperty("--dot", stroke(p));
     $("chosen").replaceChildren(...[element("h2", {}, element("span", { class: "dot" }), p.name),
       p.roles.length ? element("p", { class: "role" }, p.roles.join(", ")) : null,
@@ -319,10 +328,9 @@
     if (!q) return;
     const rows = axes.map((i) => {
       const both = p.mean[i] !== null && q.mean[i] !== null;
-      const apart = both ? p.mean[i] - q.mean[i] : null, half = both ? Math.hypot(p.half[i] ?? 0, q.half[i] ?? 0) : null;
-      const verdict = !both ? "–" : Math.abs(apart) <= half ? "may be chance" : `${(p.good[i] > q.good[i] ? p : q).name} is better`;
+      const verdict = !both ? "–" : differ(p, q, i) ? `${(p.good[i] > q.good[i] ? p : q).name} is better` : "may be chance";
       return element("tr", {}, element("td", { title: measures[i].sentence }, name(i)), ...[p, q].map((one) => element("td", { title: interval(one, i) }, show(one.mean[i], i))),
-        element("td", {}, both ? `${show(apart, i)} ± ${show(half, i)}` : "–"), element("td", {}, verdict));
+        element("td", {}, both ? `${show(value(p.good[i] - q.good[i], i), i)} ± ${show(halfApart(p, q, i), i)}` : "–"), element("td", {}, verdict));
     });
     $("compare").replaceChildren(element("thead", {}, element("tr", {}, ["", p.name, q.name, "difference", ""].map((text) => element("th", { scope: "col" }, text)))),
       element("tbody", {}, rows));
@@ -412,7 +420,7 @@
     const noted = [...axes, ...[...measures.keys()].filter((i) => !axes.includes(i) && measures[i].sentence && !measures[i].optimised)];
     $("words").replaceChildren(...noted.flatMap((i) => [element("dt", {}, state.codes ? measures[i].label : measures[i].title,
       element("span", {}, state.codes ? ` ${measures[i].title}` : ` ${measures[i].label}`)),
-    element("dd", {}, [measures[i].sentence, !measures[i].is_notion && better(measures[i]) && `${better(measures[i])[0].toUpperCase()}${better(measures[i]).slice(1)}.`, measures[i].unit && `In ${measures[i].unit}.`].filter(Boolean).join(" "))]));
+    element("dd", {}, [measures[i].sentence, !measures[i].zero_is_fair && better(measures[i]) && `${better(measures[i])[0].toUpperCase()}${better(measures[i]).slice(1)}.`, measures[i].unit && `In ${measures[i].unit}.`].filter(Boolean).join(" "))]));
   }
 
   function page() {
@@ -420,12 +428,12 @@
     $("lead").textContent = data.lead;
     const count = (n, one, many) => [n, n === 1 ? one : many];
     const facts = [count(policies.length, "policy", "policies"), count(data.objectives.length, "objective", "objectives"),
-      count(baselines.length, "rule beside them", "rules beside them"), [policies[0].episodes, "evaluation episodes each"]];
+      count(baselines.length, "rule beside them", "rules beside them"), count(policies[0].episodes, "evaluation episode each", "evaluation episodes each")];
     $("facts").append(...facts.filter(([n]) => n).map(([n, what]) => element("li", {}, element("b", {}, String(n)), ` ${what}`)));
-    $("words-hint").textContent = axes.some((i) => measures[i].is_notion) ? "Fairness is 0 where everybody is treated fairly; the further below 0, the less fair." : "";
+    $("words-hint").textContent = axes.some((i) => measures[i].zero_is_fair) ? "Fairness is 0 where everybody is treated fairly; the further below 0, the less fair." : "";
     const anchors = [["rgb(228, 26, 28)", "good performance"], ["rgb(77, 175, 74)", "fair to groups"], ["rgb(55, 126, 184)", "fair to individuals"], ["var(--faint)", "the other policies"]];
     if (policies.length > 1) $("key").append(...anchors.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
-    const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].is_notion);
+    const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].zero_is_fair);
     $("radar-hint").textContent = "The further out, the better; the number at each axis is its middle. The rim is the best there can be, 0 for what is best at 0" +
       (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
     const even = axes.find((i) => measures[i].name.split("@")[0] === "IF");

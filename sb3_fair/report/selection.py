@@ -5,9 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.descriptions import RETURN
+from sb3_fair.wrappers.vector_reward import DISPARITY
+
 Array = NDArray[np.float64]
 
-AXES = ("R", "SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "IF", "LIP", "CSC")
+AXES = ("R", DISPARITY, "SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "IF", "LIP", "CSC")
 """Order of the objectives around a radar plot."""
 
 INDIVIDUAL = ("IF", "LIP", "CSC")
@@ -16,7 +19,7 @@ ANCHORS = {"performance": (228, 26, 28), "group": (77, 175, 74), "individual": (
 
 
 def kind(objective: str) -> str:
-    """``"performance"``, ``"group"`` or ``"individual"``, for names such as R, SP@gender, IF@heom."""
+    """``"performance"``, ``"group"`` or ``"individual"``, for names such as R, d_s, SP@gender, IF@heom."""
     name = base(objective)
     if name in INDIVIDUAL:
         return "individual"
@@ -24,8 +27,10 @@ def kind(objective: str) -> str:
 
 
 def base(objective: str) -> str:
-    """The notion without its attribute or distance: SP for SP@gender."""
-    return objective.partition("@")[0]
+    """The notion without its attribute or distance: SP for SP@gender; one for all disparities."""
+    if objective.startswith(DISPARITY):
+        return DISPARITY
+    return objective.removesuffix(RETURN).partition("@")[0]
 
 
 def axis_order(objectives: Sequence[str]) -> list[str]:
@@ -34,10 +39,12 @@ def axis_order(objectives: Sequence[str]) -> list[str]:
 
 
 def min_max(values: ArrayLike) -> Array:
-    """Each column of (n, k) mapped to [0, 1]; a constant column becomes 0.5."""
+    """Each column of (n, k) mapped to [0, 1]; a constant column becomes 0.5, NaN 0: what is unknown is not good."""
     values = np.asarray(values, dtype=np.float64)
-    low, width = values.min(axis=0), np.ptp(values, axis=0)
-    return np.where(width > 0, (values - low) / np.where(width > 0, width, 1.0), 0.5)
+    low = np.fmin.reduce(values)
+    width = np.fmax.reduce(values) - low
+    scaled = np.where(width > 0, (values - low) / np.where(width > 0, width, 1.0), 0.5)
+    return np.where(np.isnan(values), 0.0, scaled)
 
 
 def representative_set(values: ArrayLike, size: int = 10, *, normalise: bool = True) -> list[int]:
@@ -53,7 +60,8 @@ def representative_set(values: ArrayLike, size: int = 10, *, normalise: bool = T
     if len(values) == 0:
         return []
     scaled = min_max(values) if normalise else values
-    chosen = list(dict.fromkeys(int(best) for best in values.argmax(axis=0)))[:size]
+    known = np.where(np.isnan(values), -np.inf, values)
+    chosen = list(dict.fromkeys(int(best) for best in known.argmax(axis=0)))[:size]
     while len(chosen) < min(size, len(values)):
         distance = np.abs(scaled[:, None, :] - scaled[chosen]).sum(axis=1)
         score = distance.mean(axis=1) - 0.25 * distance.std(axis=1)

@@ -1,13 +1,12 @@
-"""From many policies to a few: which are the same, which are alike, and about five to begin with."""
+"""From many policies to a few: which are the same, which differ, and about five to begin with."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.report.measures import differ
+from sb3_fair.report.measures import differ, goals, means
 from sb3_fair.report.selection import kind
 
 ROLES = {"performance": "best performance", "group": "fairest to groups", "individual": "fairest to individuals"}
@@ -17,31 +16,26 @@ COMPROMISE = "best compromise"
 def same(policies: Sequence[EvaluatedPolicy]) -> list[int]:
     """For each policy the first that had the very same episodes: its own number if it is the first."""
     first: dict[bytes, int] = {}
-    return [first.setdefault(policy.returns.tobytes(), index) for index, policy in enumerate(policies)]
+    episodes = (np.array(list(policy.table().values()), dtype=np.float64).tobytes() for policy in policies)
+    return [first.setdefault(content, index) for index, content in enumerate(episodes)]
 
 
-def bands(policies: Sequence[EvaluatedPolicy]) -> list[int]:
-    """For each policy the first from which it does not differ beyond the confidence intervals in any objective."""
-    if not policies:
-        return []
-    apart: NDArray[Any] = np.abs(differ(policies, policies)).max(axis=2)
-    leaders: list[int] = []
-    found = []
-    for index in range(len(policies)):
-        alike = [leader for leader in leaders if not apart[index, leader]]
-        if not alike:
-            leaders.append(index)
-        found.append(alike[0] if alike else index)
+def told_apart(front: Front) -> list[int]:
+    """Policies that all differ from each other beyond the confidence intervals; there may be more."""
+    apart = np.any(differ(front, front), axis=2)
+    found: list[int] = []
+    for index in range(len(front)):
+        if apart[index, found].all():
+            found.append(index)
     return found
 
 
-def beaten(policies: Sequence[EvaluatedPolicy], others: Sequence[EvaluatedPolicy]) -> NDArray[np.bool_]:
+def beaten(front: Front, others: Sequence[EvaluatedPolicy]) -> NDArray[np.bool_]:
     """Which policies are dominated by which others beyond the confidence intervals, (n, m): the other has means that
-    are nowhere lower, and somewhere beyond the intervals higher."""
-    if not (policies and others):
-        return np.zeros((len(policies), len(others)), dtype=bool)
-    lower = np.array([policy.mean for policy in policies])[:, None] > np.array([other.mean for other in others])
-    worse: NDArray[np.bool_] = (differ(policies, others) < 0).max(axis=2) > lower.max(axis=2)
+    are known and nowhere lower, and somewhere beyond the intervals higher."""
+    shown = goals(front)
+    reached = means(others, shown) >= means(front, shown)[:, None]
+    worse: NDArray[np.bool_] = np.any(differ(front, others) < 0, axis=2) & np.all(reached, axis=2)
     return worse
 
 
@@ -50,27 +44,30 @@ def short_list(front: Front, rules: Sequence[EvaluatedPolicy] = ()) -> tuple[dic
 
     The best policy of each type of objective has the largest mean over its objectives, the best compromise is nearest
     to the ideal that has the best of each objective; all are compared on scales from the worst to the best policy, on
-    which a rule counts as the best at most.
+    which a rule counts as the best at most. What has an objective that is undefined has no part in this objective.
 
     :return: number of a policy -> its roles, none if there is but one policy; number of the rule, None without rules
-        for the same objectives
+        that have all objectives
     """
     if not len(front):
         return {}, None
-    comparable = [rule.objectives == front.objectives for rule in rules]
-    excluded = beaten(front, front).any(axis=1)
-    low, high = front.means.min(axis=0), front.means.max(axis=0)
+    shown = goals(front)
+    reached = means(front, shown)
+    low, high = np.fmin.reduce(reached), np.fmax.reduce(reached)
     span = np.where(high > low, high - low, 1.0)
-    learned = (front.means - low) / span
-    known = [np.minimum((rule.mean - low) / span, 1) for rule, fits in zip(rules, comparable, strict=True) if fits]
+    learned, known = (reached - low) / span, np.minimum((means(rules, shown) - low) / span, 1)
     kinds = np.array([kind(name) for name in front.objectives])
-    chosen: dict[int, list[str]] = {}
-    for type_ in dict.fromkeys(kinds.tolist()):
-        score = np.where(excluded, -np.inf, learned[:, kinds == type_].mean(axis=1))
-        chosen.setdefault(int(score.argmax()), []).append(ROLES[type_])
+    scores = {ROLES[type_]: learned[:, kinds == type_].mean(axis=1) for type_ in dict.fromkeys(kinds.tolist())}
     if len(kinds) > 1:
-        away = np.where(excluded, np.inf, np.linalg.norm(1 - learned, axis=1))
-        chosen.setdefault(int(away.argmin()), []).append(COMPROMISE)
-    closest = int(np.linalg.norm(1 - np.array(known), axis=1).argmin()) if known else None
-    roles = chosen if len(front) > 1 else {}
-    return roles, None if closest is None else int(np.flatnonzero(comparable)[closest])
+        scores[COMPROMISE] = -np.linalg.norm(1 - learned, axis=1)
+    excluded = beaten(front, front).any(axis=1)
+    chosen: dict[int, list[str]] = {}
+    for role, score in scores.items():
+        best = _largest(np.where(excluded, np.nan, score))
+        if best is not None:
+            chosen.setdefault(best, []).append(role)
+    return chosen if len(set(same(front))) > 1 else {}, _largest(-np.linalg.norm(1 - known, axis=1))
+
+
+def _largest(scores: NDArray[np.float64]) -> int | None:
+    return None if np.isnan(scores).all() else int(np.nanargmax(scores))

@@ -7,7 +7,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
 from sb3_fair.common.people import CHANCE, COUNTS, GROUPS, VecPeople
-from sb3_fair.fairness import FairnessSpec, FullHistory, chance_level
+from sb3_fair.fairness import DiscountedHistory, FairnessSpec, FullHistory, SlidingWindow, chance_level
 from sb3_fair.wrappers import VecFairMDP
 from tests.wrappers.bank import Bank
 
@@ -73,18 +73,34 @@ def test_steps_on_nobody_are_left_out_and_late_outcomes_count_if_they_come_in_th
     assert infos[1][GROUPS][""]["a"][0] == length
 
 
-@pytest.mark.parametrize("window", [10, 500])
-def test_the_level_is_that_of_the_decisions_in_the_window_of_the_episode(window):
-    venv = VecPeople(sb3_fair.make_vec(ID, n_envs=3, audit=("SP", "EO", "IF"), window=window), n_permutations=40)
+@pytest.mark.parametrize("history", [SlidingWindow(10), SlidingWindow(500), DiscountedHistory(1.0, -1.0, 5, 10, 10)])
+def test_the_level_is_that_of_the_decisions_in_the_window_of_the_episode(history):
+    venv = VecPeople(sb3_fair.make_vec(ID, n_envs=3, audit=("SP", "EO", "IF"), history=history), n_permutations=40)
     for (groups, actions, feedback), info in play(venv, 3, np.random.default_rng(1)):
         for notion in ("SP", "EO"):
-            recent = slice(-window, None)
+            recent = slice(-history.decisions, None)
             expected = chance_level(
                 notion, actions=actions[recent], groups=groups[recent], feedback=feedback[recent], n_permutations=40
             )
             np.testing.assert_equal(info[CHANCE][notion], expected)
         assert list(info[CHANCE]) == ["SP", "EO"]
         counted(info[GROUPS][""], named(groups), np.array(actions), np.array(feedback))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"history": DiscountedHistory(0.9, threshold=-1.0)},
+        {"history": DiscountedHistory(1.0, 0.01, 5, 20), "audit": ("SP", "IF")},
+        {"reset_on_episode": False},
+    ],
+    ids=["weighted", "truncated", "carried over"],
+)
+def test_there_is_no_level_where_decisions_are_weighted_dropped_or_carried_over(settings):
+    venv = VecPeople(sb3_fair.make_vec(ID, n_envs=2, **{"audit": ("SP",), **settings}))
+    for story, info in play(venv, 2, np.random.default_rng(1)):
+        assert np.isnan(info[CHANCE]["SP"])
+        counted(info[GROUPS][""], named(story[0]), *map(np.array, story[1:]))
 
 
 def test_intersections_and_several_attributes_have_levels_of_their_own():

@@ -12,11 +12,17 @@ def test_what_the_package_measures_has_a_title_a_sentence_and_a_direction(name):
     assert about.title != name and about.sentence and about.better
 
 
+def test_no_two_measures_have_the_same_title():
+    titles = [describe(name).title for name in (*NOTIONS, "dp", "dp_norm", "nash", "nash_norm", "gini", "jain")]
+    assert len(set(titles)) == len(titles)
+
+
 def test_variants_are_described_by_what_they_are_variants_of():
     assert describe("SP@gender").title == f"{describe('SP').title} (gender)"
     assert describe("mean_d_s").title == f"{describe('d_s').title}, mean over steps"
     assert describe("d_l_window").better == describe("d_l").better == "lower"
-    assert describe("SP (return)").better == "higher"
+    assert describe("SP (return)").better == describe("d_s (return)").better == "higher"
+    assert describe("luck (return)").better is None
 
 
 def test_what_nobody_has_described_has_its_name_alone():

@@ -18,6 +18,11 @@ def test_the_price_is_that_of_means_over_seeds():
     assert price_of_fairness([100, 100], [100, 300]).percent == -50
 
 
+def test_a_loss_of_negative_returns_is_negative():
+    price = price_of_fairness([-20.0, -22.0], [-10.0, -11.0])
+    assert (price.percent, price.low, price.high) == (-100, -100, -100)
+
+
 def test_seeds_are_drawn_in_pairs():
     """The loss is half with every seed, however much the seeds differ: nothing is uncertain."""
     classic = np.array([[100.0, 1], [200, 5], [400, 9]])

@@ -319,6 +319,10 @@ class TestFairnessTracker:
             tracker.add(Interaction(group={"gender": gender, "country": country}, action=action))
         assert tracker.values() == {"SP@gender": -1.0, "SP@country": -0.5}
 
+    def test_what_is_asked_for_by_attribute_and_for_all_attributes_comes_once(self):
+        tracker = FairnessTracker(notions=["SP@country", "SP"], attributes=("gender", "country"))
+        assert list(tracker.values()) == ["SP@country", "SP@gender"]
+
     def test_values_are_plain_floats(self):
         assert all(type(value) is float for value in FairnessTracker(notions=ALL).values().values())
 

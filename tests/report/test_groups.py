@@ -1,5 +1,6 @@
 """Do the sentences about groups tell what the counts say?"""
 
+import re
 from dataclasses import replace
 from itertools import permutations
 
@@ -55,6 +56,36 @@ def test_rates_are_of_all_decisions_and_unknown_ones_are_none(front):
     assert man["rates"]["known otherwise"][0] == 0 and man["rates"]["known"][0] == 0
     share, low, high = woman["rates"]["favourable"]
     assert 0 <= low <= share <= high <= 1
+
+
+def test_groups_of_several_attributes_are_told_apart(front):
+    gender = {"0": counts([4, 4], [1, 1]), "1": counts([4, 4], [1, 1])}
+    foreign = {"0": counts([6, 6], [2, 2]), "1": counts([2, 2], [0, 0])}
+    policy = replace(front[0], groups={"gender": gender, "foreign": foreign})
+    rates = {name: values[0] for name, values in policy.table().items() if name.endswith("favourable rate")}
+    assert list(rates.values()) == [1 / 4, 1 / 4, 1 / 3, 0]
+    names = [group["name"] for attribute in group_rates(policy) for group in attribute["groups"]]
+    assert names == ["gender: 0", "gender: 1", "foreign: 0", "foreign: 1"]
+    assert list(rates) == [f"{name}: favourable rate" for name in names]
+    assert sentence("gender", gender, WORDS) == "By gender, every group was hired equally often, in 25.0 % of cases."
+
+
+def interval_of(told):
+    """The ends in a sentence, in percent."""
+    return tuple(float(end.replace("−", "-")) for end in re.search(r"95 % CI (\S+) to ([^)]+)\)", told).groups())
+
+
+def test_few_people_who_all_got_the_same_are_not_everybody():
+    told = sentence("", {"a": counts([1000, 1000], [1, 1]), "b": counts([1, 1], [0, 0])})
+    assert "0.1 points apart, which may be chance" in told and interval_of(told)[0] < -60
+    told = sentence("", {"a": counts([2, 1], [0, 0]), "b": counts([1, 1], [1, 1])})
+    assert "100.0 points less" in told and interval_of(told)[0] < 20
+    told = sentence("", {"a": counts([100] * 3, [29] * 3), "b": counts([100] * 3, [28] * 3)})
+    assert "which may be chance" in told, "29 of 100 in every episode is no certain 29 %, however it is rounded"
+
+
+def test_no_difference_is_larger_than_all_and_nobody():
+    assert interval_of(sentence("", {"a": counts([5, 5], [0, 1]), "b": counts([5, 5], [5, 3])})) == (-100, 100)
 
 
 @settings(max_examples=20, deadline=None)

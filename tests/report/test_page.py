@@ -75,6 +75,45 @@ def test_two_pinned_policies_stand_side_by_side_with_their_difference(tmp_path, 
     assert line[4] == f"{front[0].name} is better"
 
 
+def compared(page):
+    """The sentences of the chosen policy; difference and verdict of each line of the comparison."""
+    lines = [line.locator("td").all_inner_texts()[3:] for line in page.locator("#compare tbody tr").all()]
+    return page.locator("#chosen .note").all_inner_texts(), lines
+
+
+def test_only_policies_that_no_objective_tells_apart_are_called_alike(tmp_path, opened, front):
+    steady, noise = front[0], np.array([-1.0, 1.0] * 5)[:, None]
+    means = {"noisy": (11.5, 3), "middle": (11, 0.2), "low": (10, 0.2)}
+    policies = [
+        replace(steady, name=name, objectives=("R",), returns=mean + size * noise, final={})
+        for name, (mean, size) in means.items()
+    ]
+    page = opened(write_report(tmp_path, Front(tuple(policies))), "#policy=1&pin=1,2")
+    notes, ((_, verdict),) = compared(page)
+    assert notes == ["In performance, alike within their confidence intervals: noisy."]
+    assert verdict == "middle is better"
+
+
+def test_one_episode_gives_no_interval_and_no_verdict(tmp_path, opened, front):
+    single = [replace(policy, returns=policy.returns[:1], lengths=policy.lengths[:1], final={}) for policy in front[:2]]
+    page = opened(write_report(tmp_path, Front(tuple(single))), "#policy=0&pin=0,1")
+    notes, lines = compared(page)
+    assert notes == []
+    assert all(difference.endswith(" ± –") and verdict == "may be chance" for difference, verdict in lines)
+    assert "Mean of 1 evaluation episode of" in page.locator("#chosen .hint").inner_text()
+    assert "1 evaluation episode each" in page.locator("#facts").inner_text()
+
+
+def test_of_what_is_best_at_zero_the_sizes_are_compared_and_tiny_figures_have_digits(tmp_path, opened, front):
+    noise = front[0].returns[:, 1] - front[0].mean[1]
+    alone = replace(front[0], objectives=("R",), returns=front[0].returns[:, :1] * 1e-6)
+    policies = tuple(replace(alone, name=str(gap), final={"dp": gap + 3 * noise}) for gap in (0.299, -0.305))
+    page = opened(write_report(tmp_path, Front(policies)), "#policy=0&pin=0,1")
+    difference, verdict = compared(page)[1][0]
+    assert (difference.split(" ± ")[0], verdict) == ("−0.006", "may be chance")
+    assert f"{alone.mean[0]:.6f}" in page.locator("#compare tbody td").all_inner_texts()
+
+
 def test_a_heading_sorts_the_table(tmp_path, opened, front):
     page = opened(write_report(tmp_path, front))
     page.locator("summary").click()
@@ -157,12 +196,25 @@ def test_groups_stand_below_the_name_of_each_policy_and_rule(tmp_path, opened, f
     assert alone.locator("#groups > .scroll tbody th").count() == 1 + len(rules)
 
 
+def test_shares_of_known_outcomes_are_called_so(tmp_path, opened, front):
+    for refused, heading, note in (
+        (70, "of those who deserved it", ""),
+        (0, "of those known to have deserved it", "Not every outcome is known."),
+    ):  # outcomes are known of 30 who got the favourable decision and of so many who were refused
+        counts = np.tile([100, 30, 30, 30, refused, 0, 30 + refused, 30], (10, 1))
+        policies = Front((replace(front[0], groups={"": {"f": counts}}),))
+        page = opened(write_report(tmp_path, policies))
+        assert heading in page.locator("#groups thead th").all_inner_texts()
+        assert "".join(page.locator("#groups .hint").all_inner_texts()).startswith(note)
+        assert page.locator("#groups .hint").count() == bool(note)
+
+
 def test_a_rule_that_beats_a_policy_is_named_with_what_it_is_better_in(tmp_path, opened, front, baselines):
     lone = replace(front[0], objectives=("R",), returns=front[0].returns[:, :1])
     better = replace(baselines[0], objectives=("R",), returns=lone.returns + 9)
     page = opened(write_report(tmp_path, Front((lone,)), baselines=(better,)))
     assert page.locator("#chosen .note").inner_text() == "In performance, the rule “hire all” is better."
-    equal = replace(baselines[1], returns=front[0].returns)
+    equal = replace(front[0], name="reject all")
     page = opened(write_report(tmp_path, Front((front[0],)), baselines=(equal,)))
     assert page.locator("#chosen .note").inner_text() == "The very same: reject all."
     told = "Individual fairness is below 0 even where everybody is treated alike"

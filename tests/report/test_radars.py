@@ -1,5 +1,7 @@
 """Do radars beside each other tell the truth about each other?"""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,15 @@ def test_radars_have_common_ranges_and_each_its_own_objectives():
     assert labels == [text.get_text() for text in second.get_xticklabels()]
     bold = [[text.get_fontweight() == "bold" for text in axes.get_xticklabels()] for axes in (first, second)]
     assert bold == [[True, True, False], [False, True, False]]
+
+
+@pytest.mark.parametrize("draw", [figures.radar, figures.parallel])
+def test_what_is_better_lower_has_its_own_sign(draw):
+    both = front(("R", "SP"), (10, -0.4, -1.0), (4, -0.1, -0.5))
+    policies = [replace(policy, final={"gini": np.array([gini])}) for policy, gini in zip(both, (0.25, 0), strict=True)]
+    (axes,) = draw(Front(tuple(policies))).axes
+    shown = " ".join(text.get_text() for text in (*axes.get_xticklabels(), *axes.texts)).split()
+    assert "0.25" in shown and not {"-0.25", "-0"} & set(shown)
 
 
 def test_a_figure_that_a_front_lacks_leaves_a_gap():

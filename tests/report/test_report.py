@@ -70,6 +70,15 @@ def test_chance_level_and_command_stand_beside_the_figures(tmp_path, front):
     assert first["command"]["horizon"] == front[0].command.desired_horizon
 
 
+def test_a_sum_over_steps_is_called_so_and_has_no_chance_level(front):
+    summed = Front(tuple(replace(policy, returns=policy.returns * 90) for policy in front))
+    shown = content(summed)
+    titles = [measure["title"] for measure in shown["measures"]]
+    levels = dict(zip(titles, shown["policies"][0]["chance"], strict=True))
+    assert levels["statistical parity, sum over steps"] is None and levels["statistical parity at the end"] == 0.14
+    assert titles[0] == "performance"
+
+
 def test_axes_go_round_in_the_papers_order_with_the_optimised_ones_marked(front):
     assert [measure.name for measure in axes(front)] == ["R", "SP", "EO", "OAE", "PP", "PE", "IF", "CSC"]
     assert [measure.name for measure in axes(front) if measure.optimised] == ["R", "SP", "IF"]
@@ -104,6 +113,22 @@ def test_the_ideal_is_the_best_policy_or_rule_and_zero_where_zero_is_fair(front,
     ideal = {measure["name"]: measure["ideal"] for measure in content(front, baselines=baselines)["measures"]}
     assert ideal.pop("R") == highest
     assert set(ideal.values()) == {0}
+
+
+def test_the_return_of_a_disparity_is_negated_so_more_is_better_up_to_zero(front):
+    policies = [
+        replace(policy, objectives=("R", "d_s", "IF"), final={"d_s": -policy.returns[:, 1], "SP (return)": returns})
+        for policy in front
+        for returns in [policy.returns[:, 1]]
+    ]
+    found = content(Front(tuple(policies)))["measures"]
+    summed, final, recorded = (
+        next(measure for measure in found if measure["label"] == label) for label in ("d_s", "final d_s", "SP (return)")
+    )
+    assert (summed["better"], final["better"]) == ("higher", "lower")
+    assert [measure["zero_is_fair"] for measure in (summed, final, recorded)] == [True, False, True]
+    assert {measure["ideal"] for measure in (summed, final, recorded)} == {0}
+    assert summed["span"] == final["span"]
 
 
 def test_ten_representatives_have_colours_and_the_others_none(front):

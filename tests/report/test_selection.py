@@ -91,6 +91,13 @@ def test_a_policy_worst_in_everything_and_a_constant_objective_get_even_weights(
     assert colours([[3, 3]], ("R", "SP"))[0].tolist() == np.rint((red + green) / 2).tolist()
 
 
+def test_what_is_unknown_is_neither_the_best_nor_in_the_colour_of_the_best():
+    values = [[2, np.nan, np.nan], [1, -1, np.nan], [0, -2, np.nan]]
+    assert min_max(values).tolist() == [[1, 0, 0], [0.5, 1, 0], [0, 0, 0]]
+    assert representative_set(values, 2) == [0, 1]
+    assert colours(values, ("R", "SP", "IF"))[0].tolist() == list(ANCHORS["performance"])
+
+
 @given(VALUES)
 def test_scaling_maps_every_objective_onto_zero_to_one(values):
     scaled = min_max(values)
@@ -107,11 +114,20 @@ def test_axes_go_round_in_the_papers_order_whatever_their_attribute_or_distance(
     assert axis_order(["IF@heom", "SP@gender", "CSC", "R", "PE", "EO", "SP@nationality"]) == [
         "R", "SP@gender", "SP@nationality", "EO", "PE", "IF@heom", "CSC",
     ]  # fmt: skip
+    assert axis_order(["SP (return)", "d_s_estimated", "R", "luck"]) == ["luck", "R", "d_s_estimated", "SP (return)"]
 
 
 @pytest.mark.parametrize(
     ("objective", "expected"),
-    [("R", "performance"), ("SP@gender", "group"), ("TE", "group"), ("IF@hmom", "individual"), ("CSC", "individual")],
+    [
+        ("R", "performance"),
+        ("d_s", "group"),
+        ("d_l_next", "group"),
+        ("SP@gender", "group"),
+        ("TE", "group"),
+        ("IF@hmom", "individual"),
+        ("CSC", "individual"),
+    ],
 )
 def test_every_objective_has_one_of_three_types(objective, expected):
     assert kind(objective) == expected

@@ -83,14 +83,15 @@ def group_table(policies: Sequence[EvaluatedPolicy]) -> Table | None:
     """Who got the favourable decision, of each group, in percent with 95 % confidence intervals over episodes; and of
     how many the outcome is known after either decision. None: no groups are compared.
 
-    :param most: show at most so many policies, evenly spread over their order
+    At most :data:`MOST` policies are shown, evenly spread over their order.
     """
-    shares = ("favourable", "of deserving", "of undeserving", "outcome known", "if unfavourable")
+    shares = ("favourable", "of known deserving", "of known undeserving", "outcome known", "if unfavourable")
     table = blank_table("policy", "group", "decisions", *shares, texts=2)
     for policy in _spread(policies, MOST):
         first = policy.name
-        for groups in policy.groups.values():
-            for group, counts in groups.items():
+        for attribute, groups in policy.groups.items():
+            for label, counts in groups.items():
+                group = policy.group_title(attribute, label)
                 rates = rates_of(counts)
                 decisions = rates["favourable"][1].mean()
                 table.add_row(first, group, f"{decisions:.0f}", *(_percent(*rate) for rate in rates.values()))
@@ -124,9 +125,9 @@ def figure_table(
     table.add_column("chance", justify="right", no_wrap=True)
     for measure in measures(Front((*policies, *rules)), words):
         if any(len(measure.samples(policy)) for policy in (*policies, *rules)):
-            chance = policies[0].chance.get(measure.name) if measure.final else None
+            chance = measure.chance(policies[0])
             cells = [_cell(measure, policy, 3) for policy in (*policies, *rules)]
-            table.add_row(_heading(measure), *cells, "" if chance is None else f"{chance:.3f}")
+            table.add_row(_heading(measure), *cells, _told("{:.3f}", chance))
     table.add_row("steps", *(f"{policy.length:.0f}" for policy in (*policies, *rules)), "")
     return table
 
@@ -138,7 +139,12 @@ def _heading(measure: Measure) -> str:
 
 def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:
     mean, half = measure.mean(policy), measure.half_width(policy)
-    return "" if mean != mean else f"{mean:.{digits}f}" + ("" if half != half else f" ± {half:.{digits}f}")
+    return _told(f"{{:.{digits}f}}", mean) + _told(f" ± {{:.{digits}f}}", half)
+
+
+def _told(form: str, number: float) -> str:
+    """The number in this form; nothing where it is undefined."""
+    return "" if np.isnan(number) else form.format(number)
 
 
 def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[str]) -> list[str]:
@@ -146,5 +152,6 @@ def _row(policy: EvaluatedPolicy, shown: Sequence[Measure], chances: Sequence[st
     cells += [_cell(measure, policy, 1 if measure.name == "R" else 3) for measure in shown]
     for name in chances:
         size = abs(Measure(name, optimised=True, final=True).mean(policy))
-        cells.append(f"{size:.3f} ({policy.chance.get(name, float('nan')):.3f})")
+        level = _told(" ({:.3f})", policy.chance.get(name, float("nan")))
+        cells.append(_told(f"{{:.3f}}{level}", size))
     return [*cells, f"{policy.length:.0f}"]

@@ -29,7 +29,8 @@ class WholeEpisode(Core):
     :param notions: what to measure
     """
 
-    published: ClassVar[tuple[str, ...]] = ("fairness_spec", "fairness_names")
+    published: ClassVar[tuple[str, ...]] = ("fairness_spec", "fairness_names", "reset_on_episode")
+    reset_on_episode = True
 
     def __init__(self, env: Wrapped, notions: Sequence[str]) -> None:
         super().__init__(env, notions=notions)

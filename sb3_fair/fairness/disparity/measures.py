@@ -41,7 +41,7 @@ class Measures(Protocol):
     short_term: str = "d_s"
     """Key in ``info["fairness"]``: short-term disparity after a step, as far as a decision maker may know it."""
     short_term_prev: str = "d_s_prev"
-    """Key: the same after the step before, 0 at an episode's first step."""
+    """Key: the same after the step before, 0 at an episode's first step unless histories are carried over."""
     long_term: str = "d_l"
     """Key: long-term disparity before the step's action took effect."""
     long_term_next: str = "d_l_next"

@@ -18,7 +18,7 @@ class Price(NamedTuple):
 
 @checked
 def price_of_fairness(fair: Numbers, classic: Numbers, *, n_resamples: int = 10_000, seed: int = 0) -> Price:
-    """100 (mean R fair - mean R classic) / mean R classic, in %: negative is a loss.
+    """``100 (mean R fair - mean R classic) / |mean R classic|``, in %: negative is a loss.
 
     Returns of the same training seed are a pair; the interval is the percentile bootstrap over seeds, which draws both
     of a pair together.
@@ -50,4 +50,4 @@ def price_of_fairness(fair: Numbers, classic: Numbers, *, n_resamples: int = 10_
 
 def _percent(fair: NDArray[np.float64], classic: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(100 * (fair - classic) / classic)
+        return np.asarray(100 * (fair - classic) / np.abs(classic))

@@ -31,11 +31,16 @@ def attribute_name(attribute: Attribute) -> str:
 def find_requests(
     notions: Iterable[str], attributes: Sequence[str], distances: Sequence[str], history: Any
 ) -> tuple[Request, ...]:
-    """The outputs in the order of ``notions``: "SP" for all attributes or distances, "SP@gender" for one of them."""
+    """The outputs in the order of ``notions``: "SP" for all attributes or distances, "SP@gender" for one of them; what
+    is asked for both ways comes once.
+    """
     if isinstance(notions, str) or not isinstance(notions, Iterable):
         raise ValueError(f"notions must be a sequence of names, got {notions!r}")
+    notions = tuple(notions)
     requests: dict[str, Request] = {}
-    for wanted in notions:
+    for place, wanted in enumerate(notions):
+        if wanted in notions[:place]:
+            raise ValueError(f"notions must not repeat {wanted!r}, got {notions!r}")
         plain, _, only = str(wanted).partition("@")
         notion = find_notion(plain)
         variants = attributes if notion.needs_groups else distances
@@ -43,9 +48,7 @@ def find_requests(
             one_of("each name in notions", wanted, [f"{plain}@{variant}" for variant in variants if variant] or [plain])
         for variant in [only] if only else variants:
             name = f"{plain}@{variant}" if only or len(variants) > 1 else plain
-            if name in requests:
-                raise ValueError(f"notions must not repeat {name!r}, got {tuple(notions)!r}")
-            requests[name] = Request(name, notion, variant, _history_of(name, plain, history))
+            requests.setdefault(name, Request(name, notion, variant, _history_of(name, plain, history)))
     if isinstance(history, Mapping):
         known = dict.fromkeys([*requests, *(request.notion.name for request in requests.values())])
         for key in history:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from sb3_fair.report.content import content
 from sb3_fair.report.groups import group_rates
 from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.cli import options
-from sb3_fair.zoo.evaluation.tables import group_table, policy_table, seed_table
+from sb3_fair.zoo.evaluation.tables import figure_table, group_table, policy_table, seed_table
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.registration import TABLE, WORLDS
 from sb3_fair.zoo.studies import speed as benchmark
@@ -109,7 +110,7 @@ def train(command, algo, *more):
         ("benchmark fair-ppo --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark fmdp --cluster dask", "scheduler must be given with a cluster"),
         ("benchmark tuned --cluster dask", "scheduler must be given with a cluster"),
-        ("benchmark tuned --algo dqn", "there is nothing to train"),
+        ("benchmark tuned --algo fair_ppo --env sb3_fair/Doughnut-v0", "unknown tuned environment"),
         ("benchmark speed --json .", "json must be a file, got the folder '.'"),
         ("benchmark speed --json no/a.json", "json must be in a folder that is there, got 'no/a.json'"),
         (
@@ -317,6 +318,27 @@ def test_rates_of_groups_are_those_of_the_report():
     ((_, *ends),) = (group["rates"]["favourable"] for group in group_rates(policy)[0]["groups"])
     low, high = (f"{100 * end:.1f}" for end in ends)
     assert list(group_table([policy]).columns[3].cells) == [f"100.0 % ({low} to {high})"] and low != high
+
+
+def test_rows_of_groups_name_their_attribute_where_there_are_several():
+    counts = np.ones((2, len(COUNTS)), dtype=np.int64)
+    groups = {"gender": {"0": counts}, "foreign": {"0": counts}}
+    policy = EvaluatedPolicy("grant all", ("R",), np.ones((2, 1)), np.ones(2), groups=groups)
+    assert list(group_table([policy]).columns[1].cells) == ["gender: 0", "foreign: 0"]
+
+
+def test_undefined_notions_are_left_blank_and_sums_have_no_chance_level():
+    returns, undefined, level = np.ones((2, 2)), np.full(2, np.nan), np.full(2, -0.1)
+
+    def policy(final, **chance):
+        return EvaluatedPolicy("x", ("R", "SP"), returns, np.ones(2), final={"SP": final}, chance=chance)
+
+    policies = [policy(level, SP=0.05), policy(undefined, SP=0.05), policy(undefined), policy(level)]
+    (sizes,) = (column for column in policy_table(policies).columns if column.header == "|SP| (chance)")
+    assert list(sizes.cells) == ["0.100 (0.050)", "", "", "0.100"]
+    figures = figure_table([replace(policies[0], returns=-0.1 * returns)])
+    assert [list(column.cells) for column in figures.columns][-1] == ["", "0.050", ""], "the return repeats the figure"
+    assert list(figure_table(policies[:1]).columns[-1].cells) == ["", "", "0.050", ""]
 
 
 def test_runs_with_several_seeds_are_told_together():

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
+from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness.distances import DISTANCES
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.registry.build import make_vec
-from sb3_fair.zoo.registry.reference import shipped_reference
+from sb3_fair.zoo.registry.reference import Fixed, shipped_reference
 from sb3_fair.zoo.studies import fmdp_runs
 from sb3_fair.zoo.studies.fmdp import MEASUREMENTS, SCENARIOS, Cell, matrix
 from sb3_fair.zoo.studies.fmdp_runs import DELAY, env_kwargs
@@ -177,6 +178,15 @@ def test_figures_of_a_whole_episode_know_no_window():
                 assert figures[name] == pytest.approx(individual(past, distance=distance))
             past, ended = [], ended + 1
     assert ended >= COPIES
+
+
+def test_the_chance_level_is_of_the_whole_episode_also_where_rewards_carry_over():
+    settings = {"objectives": OBJECTIVES, "window": 5, "episode_length": 20, "team_size": 5}
+    levels = []
+    for carried_over in (True, False):
+        venv = fmdp_runs._judging_env(ENV, {**settings, "reset_on_episode": not carried_over}, 2)
+        levels.append(evaluate_vector(Fixed(np.full(2, 0.5)), venv, 4).chance["SP"])
+    assert levels[0] == levels[1] > 0
 
 
 def test_reference_points_are_those_that_ship():
