@@ -92,8 +92,8 @@ def audit(
         :mod:`sb3_fair.audit.other_policy`
     :param window: number of latest decisions for notions over time; None: not over time
     :param favourable: the favourable action, or several; None: the one that means yes
-    :param deserving: the values of ``feedback`` that mean a favourable decision was right; None: the one that means
-        yes, or the favourable actions
+    :param deserving: the values of ``feedback`` that mean a favourable decision was right; None: the favourable
+        actions if all values are actions, else the one that means yes
     :param notions: names; None: all that the columns allow
     :param limits: notion, or notion@attribute -> lowest value that is accepted
     :param distance: between people, for individual notions; see :class:`sb3_fair.fairness.Distance`
@@ -174,8 +174,8 @@ def audit_file(
     :param delimiter: of CSV; None: as the file looks
     :param encoding: of CSV; None: UTF-8, or where the file is not, that of Western Windows (cp1252), with a warning
     :param arguments: those of :func:`audit` but the table
-    :raises OSError: if the file cannot be read
-    :raises ValueError: as for :func:`audit`, or if the file is damaged or empty
+    :raises OSError: if there is no such file
+    :raises ValueError: as for :func:`audit`, or if the file is unreadable, damaged or empty
     """
     return audit(_File(partial(chunks_of_file, path, delimiter=delimiter, encoding=encoding)), **arguments)
 

@@ -20,6 +20,7 @@ DELIMITERS = ",;\t|"
 ENDINGS = {".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".pq": "parquet"}
 ENDINGS |= {".jsonl": "json", ".ndjson": "json", ".json": "json"}
 Chunk = Mapping[str, Any]
+_DAMAGED = (OSError, UnicodeError, LookupError)
 
 
 class Chunks(NamedTuple):
@@ -96,8 +97,8 @@ def chunks_of_file(path: str | Path, columns: Sequence[str], **options: Any) -> 
     :param path: its name ends in .csv, .tsv, .txt, .parquet, .pq, .jsonl, .ndjson or .json; text may be compressed, as
         in .csv.gz
     :param options: of CSV: ``delimiter`` and ``encoding``; None: as the file looks
-    :raises OSError: if it cannot be read
-    :raises ValueError: if it is damaged or empty, or a column is missing, now or while chunks are read
+    :raises OSError: if there is no such file
+    :raises ValueError: if it is unreadable, damaged or empty, or a column is missing, now or while chunks are read
     """
     path = Path(path)
     kinds = [ENDINGS[ending] for ending in reversed(path.suffixes[-2:]) if ending in ENDINGS]
@@ -117,7 +118,7 @@ def chunks_of_file(path: str | Path, columns: Sequence[str], **options: Any) -> 
         if codecs.lookup(used).name == "utf-8" and encoding is not None:
             used = "utf-8-sig"  # which also reads files without a mark
         header, delimiter = _header(path, used, options.get("delimiter"))
-    except (UnicodeError, LookupError) as error:
+    except _DAMAGED as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
     check_columns(columns, header, path.name)
     guessed = encoding is None and not used.startswith("utf")
@@ -131,7 +132,7 @@ def _readable(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
     try:
         yield from chunks
-    except (pa.ArrowException, UnicodeError, LookupError) as error:
+    except (pa.ArrowException, *_DAMAGED) as error:
         raise ValueError(f"{path.name} cannot be read: {error}") from error
 
 

@@ -72,8 +72,9 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
     """What was decided, in order of time; rows without an action are left out.
 
     :param favourable: one or more actions; None: the one that means yes, such as 1, true or yes
-    :param deserving: one or more values of the feedback; None: the one that means yes, or the favourable actions
-    :raises ValueError: if they do not occur, or a group column has fewer than two labels
+    :param deserving: one or more values of the feedback; None: the favourable actions if all values are actions,
+        else the one that means yes
+    :raises ValueError: if they do not occur or have to be named, or a group column has fewer than two labels
     """
     columns = log.columns
     actions = log.labels[columns.action]
@@ -93,9 +94,14 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
         known = log.labels[columns.feedback]
         if not known:
             raise ValueError(f"feedback must be known for some decisions, but {columns.feedback!r} is empty")
-        same = set(known) <= set(actions)
-        right = [name for name in known if name in good] if deserving is None and same else []
-        right = right or ([] if same and deserving is None else chosen("deserving", columns.feedback, deserving, known))
+        right = [name for name in known if name in good]
+        if deserving is not None or not set(known) <= set(actions):
+            right = chosen("deserving", columns.feedback, deserving, known)
+        elif _yes_or_no(known) and right != [name for name in known if name.lower() in YES]:
+            raise ValueError(
+                f"deserving must say which values of {columns.feedback!r} are meant, some of {_listed(known)}: as "
+                f"{_listed(good)} is favourable, they can be read in two ways"
+            )
         outcome = np.array([0, *(2 if name in right else 1 for name in known)])
     rows = np.flatnonzero(log.actions) if (log.actions == 0).any() else np.arange(log.n)
     timed = len(rows)
@@ -145,7 +151,7 @@ def chosen(argument: str, column: str, asked: Any, there: list[str]) -> list[str
         return found
     given = [asked] if isinstance(asked, (str, bytes)) or not isinstance(asked, Iterable) else list(asked)
     wanted = [text(value) for value in given]
-    lower = {name.lower(): name for name in there} if {name.lower() for name in there} <= {*YES, *NO} else {}
+    lower = {name.lower(): name for name in there} if _yes_or_no(there) else {}
     found = [name if name in there else lower.get(name.lower(), name) for name in wanted]
     for name in found:
         if name not in there:
@@ -156,6 +162,10 @@ def chosen(argument: str, column: str, asked: Any, there: list[str]) -> list[str
     if not found:
         raise ValueError(f"{argument} must name at least one value of {column}, got {asked!r}")
     return found
+
+
+def _yes_or_no(names: list[str]) -> bool:
+    return {name.lower() for name in names} <= {*YES, *NO}
 
 
 def _listed(names: list[str]) -> str:

@@ -9,7 +9,7 @@ from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.off_policy import LEAST, OffPolicy, off_policy
 from sb3_fair.audit.resampling import Array
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, feedback_counts
 
 _MOST = 50
 """Groups of an attribute that the model of the reward knows."""
@@ -39,8 +39,8 @@ def other_policy(
     """Rates and the mean reward if decisions had been made by the policy whose probabilities are ``target``.
 
     Rates among everybody are means of the probabilities: nothing is estimated but the people. Those among the deserving
-    are means over the people of known outcome; if outcomes are known after favourable decisions only, each such person
-    stands for 1 / propensity people like them.
+    are means over the people of known outcome; if outcomes are known after one kind of decision only, each such person
+    stands for 1 / propensity people like them, of whom one got the same decision. Without propensities there are none.
     """
     if "target" not in log.numbers:
         return [], None
@@ -49,11 +49,11 @@ def other_policy(
     chance = log.numbers["propensity"][decided.rows] if "propensity" in log.numbers else None
     there = ~np.isnan(target) & (True if chance is None else ~np.isnan(chance))
     known, right = KNOWN[decided.cells], DESERVING[decided.cells]
-    counts = np.bincount(decided.cells, minlength=CELLS)
-    selective = counts[KNOWN & ACCEPTED].any() and not counts[KNOWN & ~ACCEPTED].any() and counts[~ACCEPTED].any()
+    made, outcomes = feedback_counts(np.bincount(decided.cells, minlength=CELLS).astype(float))
+    selective = ((made > 0) & (outcomes == 0)).any()
     weights = np.ones(len(target))
     if selective and chance is not None:
-        weights = np.divide(1.0, chance, out=np.zeros(len(target)), where=accepted & there)
+        weights = np.divide(1.0, chance, out=np.zeros(len(target)), where=known & there)
     among = {"everybody": (there, np.ones(len(target)))}
     if known.any() and not (selective and chance is None):
         among["deserving"] = (there & right, weights)
@@ -63,7 +63,8 @@ def other_policy(
             for code, label in enumerate(attribute.labels, start=1):
                 rows = np.flatnonzero(who & (attribute.codes == code))
                 total = weight[rows].sum()
-                logged = float(accepted[rows].sum() / total) if total else np.nan
+                hits = np.where(accepted[rows], 1.0, weight[rows] - 1)
+                logged = float(hits.sum() / total) if total else np.nan
                 estimate = _mean(target[rows], weight[rows], confidence)
                 rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
     if "reward" not in log.numbers or chance is None:

@@ -132,6 +132,11 @@ GOOD = "hired,gender,age,right,p,day\nyes,m,30,1,.5,2025-01-01\nno,f,40,0,.5,202
         (GOOD.replace("2025-01-02", "7"), {"time": "day"}, "numbers or dates, not both, got numbers in row 2"),
         (GOOD.replace("-01-01", "").replace("2025-01-02", "x"), {"time": "day"}, "2026-01-31, got 'x' in row 2"),
         (GOOD, {"feedback": "age"}, "deserving must say which values of"),
+        (
+            "denied,gender,qualified\n0,m,1\n1,f,0\n",
+            {"action": "denied", "favourable": "0", "feedback": "qualified"},
+            "deserving must say which values of 'qualified' are meant, some of '1', '0': as '0' is favourable",
+        ),
         (GOOD, {"notions": ["EO"]}, "notion 'EO' needs feedback"),
         (GOOD, {"notions": ["IF"]}, "notion 'IF' needs features"),
         (GOOD, {"notions": ["SPP"]}, "got 'SPP' (did you mean 'SP'?)"),
@@ -168,6 +173,8 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, asked, message):
         ("a.jsonl", b'{"hired": 1, "gender": "f"}\n{"hired": 0, "gender": 2}\n', "cannot be read from line"),
         ("a.jsonl", b'{"hired": 1, "gender": "f", "gender": "m"}\n', "specified twice"),
         ("a.jsonl", b'{"hired": 1, "gender": "f"}\n5\n', "changed from object to number"),
+        ("a.csv.gz", gzip.compress(b"hired,gender\n1,f\n0,m\n")[:-20], "a.csv.gz cannot be read: Truncated"),
+        ("a.jsonl.gz", b"no gzip", "a.jsonl.gz cannot be read"),
         ("a.json", b'{\n"hired": [1, 0],\n"gender": ["f", "m"]\n}', "'gender' must hold single values, got list"),
     ],
 )
@@ -244,6 +251,23 @@ def test_labels_are_the_same_whatever_their_type():
         w for w in audit({"a": [1, 0], "g": ["M", "m"]}, action="a", group="g", **LIGHT).warnings if "taken" in w
     )
     assert said == "'g' has 'M' and 'm', which are taken for two different values."
+
+
+@pytest.mark.parametrize(
+    ("actions", "feedback", "asked", "deserving"),
+    [
+        ([1, 0], [1, 0], {}, "1"),
+        (["deny", "grant"], ["deny", "grant"], {"favourable": "grant"}, "grant"),
+        (["deny", "grant"], [1, 0], {"favourable": "grant"}, "1"),
+        ([2, 0], [2, 0], {"favourable": 0}, "0"),
+        ([1, 0], [1, 0], {"favourable": 0, "deserving": 0}, "0"),
+        ([1, 0], [1, 0], {"favourable": 0, "deserving": 1}, "1"),
+    ],
+)
+def test_feedback_is_read_as_decisions_or_as_deserving_says(actions, feedback, asked, deserving):
+    table = {"action": actions, "gender": ["m", "f"], "right": feedback}
+    found = audit(table, action="action", group="gender", feedback="right", **asked, **LIGHT)
+    assert found.about["deserving"] == [deserving]
 
 
 def test_a_mark_at_the_beginning_is_no_part_of_a_name(frame, expected, tmp_path):

@@ -117,6 +117,18 @@ def test_rates_of_another_policy_are_told_although_outcomes_are_selective():
     assert max(map(len, found.table().splitlines())) <= 79
 
 
+def test_outcomes_may_be_known_of_the_refused_only():
+    """As of tax returns that were checked: each stands for others, and without propensities nothing is told."""
+    log, deserves = bank_log(20_000, 0)
+    log["repaid"] = np.where(log["granted"], np.nan, deserves)
+    for rate in audit(log, **ASKED, **LIGHT).other_rates[2:]:
+        people = (log["group"] == rate.group) & deserves
+        assert rate.low - 0.01 <= log["new"][people].mean() <= rate.high + 0.01
+        assert rate.logged == pytest.approx(log["granted"][people].mean(), abs=0.02)
+    blind = audit(log, **{**ASKED, "propensity": None}, n_boot=5, n_permutations=5)
+    assert [rate.among for rate in blind.other_rates] == ["everybody", "everybody"]
+
+
 def test_without_propensity_only_rates_are_told():
     log, _ = bank_log(500, 0)
     del log["p"], log["reward"]
