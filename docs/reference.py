@@ -9,7 +9,7 @@ from importlib import import_module
 from inspect import cleandoc, isclass, isroutine
 from pathlib import Path
 
-PACKAGES = ("", ".fairness", ".audit", ".wrappers", ".f_ppo", ".fair_ppo", ".fair_qcm", ".report", ".zoo")
+PACKAGES = ("", ".fairness", ".audit", ".wrappers", ".f_ppo", ".fair_ppo", ".fair_qcm", ".report", ".vector", ".zoo")
 
 
 def exported() -> dict[int, tuple[str, str]]:

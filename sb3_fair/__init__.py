@@ -14,6 +14,7 @@ sys.meta_path.append(MovedFinder())
 from sb3_fair.zoo.registry.registration import register, register_all  # noqa: E402
 
 if TYPE_CHECKING:
+    from sb3_fair import vector as vector
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO, PPOLagrangian
     from sb3_fair.fair_ppo import FairPPO
     from sb3_fair.fair_qcm import CounterfactualReplayBuffer, FairQCM, RecurrentDQN, TabularFairQCM
@@ -53,6 +54,7 @@ _HOMES = {
     "evaluate": "zoo.evaluation.evaluator",
     "load_agent": "zoo.runs.agent",
     "make_vec": "zoo.registry.build",
+    "vector": "vector",
 }
 
 register_all()

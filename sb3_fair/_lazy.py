@@ -10,13 +10,14 @@ def lazy(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], Any], 
     """``__getattr__`` and ``__dir__`` (PEP 562) of a package.
 
     :param package: its full name
-    :param homes: name -> module of the package, by its path inside
+    :param homes: name -> module of the package, by its path inside; a module's own name is the module itself
     """
 
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        module = import_module(f"{package}.{homes[name]}")
+        return module if homes[name] == name else getattr(module, name)
 
     def names() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

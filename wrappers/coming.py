@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.wrappers.infos import Record, stack, stacked
+from sb3_fair.wrappers.infos import Record, record_of, stacked
 from sb3_fair.wrappers.layer import VecLayer
 
 MASSAGE = "massage"
@@ -25,25 +25,37 @@ def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.b
     :param infos: of the step before
     :param dones: (n,), whose episode ended with it: what counts for them is in the info of their reset
     """
-    if MASSAGE not in infos[0]:
-        return None
-    record: Record = stack(infos, MASSAGE)
     which = np.flatnonzero(dones)
-    if not len(which):
-        return record
-    restarted = told([venv.unwrapped.reset_infos[copy] for copy in which])
-    if restarted is None:
+    resets: Any = getattr(venv.unwrapped, "reset_infos", [{}] * len(dones))  # some VecEnvs have none
+    begun = [resets[copy] for copy in which]
+    if not all(MASSAGE in info for info in begun) and any(MASSAGE in info for info in infos):
         raise ValueError(f"an environment with info[{MASSAGE!r}] after steps must have it after resets too, got none")
+    record = record_of(infos)
+    if record is None or MASSAGE not in record:
+        latest = list(infos)
+        for copy, info in zip(which, begun, strict=True):
+            latest[copy] = info
+        return told(latest)
+    restarted = told(begun)
+    if restarted is None:
+        return dict(record[MASSAGE])
     rows = np.arange(len(dones))
     rows[which] = len(dones) + np.arange(len(which))
-    return {key: np.concatenate((value, restarted[key]))[rows] for key, value in record.items()}
+    return {key: np.concatenate((value, restarted[key]))[rows] for key, value in record[MASSAGE].items()}
 
 
 def told(infos: Sequence[Mapping[str, Any]]) -> Record | None:
     """``info["massage"]`` in each of n infos, whatever copies they are of, as arrays (n, ...); None if one has none."""
     if not infos or not all(MASSAGE in info for info in infos):
         return None
-    return dict(stacked([info[MASSAGE] for info in infos]))
+    known = [info[MASSAGE] for info in infos]
+    try:
+        return dict(stacked(known))
+    except ValueError as error:  # of numpy
+        raise ValueError(
+            f"info[{MASSAGE!r}] must have the same shapes in all copies (groups of FairnessSpec must be given for a "
+            f"Disparity in each of them), got {known}"
+        ) from error
 
 
 class VecComing(VecLayer):

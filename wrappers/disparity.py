@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, Measures, SlidingWindow
@@ -19,7 +19,7 @@ from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import Info, Record, cut, publish, publish_more, stack_people, stacked
-from sb3_fair.wrappers.layer import Observations, attribute
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import check_discrete
 
 
@@ -69,15 +69,15 @@ def measured(venv: Any, measures: Measures | None = None) -> Any:
 class Disparities(Core):
     """The disparities of decisions, and the counts that tell those of the coming one."""
 
-    published: ClassVar[tuple[str, ...]] = ("fairness_spec",)
+    published: ClassVar[tuple[str, ...]] = ("fairness_spec", "carried_disparities")
 
     def __init__(self, env: Wrapped, measures: DemographicParity | None = None) -> None:
         super().__init__(env, measures=measures)
         spec: FairnessSpec | None = attribute(env, "fairness_spec")
-        if spec is None:
+        self._asks = spec is not None and spec.calls_for_group and not isinstance(spec.group, str)
+        if spec is None or (self._asks and attribute(env, "fairness_names") is None):
             raise ValueError(
-                "env must be a fairness MDP, which has a fairness_spec, to be given measures of disparity: wrap it in "
-                "FairMDP or VecFairMDP"
+                "env must be a fairness MDP to be given measures of disparity: wrap it in FairMDP or VecFairMDP"
             )
         if len(spec.attributes) > 1:
             raise ValueError(
@@ -94,7 +94,7 @@ class Disparities(Core):
         self.fairness_spec = replace(spec, measures=self.measures)
         self._labels_of = replace(spec, features=None, feedback=None)
         self._forgets = bool(attribute(env, "reset_on_episode", True))
-        self._asks = spec.calls_for_group and not isinstance(spec.group, str)
+        self.carried_disparities: tuple[str, ...] = () if self._forgets else keys_of(self.measures)
         groups, n, window = self.measures.groups, self._n_copies, self.measures.window
         self._partition = Partition(groups) if len(self._parts) == 1 else ProductPartition(len(self._parts), groups)
         self._recent = GroupCounts(n, SlidingWindow(window), self._partition)
@@ -137,16 +137,20 @@ class Disparities(Core):
             cells = np.pad(cells, ((0, 0), (0, groups - cells.shape[1]), (0, 0)))
         return cells.sum(axis=-1), cells[..., 1::2].sum(axis=-1)
 
-    def _announce(self, obs: Sequence[Any], known: Record | None) -> Record:
-        columns = self._columns(obs, known or {})
+    def _coming(self) -> Sequence[Any]:
+        """The coming observations, copy by copy, as the fairness MDP inside gives them out."""
+        raise NotImplementedError
+
+    def _announce(self, known: Record | None) -> Record:
+        columns = self._columns(known or {})
         decided, favoured = self._counted(self._recent)
         self._massage = {**(known or {}), "decided": decided, "favoured": favoured, "column": columns - 1}
         return self._massage
 
-    def _columns(self, obs: Sequence[Any], known: Record) -> Columns:
+    def _columns(self, known: Record) -> Columns:
         try:
             labels = (
-                stacked([self._label(one, cut(known, copy)) for copy, one in enumerate(obs)])
+                stacked([self._label(one, cut(known, copy)) for copy, one in enumerate(self._coming())])
                 if self._asks
                 else self._label(None, known)
             )
@@ -174,58 +178,64 @@ class Disparity(Disparities, Face):
     environment.
 
     The info of a reset has ``info["massage"]`` too, and that of an episode's last step what the environment tells
-    there, since no decision comes.
+    there, since no decision comes. Several copies in a VecEnv need a spec with ``groups`` for F-PPO's filter, whose
+    counts have to be alike.
 
     :param measures: None: with the favourable actions and groups of the environment's fairness spec
     :raises ValueError: as :class:`VecDisparity`
     """
 
+    def _coming(self) -> Sequence[Any]:
+        return [self.env.get_wrapper_attr("coming_observation")()]
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         obs, info = super().reset(seed=seed, options=options)
-        publish([info], MASSAGE, self._announce([obs], told([info])))
+        publish([info], MASSAGE, self._announce(told([info])))
         return obs, info
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, info = super().step(action)
         if not (terminated or truncated):
-            publish([info], MASSAGE, self._announce([obs], told([info])))
+            publish([info], MASSAGE, self._announce(told([info])))
         return obs, reward, terminated, truncated, info
 
 
 class VecDisparity(Disparities, VecFace):
     """Publishes what a :class:`DemographicParity` is about, for one individual per copy and step.
 
-    ``info["fairness"]`` gets ``d_s``, ``d_s_prev`` (0 at an episode's first step), ``d_l`` and ``d_l_next``, also
+    ``info["fairness"]`` gets ``d_s``, ``d_s_prev`` (0 at the first decision counted), ``d_l`` and ``d_l_next``, also
     where the environment has figures of these names. Decisions are counted over an episode, or, where the environment
     has ``reset_on_episode=False``, over all episodes of a copy until :meth:`forget_history`.
 
     ``info["massage"]`` gets the counts and the coming individual's group, besides what the environment tells there;
     that of a step is about the coming decision, after an auto-reset the first one of the new episode, and
     ``venv.unwrapped.reset_infos`` have it too. Groups are those of the fairness spec. Before a decision they are asked
-    of its callable, which gets the coming observation (before a ``VecNormalize``) and an info with nothing but what is
-    known then, else of ``info["massage"]["group"]``, or of the entry there that bears the attribute's name.
+    of its callable, which gets the fairness MDP's coming observation (not what wrappers outside make of it) and an info
+    with nothing but what is known then, else of ``info["massage"]["group"]``, or of the entry there that bears the
+    attribute's name.
 
     :param measures: None: with the favourable actions and groups of the environment's fairness spec
     :raises ValueError: if the environment is no fairness MDP, its actions are not Discrete, or its spec has several
         attributes; at the first reset, if the coming individual's group is not known
     """
 
+    def _coming(self) -> Sequence[Any]:
+        return self.venv.env_method("coming_observation")
+
     def reset(self) -> VecEnvObs:
         obs = super().reset()
-        self._tell(obs, first(self.venv), np.arange(self.num_envs))
+        self._tell(first(self.venv), np.arange(self.num_envs))
         return obs
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = super().step_wait()
-        self._tell(obs, coming(self.venv, infos, dones), np.flatnonzero(dones))
+        self._tell(coming(self.venv, infos, dones), np.flatnonzero(dones))
         publish(infos, MASSAGE, self._massage)
         return obs, rewards, dones, infos
 
-    def _tell(self, obs: VecEnvObs, known: Record | None, begun: NDArray[np.intp]) -> None:
+    def _tell(self, known: Record | None, begun: NDArray[np.intp]) -> None:
         """Says what is known before the coming decision, also in the reset infos of the copies that have begun."""
-        normaliser = unwrap_vec_normalize(self.venv)
-        seen = obs if normaliser is None or not self._asks else normaliser.get_original_obs()
-        massage = self._announce(Observations(seen, self.num_envs), known)
+        massage = self._announce(known)
         reset_infos: Any = getattr(self.venv.unwrapped, "reset_infos", ())
         for copy in begun.tolist() if reset_infos else ():
             info = reset_infos[copy]

@@ -16,7 +16,7 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import Observations, attribute
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
@@ -443,11 +443,15 @@ class FairMDP(Measuring, Face):
         """
         return self._update_feedback(0, id, value)
 
+    def coming_observation(self) -> Any:
+        """The observation on which the next action is chosen, before wrappers outside change it."""
+        return self._seen
+
 
 class VecFairMDP(Measuring, VecFace):
     """:class:`FairMDP` for a VecEnv: ``stack(infos, "fairness")`` is a dict name -> (n,)."""
 
-    methods = (*VecFace.methods, "update_feedback", "feedback_counts")
+    methods = (*VecFace.methods, "update_feedback", "feedback_counts", "coming_observation")
 
     def update_feedback(self, copy: int, id: int, value: float) -> bool:
         """Feedback that came late for individual ``id`` of a copy; see :meth:`FairMDP.update_feedback`.
@@ -457,3 +461,7 @@ class VecFairMDP(Measuring, VecFace):
         if not 0 <= integer("copy", copy, low=0) < self.num_envs:
             raise ValueError(f"copy must be below the number of copies, {self.num_envs}, got {copy}")
         return self._update_feedback(copy, id, value)
+
+    def coming_observation(self, copy: int) -> Any:
+        """The observation on which the next action in a copy is chosen, before wrappers outside change it."""
+        return Observations(self._seen, self.num_envs)[copy]

@@ -235,6 +235,7 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
 def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
     """The individuals of all copies as arrays; where their numbers of them differ, ``present`` (n, m) tells who is
     there."""
+    told = [{**those, "group": _labels(those["group"])} if "group" in those else those for those in told]
     sizes = [len(those["action"]) if np.ndim(those.get("action", 0)) else -1 for those in told]
     if len(set(sizes)) < 2 or -1 in sizes:
         return stacked(told)
@@ -245,6 +246,16 @@ def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
         for those, size in zip(told, sizes, strict=True)
     ]
     return {**stacked(padded), "present": np.arange(most) < np.array(sizes)[:, None]}
+
+
+def _labels(group: Any) -> Any:
+    """The labels of a copy, names of several people as objects: numpy makes names of numbers that it joins with them,
+    and columns of tuples."""
+    if isinstance(group, np.ndarray):
+        return group.astype(object) if group.dtype.kind in "SU" else group
+    if isinstance(group, list) and any(isinstance(label, (str, bytes, tuple)) for label in group):
+        return np.fromiter(group, dtype=object)
+    return {name: _labels(labels) for name, labels in group.items()} if isinstance(group, dict) else group
 
 
 def _padded(value: Any, other: Any, size: int, most: int) -> Any:
@@ -272,9 +283,11 @@ def stacked(values: Sequence[Any]) -> Any:
         return labels
     nothing = np.full(np.shape(first), np.nan)
     array = np.stack([nothing if value is None else np.asarray(value) for value in values])
+    if array.dtype != object or any(isinstance(entry, (str, bytes)) for entry in array.flat):  # "1" is no number
+        return array
     try:
-        return array.astype(float) if array.dtype == object else array
-    except (TypeError, ValueError):  # names of several people
+        return array.astype(float)
+    except (TypeError, ValueError):  # other labels of several people
         return array
 
 

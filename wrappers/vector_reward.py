@@ -20,6 +20,7 @@ Emit = Literal["level", "difference", "terminal"]
 PERFORMANCE = "R"
 PATIENCE = 10
 """Episodes after which an objective that was never defined is worth a warning."""
+ARRAY_REWARD = "R must be one number per step, got the array reward {}: use Scalarise on the environment first"
 DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
 
 
@@ -41,13 +42,13 @@ class Rewarding(Core):
         super().__init__(env, objectives=objectives, emit=emit, undefined=undefined, vector=vector)
         known = attribute(env, "fairness_names", ())
         allowed = (PERFORMANCE, *known)
-        names = tuple(full for name in objectives for full in _variants(name, allowed))
+        names = tuple(dict.fromkeys(full for name in objectives for full in _variants(name, allowed)))
         for name in names:
             if name not in allowed and not name.startswith(DISPARITY):
                 hint = did_you_mean(name, allowed) if known else ": make env a fairness MDP with FairMDP first"
-                raise ValueError(f"objectives must be among {allowed}, got {name!r}{hint}")
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"objectives must name at least one objective, none of them twice, got {names!r}")
+                raise ValueError(f"objectives must be among {allowed} or disparities (d_...), got {name!r}{hint}")
+        if not names or len(set(objectives)) < len(objectives):
+            raise ValueError(f"objectives must name at least one objective, none of them twice, got {objectives!r}")
         self.objective_names = names
         self.reward_dim = len(names)
         self.emit = emit
@@ -55,7 +56,8 @@ class Rewarding(Core):
         self._unpaid = "emit='terminal'" if emit == "terminal" else None
         self._undefined = float(undefined)
         kept = not attribute(env, "reset_on_episode", True)
-        self._carried_over = np.array([kept and not name.startswith(DISPARITY) for name in names])
+        carried = attribute(env, "carried_disparities", ())
+        self._carried_over = np.array([name in carried or (kept and not name.startswith(DISPARITY)) for name in names])
         self._is_fair = np.array([name != PERFORMANCE for name in names])
         self._needs_fairness = bool(self._is_fair.any())
         self._signs = np.array([-1.0 if name.startswith(DISPARITY) else 1.0 for name in names])
@@ -85,7 +87,7 @@ class Rewarding(Core):
         return min(low, self._undefined), max(high, self._undefined)
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
-        """An empty history counts as exactly fair. Disparities always begin anew."""
+        """An empty history counts as exactly fair. A scenario's own disparities always begin anew."""
         if self._never:
             self._episodes += int(self._has_stepped[which].sum())
             self._has_stepped[which] = False
@@ -111,6 +113,8 @@ class Rewarding(Core):
         self, performance: NDArray[Any], fairness: Mapping[str, NDArray[np.float64]], done: NDArray[np.bool_]
     ) -> NDArray[np.float64]:
         """The vectors (n, k) of one step from performance (n,) and the figures after the step."""
+        if performance.ndim > 1 and PERFORMANCE in self.objective_names:
+            raise ValueError(ARRAY_REWARD.format(performance[0]))
         try:
             columns = [performance if name == PERFORMANCE else fairness[name] for name in self.objective_names]
         except KeyError as error:
@@ -153,8 +157,8 @@ class VectorReward(Rewarding, Face):
     :class:`VecVectorReward`.
 
     :param env: a fairness MDP (:class:`~sb3_fair.wrappers.fmdp.FairMDP` inside)
-    :param objectives: ``"R"`` and names in ``info["fairness"]``; disparities ``d_s``, ``d_l`` enter negated, so that 0
-        is fair for every fairness objective
+    :param objectives: ``"R"``, notions that env measures, and disparities, the names in ``info["fairness"]`` that begin
+        with ``d_``; these enter negated, so that 0 is fair for every fairness objective
     :param emit: ``"level"``: the notion after each step (its sum grows with the length of the episode, so that shorter
         episodes look fairer); ``"difference"``: its change, which sums to the notion at the end of the episode;
         ``"terminal"``: 0, and the notion at the last step, also where a ``TimeLimit`` outside decides which that is

@@ -107,7 +107,7 @@ def policy_of(
     :param objectives: names of all entries of the vector reward
     :param columns: the entries that count as objectives; the returns of the others stand among the ``final`` figures
         as ``"<name> (return)"``
-    :param more: further fields of :class:`~sb3_fair.common.front.EvaluatedPolicy`
+    :param more: further fields of :class:`~sb3_fair.vector.EvaluatedPolicy`
     """
     vectors = np.array([outcome.vector for outcome in played])
     final = _columns([outcome.final for outcome in played])

@@ -280,13 +280,20 @@ class FPPO(FairnessPPO):
         if self._relief > 1:
             weights |= {name: np.divide(weights[name], self._relief) for name in WEIGHTS if weights[name] is not None}
         self.rollout_buffer.regulariser = weights
-        if self.massage and self._coming is None:
-            raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
+        if self.massage:
+            self._before_decisions()
         filters = self.massage and self.threshold > 0
         self._begin_credit()
+        self.watched.rounds = self.reward_floor is not None
         self._massage_seconds = 0.0
         self._began = perf_counter()
         return self.policy.register_forward_hook(self._filter) if filters else nullcontext()
+
+    def _before_decisions(self) -> Record:
+        """What the filter may know before the coming decisions of the training."""
+        if self._coming is None:
+            raise ValueError(f"massage must be False for an environment that publishes no info[{MASSAGE!r}], got True")
+        return self._coming
 
     @property
     def _relief(self) -> float:
@@ -319,13 +326,12 @@ class FPPO(FairnessPPO):
         """Puts fairer actions in the place of sampled ones, for PPO with their log-probabilities."""
         begin = perf_counter()
         actions, values, log_probs = outputs
-        assert self._coming is not None and self.threshold is not None
-        filtered = massaged(
-            self.measures, self._coming, self._executed(actions.cpu().numpy()), self._probabilities(), self.threshold
-        )
+        assert self.threshold is not None
+        record, drawn = self._before_decisions(), self._executed(actions.cpu().numpy())
+        filtered = massaged(self.measures, record, drawn, self._probabilities(), self.threshold)
         self.rollout_buffer.note(**{name: getattr(filtered, name) for name in NOTED})
         if self.watched.chances is not None:
-            after = self._after_filter(self._coming, self.threshold)
+            after = self._after_filter(record, self.threshold)
             self.watched.chances = lambda: after
         if self.massage_credit == "sampled":
             self.watched.instead = filtered.actions

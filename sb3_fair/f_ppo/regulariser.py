@@ -15,7 +15,7 @@ class Columns(NamedTuple):
     """Disparities of the steps of a rollout, arrays of one shape.
 
     :param d_s: short-term disparity after the step
-    :param d_s_prev: after the step before, 0 at an episode's first step
+    :param d_s_prev: after the step before, 0 at an episode's first step unless histories are carried over
     :param d_l: long-term disparity before the action took effect
     :param d_l_next: after it
     """

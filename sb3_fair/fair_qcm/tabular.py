@@ -11,7 +11,7 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import check_for_correct_spaces
-from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, unwrap_vec_normalize
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
@@ -362,6 +362,13 @@ class TabularFairQCM(OwnGenerator):
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return [], []
 
+    def set_parameters(self, load_path_or_dict: Any, exact_match: bool = True, device: Any = "auto") -> None:
+        """Not for a table, which has no parameters.
+
+        :raises ValueError: always
+        """
+        raise ValueError("a table has no parameters to set: call set_table_arrays(other.table_arrays())")
+
     def table_arrays(self) -> dict[str, Array]:
         """All that was learned, as arrays: see :meth:`set_table_arrays`."""
         return {**self.states.arrays(), **self.table.arrays()}
@@ -373,9 +380,9 @@ class TabularFairQCM(OwnGenerator):
 
 
 def _unrounded(venv: VecEnv) -> bool:
-    """Whether rewards come from environments in other processes as they are, and not from a layer outside them."""
+    """Whether rewards come from the environments as they are, and not from a layer outside them."""
     while isinstance(venv, VecEnvWrapper):
         if isinstance(venv, VecFairnessScheme | VecScalarise):
             return False
         venv = venv.venv
-    return isinstance(venv, SubprocVecEnv)
+    return True

@@ -8,7 +8,7 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.preprocessing import maybe_transpose, preprocess_obs
+from stable_baselines3.common.preprocessing import get_obs_shape, maybe_transpose, preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
@@ -80,6 +80,7 @@ class PCNPolicy(BasePolicy):
             optimizer_kwargs=optimizer_kwargs,
         )
         self.shown_space = shown[OBSERVATION] if plain else spaces.Dict(shown)
+        get_obs_shape(self.shown_space)  # refuses spaces that preprocess_obs does not know
         self.net_arch = net_arch
         self.action_noise = action_noise
         self.actions = head_for(action_space, action_noise)

@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import SubprocVecEnv
 from sb3_fair.common.columns import ColumnDictRolloutBuffer
 from sb3_fair.f_ppo.constrained import PPOLagrangian, lagrangian
 from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import VecFairMDP
 
 ACTIONS = {
     "Discrete": spaces.Discrete(2),
@@ -247,12 +248,15 @@ def test_the_cost_may_be_changed_later():
 
 
 def test_where_the_environment_measures_nothing_a_step_costs_demographic_disparity(tmp_path):
-    model = PPOLagrangian("MlpPolicy", greed(measured=False), **SMALL).learn(64)
+    def unmeasured():
+        return VecFairMDP(greed(measured=False), FairnessSpec(group=mood_group))
+
+    model = PPOLagrangian("MlpPolicy", unmeasured(), **SMALL).learn(64)
     assert model.cost_source == "d_s"
     assert 0 < model.cost_mean < 1
     model.save(tmp_path / "model")
-    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(measured=False)).learn(64)
-    loaded.set_env(greed(4, measured=False))
+    loaded = PPOLagrangian.load(tmp_path / "model", env=unmeasured()).learn(64)
+    loaded.set_env(unmeasured())
     assert loaded.learn(64).cost_mean > 0
     loaded.set_env(greed())
     assert loaded.learn(64).cost_source == "harm"

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair import make_vec
@@ -15,7 +16,7 @@ from sb3_fair.common.fairness_ppo import WatchedVecEnv
 from sb3_fair.f_ppo import FPPO, massage, regularise_advantages
 from sb3_fair.f_ppo.regulariser import regulariser
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.wrappers import VecFairMDP
+from sb3_fair.wrappers import Disparity, FairMDP, VecFairMDP
 from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
 from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, learned, model_of, weights
 
@@ -183,6 +184,22 @@ def test_wrappers_around_the_copies_hide_nothing():
     model = learned(model_of(venv), 144)
     assert model.get_vec_normalize_env() is venv
     assert model.logger.name_to_value["massage/changed_fraction"] > 0.1
+
+
+def test_copies_that_publish_disparities_themselves_are_as_good_as_the_layer_added():
+    spec = FairnessSpec(group=lambda obs, info: int(obs[0] > 0), notions=(), groups=(0, 1))
+
+    def copies(around):
+        venv = DummyVecEnv([lambda n=n: around(FairMDP(Bank(n, tells=()), spec)) for n in (2, 3, 5)])
+        venv.seed(0)
+        return venv
+
+    found = []
+    for around in (Disparity, lambda env: env):
+        model = learned(model_of(copies(around), massage_threshold=0.5, massage_on_predict=True), 144)
+        assert model.rollout_buffer.columns["changed"].mean() > 0.1
+        found.append((*weights(model), *evaluate_policy(model, model.bind(copies(around)), 6, warn=False)))
+    assert_array_equal(*found)
 
 
 def test_state_dependent_noise_may_squash_actions():

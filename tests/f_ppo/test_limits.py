@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.f_ppo import FPPO, PPOLagrangian, f_ppo
-from tests.f_ppo.models import NEUTRAL, Watch, banks, changed, model_of, weights
+from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, changed, model_of, weights
 
 STEPS = 24 * 3
 """Of a rollout."""
@@ -24,6 +24,14 @@ def test_a_floor_that_is_kept_changes_nothing():
     ours = model_of(banks(), reward_floor=-2.0).learn(4 * STEPS)
     assert_array_equal(weights(ours), weights(model_of(banks()).learn(4 * STEPS)))
     assert ours.multipliers["floor"] == 0
+
+
+def test_a_floor_is_the_same_for_environments_in_other_processes():
+    first, second = banks(reward=0.1), banks(reward=0.1, cls=FORK)
+    ours = [model_of(venv, massage=False, reward_floor=0.6).learn(4 * STEPS) for venv in (first, second)]
+    assert_array_equal(*map(weights, ours))
+    assert ours[0].multipliers == ours[1].multipliers
+    second.close()
 
 
 @pytest.mark.parametrize("normalised", [False, True])

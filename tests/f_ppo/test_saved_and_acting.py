@@ -8,6 +8,7 @@ from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair import make_vec
 from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage
@@ -226,6 +227,15 @@ def test_an_environment_must_tell_what_is_known_before_a_decision():
     with pytest.raises(ValueError, match=r"massage must be False .* no info\['massage'\]"):
         model_of(banks(tells=("spec", "fairness"))).learn(72)
     model_of(banks(tells=("spec", "fairness")), massage=False).learn(72)
+
+    class Forgetful(Bank):
+        def step(self, action):
+            *step, info = super().step(action)
+            del info["massage"]
+            return *step, info
+
+    with pytest.raises(ValueError, match=r"massage must be False .* no info\['massage'\]"):
+        model_of(DummyVecEnv([Forgetful])).learn(72)
 
 
 def test_an_environment_must_tell_the_disparities():

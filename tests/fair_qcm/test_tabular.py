@@ -10,6 +10,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair import make_vec
@@ -285,6 +286,22 @@ def test_the_same_seed_learns_the_same_table_and_another_one_does_not():
     first, second, third = (TabularFairQCM(doughnuts(4), seed=seed).learn(2000) for seed in (5, 5, 6))
     np.testing.assert_array_equal(first.table.values, second.table.values)
     assert (first.table.values != third.table.values).any()
+
+
+def test_a_table_learns_the_same_in_a_batch_as_from_single_environments():
+    batch, singles = (
+        TabularFairQCM(venv, seed=5).learn(400) for venv in (make_vec(SMALL, 4, seed=5), make_vec_env(SMALL, 4, seed=5))
+    )
+    np.testing.assert_array_equal(batch.table.values, singles.table.values)
+
+
+def test_a_table_is_handed_on_as_arrays():
+    model, other = TabularFairQCM(doughnuts(), seed=5).learn(200), TabularFairQCM(doughnuts(), seed=6)
+    with pytest.raises(ValueError, match=r"call set_table_arrays\(other.table_arrays\(\)\)"):
+        other.set_parameters(model.get_parameters())
+    other.set_table_arrays(model.table_arrays())
+    observation = model.get_env().reset()
+    np.testing.assert_array_equal(other.q_values(observation), model.q_values(observation))
 
 
 def test_a_saved_model_predicts_the_same_and_goes_on_the_same(tmp_path):

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecMonitor, VecNormalize
 
-from sb3_fair.wrappers.coming import VecComing, coming, first
+from sb3_fair.wrappers.coming import VecComing, coming, first, told
 
 
 class Tides(gym.Env):
@@ -74,6 +74,21 @@ def test_an_environment_may_publish_nothing():
     venv.reset()
     *_, dones, infos = venv.step(np.zeros(3, dtype=int))
     assert first(venv) is None and coming(venv, infos, dones) is None
+
+
+def test_a_last_step_need_not_tell_it():
+    venv = tides()
+    venv.reset()
+    for step in range(1, 11):
+        *_, dones, infos = venv.step(np.zeros(3, dtype=int))
+        for copy in np.flatnonzero(dones):
+            del infos[copy]["massage"]
+        check(coming(venv, infos, dones), [step % 2, step % 3, step % 5])
+
+
+def test_copies_must_tell_the_same_numbers_of_groups():
+    with pytest.raises(ValueError, match=r"info\['massage'\] must have the same shapes in all copies \(groups of"):
+        told([{"massage": {"decided": np.zeros(n)}} for n in (1, 2)])
 
 
 def test_who_publishes_after_steps_must_do_so_after_resets():

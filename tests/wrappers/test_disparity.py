@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecFrameStack, VecNormalize
 
 import sb3_fair  # noqa: F401 (registers the IDs)
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.disparity.parity import DemographicParity
-from sb3_fair.wrappers import Disparity, FairMDP, GymnasiumVector, VecFairMDP
+from sb3_fair.wrappers import Disparity, FairMDP, GymnasiumVector, VecFairMDP, VectorReward, VecVectorReward
 from sb3_fair.wrappers.coming import coming, first
 from sb3_fair.wrappers.disparity import VecDisparity, measured
 from sb3_fair.zoo.registry.build import make_batch, make_vec
@@ -72,6 +72,27 @@ def test_one_environment_has_the_figures_of_a_batch(carried_over):
         coming = env.reset()[1]["massage"] if truncated else info["massage"]
         for key, value in batched["massage"].items():
             assert_array_equal(coming[key], value)
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_differences_of_carried_over_disparities_sum_to_the_last_over_all_episodes(batched):
+    spec, carried = FairnessSpec(group=in_front, notions=()), {"reset_on_episode": False}
+    rewarded = {"objectives": FIGURES, "emit": "difference"}
+
+    def queue():
+        return Queue([[0, 1, 1], [2, 0], [1]])
+
+    if batched:
+        venv = VecVectorReward(VecDisparity(VecFairMDP(DummyVecEnv([queue]), spec, **carried)), **rewarded)
+    else:
+        venv = DummyVecEnv([lambda: VectorReward(Disparity(FairMDP(queue(), spec, **carried)), **rewarded)])
+    venv.reset()
+    total = np.zeros(len(FIGURES))
+    for action in np.random.default_rng(0).integers(3, size=20):
+        _, _, _, (info,) = venv.step([action])
+        total += info["vector_reward"]
+        assert_allclose(total, [-info["fairness"][name] for name in FIGURES], atol=1e-12)
+    assert total.all()
 
 
 def test_favourable_may_be_a_function_of_the_action():
@@ -284,14 +305,36 @@ def test_a_filter_may_know_the_group_that_observations_hide():
     assert ended > 5
 
 
-def test_the_spec_sees_observations_before_they_are_normalised():
-    inside = queues([[[1, 2, 1, 2]]], FairnessSpec(group=in_front, notions=()))
-    venv = VecDisparity(VecNormalize(inside), DemographicParity(window=9, groups=(1, 2)))
+def turned(env):
+    return gym.wrappers.TransformObservation(env, np.negative, env.observation_space)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda env, spec: VecNormalize(VecFairMDP(DummyVecEnv([env]), spec)),
+        lambda env, spec: VecFrameStack(VecFairMDP(DummyVecEnv([env]), spec), 3),
+        lambda env, spec: VecFrameStack(DummyVecEnv([lambda: turned(FairMDP(env(), spec))]), 3),
+        lambda env, spec: SubprocVecEnv([lambda: turned(FairMDP(env(), spec))], start_method="fork"),
+    ],
+    ids=["normalised", "stacked", "in each copy", "in processes"],
+)
+def test_the_spec_sees_the_observations_of_its_fairness_mdp_whatever_is_around_it(around):
+    spec = FairnessSpec(group=in_front, notions=(), groups=(1, 2))
+    venv = measured(around(lambda: Queue([[1, 2, 2], [2, 1]]), spec))
     venv.reset()
-    groups = [first(venv)["column"][0]]
-    for _ in range(3):
-        groups.append(venv.step(np.array([0]))[3][0]["massage"]["column"])
-    assert groups == [0, 1, 0, 1]
+    known = first(venv)
+    for group in (1, 2, 2, 2, 1, 1):
+        assert known["column"] == [group - 1]
+        _, _, dones, infos = venv.step(np.array([0]))
+        assert infos[0]["individual"]["group"] == group
+        known = coming(venv, infos, dones)
+    venv.close()
+
+
+def test_around_one_environment_too():
+    env = Disparity(turned(FairMDP(Queue([[1, 2]]), FairnessSpec(group=in_front, notions=(), groups=(1, 2)))))
+    assert [env.reset()[1]["massage"]["column"], env.step(0)[-1]["massage"]["column"]] == [0, 1]
 
 
 def test_a_second_measure_goes_by_the_same_labels():
@@ -342,11 +385,21 @@ def test_what_the_environment_publishes_by_itself_is_taken_at_its_word():
     assert measured(bare, Published()) is bare
 
 
+class Specified(Queue):
+    """Has a spec that asks about observations, which nothing keeps for it."""
+
+    fairness_spec = FairnessSpec(group=in_front)
+
+    def __init__(self):
+        super().__init__([[0]])
+
+
 @pytest.mark.parametrize(
     ("venv", "measures", "error", "message"),
     [
         (lambda: DummyVecEnv([lambda: Queue([[0]])]), None, ValueError, "env must be a fairness MDP"),
         (lambda: make_batch(n_envs=1, group=["gender", "nationality"], **HIRING), None, ValueError, "one attribute"),
+        (lambda: DummyVecEnv([Specified]), None, ValueError, "env must be a fairness MDP"),
         (lambda: queues([[[0]]], FairnessSpec()), DemographicParity(favourable=(3,)), ValueError, "favourable must be"),
         (lambda: queues([[[0]]], FairnessSpec()), "parity", TypeError, "measures must have all"),
         (

@@ -74,6 +74,43 @@ def test_a_scheme_assessed_at_the_end_is_paid_before_a_limit_outside(make):
     outside.close()
 
 
+class Begun(gym.Wrapper):
+    """Takes the first two steps of every episode itself."""
+
+    def reset(self, *, seed=None, options=None):
+        self.env.reset(seed=seed, options=options)
+        self.env.step(0)
+        obs, *_, info = self.env.step(1)
+        return obs, info
+
+
+class Repeating(gym.Wrapper):
+    """Takes every action twice."""
+
+    def step(self, action):
+        self.env.step(action)
+        return self.env.step(action)
+
+
+def assessed_at_the_end():
+    return FairnessScheme(Endless(), Scheme(when="end"))
+
+
+def test_the_steps_that_count_are_those_of_the_limit():
+    env = TimeLimit(Begun(assessed_at_the_end()), 5)
+    for seed in (0, None):
+        env.reset(seed=seed)
+        assert [env.step(step % 3)[1] != 0 for step in range(5)] == [False] * 4 + [True]
+
+
+def test_a_last_step_that_is_several_is_refused():
+    env = TimeLimit(Repeating(assessed_at_the_end()), 3)
+    env.reset(seed=0)
+    assert [env.step(0)[1] for _ in range(2)] == [0, 0]
+    with pytest.raises(ValueError, match="a wrapper takes several steps in the last step before a TimeLimit outside"):
+        env.step(0)
+
+
 class Impatient(gym.Wrapper):
     """Ends episodes for reasons of its own."""
 

@@ -1,7 +1,5 @@
 """Does any environment become a fairness MDP whose figures belong to the individual decided on?"""
 
-from functools import partial
-
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -13,7 +11,6 @@ from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_no
 from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import Infos
-from sb3_fair.wrappers.labels import of_infos
 from tests.wrappers.bank import Bank, faces
 
 
@@ -334,98 +331,6 @@ def test_gymnasium_s_vector_form_of_copies_carries_partial_feedback():
         person = venv.step(np.array([1, 0]))[-1]["individual"]
         np.testing.assert_array_equal(person["feedback"], expected)
         assert person["group"].tolist() == ["a", "b"]
-
-
-class Queue(gym.Env):
-    """Decides on as many people at a time as its copy has in turn."""
-
-    observation_space = gym.spaces.Box(0, 1, (1,))
-    action_space = gym.spaces.Discrete(2)
-
-    def __init__(self, sizes):
-        self.sizes = sizes
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        size = self.sizes[self.t % len(self.sizes)]
-        self.t += 1
-        groups = np.array(["m", "f", "m", "f"], dtype=object)[:size]
-        people = {"group": groups, "action": np.arange(size) // 2, "features": np.full((size, 2), 0.5), "world": self.t}
-        return np.zeros(1, np.float32), 0.0, False, False, {"individual": people}
-
-
-def told_together_and_alone(queues):
-    """Info of each copy in a batch, and of the same queue by itself, step by step."""
-    spec = FairnessSpec(notions=("SP", "IF"), history=SlidingWindow(20))
-    venv = VecFairMDP(DummyVecEnv(queues), spec)
-    singles = [FairMDP(queue(), spec) for queue in queues]
-    for env in (venv, *singles):
-        env.reset()
-    for _ in range(6):
-        infos = venv.step(np.zeros(len(queues), dtype=int))[3]
-        for info, single in zip(infos, singles, strict=True):
-            yield info, single.step(0)[4]
-
-
-def test_copies_may_decide_on_different_numbers_of_people():
-    for info, alone in told_together_and_alone([partial(Queue, each) for each in [(4, 0, 3), (1, 2, 3), (2, 2, 2)]]):
-        assert info["fairness"] == alone["fairness"]
-        assert info["individual"]["id"].tolist() == alone["individual"]["id"].tolist()
-        assert info["individual"]["group"].tolist() == alone["individual"]["group"].tolist()
-
-
-@pytest.mark.parametrize("nobody", [{}, {"individual": {"group": None}}])
-def test_copies_may_decide_on_several_people_and_on_nobody(nobody):
-    class Ward(Queue):
-        def step(self, action):
-            *told, info = super().step(action)
-            return *told, info if len(info["individual"]["group"]) else dict(nobody)
-
-    for info, alone in told_together_and_alone([partial(Ward, each) for each in [(4, 0, 3), (1, 2, 3), (0, 0, 2)]]):
-        assert info["fairness"] == alone["fairness"]
-
-
-class Listing(Queue):
-    """Tells of several people in a list of dicts, or whatever it is given."""
-
-    def __init__(self, told):
-        super().__init__([1])
-        self.told = told
-
-    def step(self, action):
-        return *super().step(action)[:4], {"individual": self.told}
-
-
-@pytest.mark.parametrize("told", [[{"group": 0, "action": 1}, {"group": 1, "action": 0}], [], "m", np.zeros(2)])
-@pytest.mark.parametrize("group", [None, "sex", lambda obs, info: 0])
-def test_individuals_are_told_in_a_dict_of_arrays(told, group):
-    for spec in (FairnessSpec(group=group), FairnessSpec(group=group, features=slice(0, 1))):
-        for env in (FairMDP(Listing(told), spec), VecFairMDP(DummyVecEnv([lambda: Listing(told)]), spec)):
-            env.reset()
-            with pytest.raises(TypeError, match=r"info\['individual'\] must be a dict: .*an array per key"):
-                env.step(np.zeros(1, dtype=int)[0] if isinstance(env, FairMDP) else np.zeros(1, dtype=int))
-    with pytest.raises(TypeError, match=r"info\['individual'\] must be a dict"):
-        of_infos([{"individual": told}])
-
-
-def test_each_of_several_people_has_a_label_and_features():
-    two = {"group": np.array(["m", "f"]), "action": np.array([1, 0])}
-    for told, spec, message in (
-        (
-            {**two, "group": np.array(["m"])},
-            FairnessSpec(),
-            "group must have one entry per person, or one for all, got 1",
-        ),
-        (two, FairnessSpec(features=slice(0, 1), notions=("IF",)), "features must have"),
-    ):
-        env = FairMDP(Listing(told), spec)
-        env.reset()
-        with pytest.raises(ValueError, match=message):
-            env.step(0)
 
 
 class Full(Crowd):

@@ -151,6 +151,7 @@ def test_the_batched_twin_answers_for_its_attributes():
     ("arguments", "message"),
     [
         ({"objectives": ("R", "SPP")}, "objectives must be among .*'SPP'.*did you mean 'SP'"),
+        ({"objectives": ("R", "w1")}, r"objectives must be among \('R', 'SP'\) or disparities \(d_...\), got 'w1'"),
         ({"objectives": ("R", "R")}, "none of them twice"),
         ({"objectives": ()}, "at least one objective"),
         ({"objectives": ("R",), "emit": "sum"}, "emit must be one of .*'sum'"),
@@ -236,6 +237,20 @@ def test_an_array_reward_is_taken_where_it_is():
     assert reward == pytest.approx(info["vector_reward"] @ [1.0, 0.5])
 
 
+def test_an_array_reward_is_no_performance():
+    array = gym.wrappers.TransformReward(Told(), lambda reward: np.array([reward, 0.5]))
+    array.reward_space = gym.spaces.Box(0, 9, (2,))
+    for env, objectives in ((array, ("SP",)), (Scalarise(array, (1.0, 2.0)), ("R", "SP"))):
+        rewarded = VectorReward(env, objectives)
+        rewarded.reset()
+        assert rewarded.step(0)[4]["vector_reward"][0] == (2.0 if "R" in objectives else 0.0)
+    for objectives in (("R",), ("R", "SP")):
+        rewarded = VectorReward(array, objectives)
+        rewarded.reset()
+        with pytest.raises(ValueError, match=r"R must be one number per step, got .* \[1\.  0\.5\]: use Scalarise"):
+            rewarded.step(0)
+
+
 @pytest.mark.parametrize("vec", [False, True])
 def test_an_objective_that_is_never_defined_is_told_once(vec):
     def play(levels, episodes):
@@ -258,7 +273,9 @@ def test_an_objective_that_is_never_defined_is_told_once(vec):
 
 
 def test_what_is_no_fairness_mdp_has_no_notions():
-    with pytest.raises(ValueError, match=r"objectives must be among \('R',\), got 'SP': make env a fairness MDP"):
+    with pytest.raises(
+        ValueError, match=r"objectives must be among \('R',\) or disparities .*, got 'SP': make env a fairness MDP"
+    ):
         VectorReward(gym.make("CartPole-v1"), ("R", "SP"))
 
 

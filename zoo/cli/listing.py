@@ -54,5 +54,10 @@ def _about(env_id: str) -> str:
 
 
 def _space(space: gym.Space[Any]) -> str:
-    size = str(space.n) if isinstance(space, spaces.Discrete) else "x".join(map(str, space.shape or ()))
+    if isinstance(space, spaces.Dict):
+        size = ", ".join(f"{name} {_space(part)}" for name, part in space.items())
+    elif isinstance(space, spaces.Tuple):
+        size = ", ".join(map(_space, space))
+    else:
+        size = str(space.n) if isinstance(space, spaces.Discrete) else "x".join(map(str, space.shape or ()))
     return f"{type(space).__name__}({size})"

@@ -78,10 +78,11 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
     spec, space = attribute(venv, "fairness_spec"), venv.action_space
     if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
         return []
+    rows = {name: find_notion(name.partition("@")[0]) for name in notions}
     if isinstance(space, spaces.Box) and not space.is_bounded() and spec.treatment is None:
-        notions = [name for name in notions if not find_notion(name).needs_probabilities]
+        rows = {name: notion for name, notion in rows.items() if not notion.needs_probabilities}
     featured = spec.features is not None or spec.feature_names is not None
-    return [name for name in notions if featured or not find_notion(name).needs_features]
+    return [name for name, notion in rows.items() if featured or not notion.needs_features]
 
 
 def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> list[EvaluatedPolicy]:

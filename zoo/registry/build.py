@@ -6,12 +6,14 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
+import numpy as np
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 
 from sb3_fair.common.monitor import LightMonitor
-from sb3_fair.fairness import FairnessSpec, SlidingWindow
+from sb3_fair.fairness import NOTIONS, FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.histories.history import History
+from sb3_fair.fairness.validation import one_of
 from sb3_fair.wrappers.faces import Face, VecFace
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -20,7 +22,7 @@ from sb3_fair.wrappers.memories import MemoryLike
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
-from sb3_fair.wrappers.vector_reward import DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
+from sb3_fair.wrappers.vector_reward import ARRAY_REWARD, DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import ROWS, Row, find, load_module
@@ -34,7 +36,8 @@ Layer = tuple[tuple[type[Face], type[VecFace]], dict[str, Any]]
 class Measurement:
     """What is measured and what the reward is made of; keyword arguments of every registered ID.
 
-    :param objectives: ``"R"`` and notions that make up ``info["vector_reward"]``; None: performance reward only
+    :param objectives: ``"R"``, notions and disparities (``"d_s"``) that make up ``info["vector_reward"]``; None:
+        performance reward only
     :param audit: further notions that are measured but not rewarded
     :param window: number of most recent decisions that the notions look at; or
     :param history: any history recipe, or a dict notion -> history
@@ -71,6 +74,8 @@ class Measurement:
     flatten: bool = False
 
     def __post_init__(self) -> None:
+        for name in filter(_is_notion, self.objectives or ()):
+            one_of("each of objectives", name.partition("@")[0], NOTIONS, "'R', a disparity (d_...)")
         if self.window is not None and self.history is not None:
             raise ValueError(f"window and history exclude each other, got {self.window!r} and {self.history!r}")
         if self.objectives is None and (self.scalarise is not None or self.vector):
@@ -85,10 +90,14 @@ class Measurement:
         changes: dict[str, Any] = {}
         if self.objectives is not None or self.audit:
             names = dict.fromkeys((*(self.objectives or ()), *self.audit))
-            changes["notions"] = tuple(name for name in names if name != PERFORMANCE and not name.startswith(DISPARITY))
+            changes["notions"] = tuple(filter(_is_notion, names))
         changes["history"] = self.history if self.window is None else SlidingWindow(self.window)
         changes["distance"] = self.distance
         return replace(spec, **{name: value for name, value in changes.items() if value is not None})
+
+
+def _is_notion(objective: str) -> bool:
+    return objective != PERFORMANCE and not objective.startswith(DISPARITY)
 
 
 def _found(what: str, path: str) -> Any:
@@ -167,6 +176,17 @@ def _single(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> g
     if not isinstance(env, gym.Env):
         raise TypeError(f"entry_point must make a Gymnasium environment, got {env!r}")
     return env if limit is None else gym.wrappers.TimeLimit(env, limit)
+
+
+def _copy(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> gym.Env:
+    """One of several, with the scalar reward that a VecEnv needs."""
+    return gym.wrappers.TransformReward(_single(entry, render_mode, config), _one_number)
+
+
+def _one_number(reward: Any) -> Any:
+    if np.size(reward) > 1:
+        raise ValueError(ARRAY_REWARD.format(reward))
+    return reward
 
 
 class Copies(VecLayer):
@@ -253,7 +273,7 @@ def make_batch(
     elif _is_batch(entry):
         venv = entry(n_envs, render_mode=render_mode, **config)
     else:
-        venv = Copies(KINDS[vec_env]([partial(_single, entry, render_mode, config)] * n_envs))
+        venv = Copies(KINDS[vec_env]([partial(_copy, entry, render_mode, config)] * n_envs))
     _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
     for (_, face), arguments in _layers(measurement, spec):

@@ -123,7 +123,15 @@ def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any
         return list(objectives)
     with input_errors():
         venv = make_vec(env_id, monitor=False, **{key: env_kwargs[key] for key in env_kwargs if key != "objectives"})
-    return ["R", *attribute(venv, "fairness_names")]
+    return ["R", *attribute(venv, "fairness_spec").notions]
+
+
+def named_in_full(env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
+    """The objectives in ``env_kwargs``, with ``"SP@gender"`` and so on for the SP of several attributes."""
+    with input_errors():
+        venv = make_vec(env_id, monitor=False, **env_kwargs)
+    venv.close()
+    return list(attribute(venv, "objective_names"))
 
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:

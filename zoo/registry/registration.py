@@ -77,7 +77,8 @@ def register(
     hyperparams: Mapping[str, Any] | None = None,
     **defaults: Any,
 ) -> None:
-    """Registers an environment as a fairness MDP, under an ID that takes every keyword of the shipped IDs.
+    """Registers an environment as a fairness MDP, under an ID that takes the keywords of the shipped IDs for
+    measurement and reward.
 
     ``gym.make``, ``gym.make_vec``, ``sb3_fair.make_vec`` and SB3's ``make_vec_env`` make it; so do the commands, with
     ``--env module:ID``.

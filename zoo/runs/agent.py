@@ -13,6 +13,7 @@ from sb3_fair.audit.read import OtherPolicy
 from sb3_fair.common.people import group_name
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.histories.history import SlidingWindow
+from sb3_fair.fairness.notions.table import find_notion
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.pcn import PCN
@@ -96,13 +97,11 @@ class Agent:
     def names(self) -> tuple[str, ...]:
         """What the actions are called, their numbers if the environment has no word for favourable ones; empty unless
         they are Discrete."""
-        space, word = self.model.action_space, self._words.get("favourable", "")
-        if not isinstance(space, spaces.Discrete):
-            return ()
+        actions, word = self._actions, self._words.get("favourable", "")
         favourable = self._favourable if word else []
-        if space.n == 2 and len(favourable) == 1:
-            return tuple(word if action in favourable else f"not {word}" for action in range(2))
-        return tuple(f"{action} ({word})" if action in favourable else str(action) for action in range(int(space.n)))
+        if len(actions) == 2 and len(favourable) == 1:
+            return tuple(word if action in favourable else f"not {word}" for action in actions)
+        return tuple(f"{action} ({word})" if action in favourable else str(action) for action in actions)
 
     def act(self, person: Any, deterministic: bool | None = None) -> Decision:
         """Decides.
@@ -131,11 +130,12 @@ class Agent:
         """
         if not self.columns:
             raise ValueError("model must be of an environment that names its columns (observation_names)")
-        if not self.names or not self._favourable:
+        favourable = np.isin(self._actions, self._favourable)
+        if not favourable.any():
             raise ValueError("model must be of an environment with favourable actions")
 
         def chances(people: Mapping[str, Array]) -> Array:
-            found: Array = self.act(people).probabilities[:, self._favourable].sum(axis=1)  # type: ignore[index]
+            found: Array = self.act(people).probabilities[:, favourable].sum(axis=1)  # type: ignore[index]
             return found
 
         return OtherPolicy(name, self.columns, chances, self._nominal)
@@ -154,17 +154,25 @@ class Agent:
         :param window: number of latest decisions that count
         :param notions: None: those with a limit, else those of the environment
         :param told: f(notion, value, limit), called when a notion leaves its limit
+        :raises ValueError: if the environment has no fairness spec, or compares more than a monitor records
         """
-        if self.spec is None:
+        spec = self.spec
+        if spec is None:
             raise ValueError("the policy's environment must have a fairness spec to be monitored, got none")
+        measured = tuple(notions or limits or spec.notions)
+        for name in measured if spec.treatment else ():
+            if find_notion(name.partition("@")[0]).needs_probabilities:
+                raise ValueError(f"notions must not compare what FairnessSpec.treatment says of actions, got {name!r}")
         return Monitor(
             limits or {},
-            tuple(notions or limits or self.spec.notions),
+            measured,
             told,
+            spec.select,
             favourable=self._favourable or [1],
             history=SlidingWindow(window),
+            nominal=spec.selected_nominal,
             **self._compared,
-            **{name: getattr(self.spec, name) for name in ("distance", "nominal", "k", "feedback_missing")},
+            **{name: getattr(spec, name) for name in ("distance", "k", "feedback_missing")},
         )
 
     @property
@@ -204,13 +212,20 @@ class Agent:
             raise InputError(f"run must be of a policy that acts by the present alone, but {algorithm} has a state")
 
     @property
+    def _actions(self) -> range:
+        """All of them, as their probabilities are ordered; empty unless they are Discrete."""
+        space = self.model.action_space
+        return range(space.start, space.start + space.n) if isinstance(space, spaces.Discrete) else range(0)
+
+    @property
     def _favourable(self) -> list[int]:
-        spec, space = self.spec, self.model.action_space
+        spec, actions = self.spec, np.array(self._actions)
         if spec is not None and not callable(spec.favourable):
             return list(spec.favourable)
-        if spec is None or not isinstance(space, spaces.Discrete):
+        if spec is None or not actions.size:
             return []
-        return np.flatnonzero(spec.decided(np.arange(int(space.n)))).tolist()
+        decided = spec.decided(actions)
+        return actions[decided == 1].tolist() if decided.ndim == 1 else []  # else each is about several people
 
     def _seen(self, rows: Any) -> Any:
         """As the policy saw observations in training."""
@@ -288,11 +303,11 @@ class Agent:
 
     def _probabilities(self, actions: Any, seen: Any, deterministic: bool) -> Array | None:
         """With which the actions were drawn: all in one where none were."""
-        if not isinstance(self.model.action_space, spaces.Discrete):
+        if not self._actions:
             return None
-        every = np.eye(int(self.model.action_space.n))
+        every, first = np.eye(len(self._actions)), self._actions.start
         if deterministic:
-            return every[np.asarray(actions)]
+            return every[np.asarray(actions) - first]
         told = getattr(actions, "probabilities", None)
         if told is not None:
             return np.asarray(told)
@@ -300,4 +315,4 @@ class Agent:
         if drawn is not None:
             return chances_of(drawn)
         greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
-        return every[greedy] * (1 - rate) + rate / len(every)
+        return every[greedy - first] * (1 - rate) + rate / len(every)

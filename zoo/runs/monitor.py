@@ -16,6 +16,7 @@ class Monitor:
     :param limits: notion -> the lowest value that is allowed
     :param notions: what is measured
     :param told: f(notion, value, limit), called when a notion leaves its limit
+    :param select: what is compared of the features of a person, None: all as they are
     :param settings: further arguments of :class:`~sb3_fair.fairness.FairnessTracker`
     :raises ValueError: if a limit is of a notion that is not measured, or is no number
     """
@@ -25,6 +26,7 @@ class Monitor:
         limits: Mapping[str, float],
         notions: Sequence[str],
         told: Callable[[str, float, float], Any] | None = None,
+        select: Callable[[Any], Any] | None = None,
         **settings: Any,
     ) -> None:
         self.tracker = FairnessTracker(notions=notions, **settings)
@@ -32,7 +34,7 @@ class Monitor:
             if name not in self.tracker.names:
                 raise ValueError(f"limits must be of {', '.join(self.tracker.names)}, got {name!r}")
             number(f"the limit of {name}", limit)
-        self.limits, self.told = dict(limits), told
+        self.limits, self.told, self.select = dict(limits), told, select
         self.left: set[str] = set()
         self._recorded = 0
 
@@ -48,8 +50,13 @@ class Monitor:
 
         :param group: of the person; a dict attribute -> label for several attributes
         :param feedback: the action that would have been right, None while it is unknown
+        :param features: of the person, for IF, LIP and CSC. For an agent's monitor all that its environment's fairness
+            spec reads, sensitive ones too, before ``low`` and ``high`` of the spec scale them
+        :param probabilities: of the actions, for IF and LIP
         :return: the decision's id, for :meth:`feedback`
         """
+        if features is not None and self.select is not None:
+            features = self.select(features)
         known: dict[str, Any] = {"features": features, "probabilities": probabilities}
         given = {name: value for name, value in known.items() if value is not None}
         number_ = self.tracker.add(Interaction(group=group, action=int(action), feedback=feedback, **given))

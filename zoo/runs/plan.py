@@ -17,7 +17,7 @@ from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import FORMERLY, Algorithm, find_algorithm
-from sb3_fair.zoo.registry.pairs import check_pair, fitting
+from sb3_fair.zoo.registry.pairs import check_pair, fitting, named_in_full
 from sb3_fair.zoo.registry.registration import SHIPPED, find
 from sb3_fair.zoo.runs.settings import AROUND, OURS, PLAN_KEYS, default_settings, has_settings
 
@@ -163,13 +163,14 @@ def make_plan(
         settings["objectives"] = fitting(settings["objectives"], env, settings)
     if objectives is not None:
         settings["objectives"] = list(objectives)
-    chosen = _objectives(settings.get("objectives"))
+    asked = _objectives(settings.get("objectives"))
     wishes = dict(hyperparams or {})
     for name in wishes:
         names.choose("hyperparameter", name, [*algorithm.settings, *OURS, *AROUND])
     given = {**defaults, **wishes}
     if not (given.get("env_wrapper") or given.get("vec_env_wrapper")):  # which change what it is
         check_pair(algorithm, env, settings, given)
+    chosen = settings["objectives"] = named_in_full(env, settings)
     ours = {key: defaults.pop(key) for key in PLAN_KEYS if key in defaults}
     ours |= {key: wishes.pop(key) for key in PLAN_KEYS if key in wishes}
     ours |= {key: value for key, value in (("n_timesteps", n_timesteps), ("n_envs", n_envs)) if value is not None}
@@ -180,7 +181,7 @@ def make_plan(
         algo=algo,
         env=env,
         seed=seed,
-        weights=None if algorithm.vector else _weights(weights, default_weights, chosen),
+        weights=None if algorithm.vector else _weights(weights, default_weights, asked, chosen),
         audit=tuple(AUDIT if audit is None else audit),
         env_kwargs=settings,
         hyperparams={**{key: _about(chosen, value) for key, value in defaults.items()}, **wishes},
@@ -242,19 +243,31 @@ def _normalisation(given: Any) -> dict[str, Any] | None:
     return {key: of_its_kind(VecNormalize, key, value, "argument of normalize") for key, value in given.items()}
 
 
-def _about(objectives: tuple[str, ...], value: Any) -> Any:
+def _about(objectives: Sequence[str], value: Any) -> Any:
     """Settings per objective without those of objectives that are not there."""
     if not isinstance(value, dict) or not value.keys() & {"R", *AUDIT}:
         return value
-    return {name: number for name, number in value.items() if name in objectives} or None
+    return _by_objective(objectives, value) or None
+
+
+def _by_objective(objectives: Sequence[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of those objectives that have one; what is said of SP holds for SP@gender, unless that is named."""
+    keys = {name: name if name in values else name.partition("@")[0] for name in objectives}
+    return {name: values[key] for name, key in keys.items() if key in values}
 
 
 def _weights(
-    given: Sequence[float] | None, default: Mapping[str, float], objectives: tuple[str, ...]
+    given: Sequence[float] | None, default: Mapping[str, float], asked: Sequence[str], objectives: Sequence[str]
 ) -> tuple[float, ...]:
-    """One weight per objective; by default those by name, where they are all known, else performance alone counts."""
+    """One weight per objective; by default those by name, where they are all known, else performance alone counts.
+
+    :param given: one per objective, or per one that was ``asked`` for
+    """
+    if given is not None and len(given) == len(asked):
+        given = list(_by_objective(objectives, dict(zip(asked, given, strict=True))).values())
     if given is None:
-        known = default if set(objectives) <= default.keys() else {"R": 1.0}
+        known = _by_objective(objectives, default)
+        known = known if len(known) == len(objectives) else {"R": 1.0}
         given = [known.get(name, 0.0) for name in objectives]
         if not any(given):
             raise InputError(f"weights must be given for objectives without R, got {':'.join(objectives)} alone")

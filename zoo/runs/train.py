@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock, Timeout
+from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, TensorBoardOutputFormat
 from stable_baselines3.common.utils import LinearSchedule
@@ -282,9 +283,13 @@ def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
         hyperparams["eval_env"] = copies(plan, EVALUATION_COPIES)
     if plan.policy is not None:
-        hyperparams |= {"policy": plan.policy, "device": device}
+        is_dict = isinstance(venv.observation_space, spaces.Dict)
+        policy = plan.policy.replace("Mlp", "MultiInput") if is_dict else plan.policy
+        hyperparams |= {"policy": policy, "device": device}
     try:
         model = plan.algorithm.cls(env=venv, seed=plan.seed, verbose=0, **hyperparams)
+    except NotImplementedError as error:  # of SB3's preprocessing
+        raise InputError(f"observations must be of a space that {plan.algo} can learn from: {error}") from error
     except RuntimeError as error:  # of torch
         given = hyperparams.get("policy_kwargs")
         raise InputError(f"policy_kwargs must describe networks that can be built, got {given}: {error}") from error

@@ -55,6 +55,17 @@ def test_a_table_becomes_a_page_by_one_command(command, monkeypatch, tmp_path, a
     assert code == 2 and err.endswith(f"table must be a file, but there is none at '{table}'\n")
 
 
+@pytest.mark.parametrize("algo", ["pcn", "ppo --objectives R:SP --weights 1:5"])
+def test_several_groups_are_compared_one_by_one(command, algo):
+    code, out, err = command(f"train --algo {algo} {ASKED} --group income --audit SP {SHORT.partition('SP ')[2]}")
+    assert code == 0, err
+    folder = Path(out.strip().splitlines()[-1]).parent
+    assert RunFolder.open(folder).config["env_kwargs"]["objectives"] == ["R", "SP@gender", "SP@income"]
+    for line in (f"evaluate --run {folder} --n-eval-episodes 2", f"report --run {folder}"):
+        code, _, err = command(line)
+        assert code == 0, err
+
+
 def test_a_changed_table_is_noticed_before_a_training_goes_on(command, monkeypatch):
     from sb3_fair.zoo.runs import train
 

@@ -148,6 +148,12 @@ def test_several_attributes_have_figures_of_their_own():
         )
 
 
+def test_an_objective_of_one_attribute_goes_with_the_notion_of_all():
+    env = gym.make(SMALL, objectives=("R", "SP@nationality", "SP"), audit=("EO", "SP"), group=["gender", "nationality"])
+    assert env.get_wrapper_attr("objective_names") == ("R", "SP@nationality", "SP@gender")
+    assert env.get_wrapper_attr("fairness_names") == ("SP@nationality", "SP@gender", "EO@gender", "EO@nationality")
+
+
 def test_a_product_partition_is_one_attribute():
     env = gym.make(SMALL, objectives=("R", "SP"), group=("gender", "nationality"))
     env.reset(seed=0)
@@ -171,6 +177,7 @@ def test_another_spec_replaces_the_scenarios_own():
     ("settings", "message"),
     [
         ({"objectives": ("R", "SPP")}, "SP"),
+        ({"objectives": ("R", "w1")}, r"objectives must be 'R', a disparity \(d_...\) or one of .*, got 'w1'"),
         ({"audit": ("fairness",)}, "fairness"),
         ({"objectives": ("SP",), "scalarise": None, "window": 0}, "window"),
         ({"window": 10, "history": SlidingWindow(10)}, "exclude each other"),
@@ -238,6 +245,20 @@ def test_a_vector_reward_is_the_reward_on_request():
 def test_the_window_of_a_scenario_that_has_one_is_set_through_its_id(env_id):
     assert gym.make(f"sb3_fair/{env_id}", window=7).unwrapped.world.config.window == 7
     assert sb3_fair.make_vec(f"sb3_fair/{env_id}", 2, window=7).get_attr("config")[0].window == 7
+
+
+@pytest.mark.parametrize(
+    ("settings", "lending", "others"),
+    [
+        ({}, SlidingWindow(301), SlidingWindow(500)),
+        ({"window": 7}, SlidingWindow(8), SlidingWindow(7)),
+        ({"window": 7, "history": FullHistory()}, FullHistory(), FullHistory()),
+    ],
+)
+def test_a_window_that_is_given_is_also_that_of_notions_unless_they_have_a_history(settings, lending, others):
+    for env_id, history in (("Lending", lending), ("AttentionAllocation", others), ("EpidemicControl", others)):
+        spec = gym.make(f"sb3_fair/{env_id}-v0", **settings).get_wrapper_attr("fairness_spec")
+        assert spec.history == history
 
 
 @pytest.mark.parametrize("env_id", [env_id for env_id in SINGLE if not env_id.startswith(PLACES)])

@@ -17,6 +17,9 @@ from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
+from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import build_model, training_env
 
 BANK = """
 import gymnasium as gym
@@ -66,9 +69,32 @@ class Odds(Bank):
     action_space = gym.spaces.Discrete(2, start=1)
 
 
+class Dicts(Bank):
+    observation_space = gym.spaces.Dict({"applicant": Bank.observation_space, "day": gym.spaces.Discrete(7)})
+
+    def seen(self):
+        return {"applicant": super().seen(), "day": 3}
+
+
+class Tuples(Bank):
+    observation_space = gym.spaces.Tuple([Bank.observation_space])
+
+    def seen(self):
+        return (super().seen(),)
+
+
+class Vectors(Bank):
+    def step(self, action):
+        obs, reward, *told = super().step(action)
+        return obs, np.array([reward, 1.0]), *told
+
+
 several = FairnessSpec(feature_names=("need",), notions=("SP", "IF"))
 sb3_fair.register("test/Branches-v0", Branches, several, max_episode_steps=20, hyperparams={"ppo": "branches.yml"})
 sb3_fair.register("test/Odds-v0", Odds, FairnessSpec(group="who", favourable=(2,)), max_episode_steps=20)
+sb3_fair.register("test/Dicts-v0", Dicts, spec, max_episode_steps=20)
+sb3_fair.register("test/Tuples-v0", Tuples, spec, max_episode_steps=20)
+sb3_fair.register("test/Vectors-v0", Vectors, spec, max_episode_steps=20)
 """
 ENV = "my_bank:test/Loans-v0"
 QUICK = ["--n-timesteps", 128, "--n-envs", 2, "-P", "n_eval_episodes:2", "-P", "n_steps:32", "-P", "batch_size:32"]
@@ -143,6 +169,7 @@ def test_every_form_takes_the_path_of_single_environments(bank, monkeypatch, kin
 def test_commands_take_an_environment_of_ones_own(bank, command):
     code, out, _ = command("envs", "--env-module", "my_bank")
     assert code == 0 and "My bank" in out and ENV in out
+    assert "Dict(applicant Box(2), day Discrete(7))" in " ".join(out.split()) and "Tuple(Box(2))" in out
     code, out, err = command("train", "--algo", "ppo", "--env", ENV, *QUICK, "--no-progress")
     assert code == 0, err
     assert "lend" in out and "EO" in out
@@ -174,6 +201,21 @@ def test_several_people_a_step_are_trained_on_with_settings_beside_the_module(ba
     assert run.front[0].final["EO"].shape == (2,)  # audited although the actions are not discrete
     code, _, err = command("enjoy", "--run", run.path, "--film", "film.gif")
     assert code == 2 and "render" in err and len(err.strip().splitlines()) == 1, err
+
+
+@pytest.mark.parametrize(("algo", "policy"), [("ppo", "MultiInput"), ("ppo_lstm", "MultiInput"), ("pcn", "PCNPolicy")])
+def test_dict_observations_are_learned_from(bank, monkeypatch, algo, policy):
+    monkeypatch.syspath_prepend(bank)
+    plan = make_plan(algo, "my_bank:test/Dicts-v0")
+    assert policy in type(build_model(plan, training_env(plan), "cpu").policy).__name__
+
+
+@pytest.mark.parametrize("algo", ["ppo", "pcn"])
+def test_observations_that_networks_do_not_take_are_refused(bank, monkeypatch, algo):
+    monkeypatch.syspath_prepend(bank)
+    plan = make_plan(algo, "my_bank:test/Tuples-v0")
+    with pytest.raises(InputError, match=rf"observations must be of a space that {algo} can learn from: Tuple\(Box"):
+        build_model(plan, training_env(plan), "cpu")
 
 
 @pytest.mark.parametrize(
@@ -266,6 +308,7 @@ def test_processes_of_seeds_and_studies_find_the_module(bank):
         ("my_bank:test/Endless-v0", None, "max_episode_steps must be given for test/Endless-v0"),
         ("my_bank:test/Loan-v0", None, "env must be an ID that its module registers"),
         ("my_bank:test/Odds-v0", None, "ppo needs actions that start at 0"),
+        ("my_bank:test/Vectors-v0", None, "R must be one number per step, got the array reward"),
     ],
 )
 def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):

@@ -4,6 +4,7 @@ import json
 import sys
 from copy import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -13,7 +14,8 @@ from stable_baselines3 import PPO
 import sb3_fair
 from sb3_fair import load_agent
 from sb3_fair.audit import audit, audit_file
-from sb3_fair.fairness import SlidingWindow, group_notion
+from sb3_fair.fairness import SlidingWindow, consistency, group_notion, individual_fairness, lipschitz_violation
+from sb3_fair.wrappers.choices import Choices
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.agent import Agent
@@ -206,6 +208,54 @@ def test_a_monitor_compares_as_the_environment_does(clerk, spec, people):
     for group, action in people:
         monitor.record(action, group)
     assert monitor.values[name] == 0.0
+
+
+def test_a_monitor_compares_the_features_that_the_environment_compares(clerk):
+    agent, rng = copy(clerk), np.random.default_rng(0)
+    settings = {"sensitive": (0,), "nominal": (0, 2), "low": (0, 18, 0), "high": (1, 68, 2), "feature_names": None}
+    agent.spec = replace(clerk.spec, notions=("IF", "LIP", "CSC"), **settings)
+    monitor = agent.monitor()
+    people, actions = rng.integers([0, 18, 0], [2, 69, 3], (30, 3)), rng.integers(2, size=30)
+    for person, action in zip(people, actions, strict=True):
+        monitor.record(action, "f", features=person, probabilities=np.eye(2)[action])
+    seen = np.column_stack([(people[:, 1] - 18) / 50, people[:, 2]])
+    assert monitor.values == {
+        "IF": pytest.approx(individual_fairness(seen, np.eye(2)[actions], nominal=[1])),
+        "LIP": pytest.approx(lipschitz_violation(seen, np.eye(2)[actions], nominal=[1])),
+        "CSC": pytest.approx(consistency(seen, actions, nominal=[1])),
+    }
+
+
+def test_a_monitor_refuses_to_compare_what_it_does_not_record(clerk):
+    agent = copy(clerk)
+    agent.spec = replace(clerk.spec, notions=("SP", "IF"), treatment=np.atleast_2d)
+    agent.monitor({"SP": -0.1})
+    with pytest.raises(ValueError, match=r"notions must not compare what FairnessSpec.treatment says .* got 'IF'"):
+        agent.monitor()
+
+
+@pytest.mark.parametrize("favourable", [(2,), lambda actions: actions > 1])
+def test_actions_may_start_at_another_number_than_0(clerk, favourable):
+    agent, drawn = copy(clerk), np.array([[0.75, 0.25], [0.5, 0.5]])
+    agent.spec = replace(clerk.spec, favourable=favourable)
+    choices = Choices([1, 2], drawn)
+    space = gym.spaces.Discrete(2, start=1)
+    agent.model = SimpleNamespace(action_space=space, predict=lambda *_, **__: (choices, None))
+    people = {"age": [13, 39], "job": ["cook", "clerk"]}
+    sure = agent.act(people, deterministic=True)
+    assert sure.names == ("not accepted", "accepted") and sure.probabilities.tolist() == [[1, 0], [0, 1]]
+    agent.policy = SimpleNamespace(deterministic=False)
+    assert agent.other_policy("agent").favourable(people).tolist() == [0.25, 0.5]
+    monitor = agent.monitor(notions=("EO",))
+    monitor.record(1, "f", feedback=2)
+    monitor.record(2, "m", feedback=2)
+    assert monitor.values["EO"] == -1
+
+
+def test_actions_that_are_about_several_people_are_not_favourable_as_a_whole(clerk):
+    agent = copy(clerk)
+    agent.spec = replace(clerk.spec, favourable=lambda actions: np.column_stack([actions > 0, actions > 1]))
+    assert agent.names == ("0", "1")
 
 
 def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_path, monkeypatch, capsys):

@@ -5,6 +5,8 @@ from dataclasses import replace
 import pytest
 
 import sb3_fair
+from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo.evaluation.evaluate import evaluation_env
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs.plan import Plan, make_plan
@@ -97,6 +99,26 @@ def test_weights_belong_to_objectives_by_name():
         make_plan("ppo", SMALL, env_kwargs={"scalarise": [0, 0, 1]})
     with pytest.raises(InputError, match="objectives must be a list of names"):
         make_plan("ppo", SMALL, env_kwargs={"objectives": None})
+
+
+def test_what_is_said_of_a_notion_holds_for_each_attribute():
+    both = {"env_kwargs": {"group": ["gender", "nationality"]}}
+    chosen = ["R", "SP@gender", "SP@nationality"]
+    plan = make_plan("pcn", SMALL, objectives=("R", "SP"), **both)
+    assert plan.env_kwargs["objectives"] == chosen
+    assert plan.hyperparams["scaling_floor"] == {"R": 0.001, "SP@gender": 0.2, "SP@nationality": 0.2}
+    assert make_plan("ppo", SMALL, **both).weights == (1, 0, 0, 0)
+    for objectives, weights, meant in ((("R", "SP"), (1, 5), (1, 5, 5)), (("R", "SP"), (1, 5, 7), (1, 5, 7)),
+                                       (chosen, (1, 5, 7), (1, 5, 7))):  # fmt: skip
+        plan = make_plan("ppo", SMALL, objectives=objectives, weights=weights, **both)
+        assert plan.weights == meant and list(plan.objectives) == chosen
+    with pytest.raises(InputError, match=r"one number per objective R:SP@gender:SP@nationality, got \[1\]"):
+        make_plan("ppo", SMALL, objectives=("R", "SP"), weights=(1,), **both)
+
+
+def test_one_of_several_distances_is_optimised():
+    plan = make_plan("ppo", SMALL, objectives=("R", "IF@heom"), env_kwargs={"distance": ["heom", "hmom"]})
+    assert attribute(evaluation_env(plan, 1), "fairness_names")[:1] == ("IF@heom",)
 
 
 @pytest.mark.parametrize(

@@ -194,6 +194,15 @@ def test_the_mean_of_a_disparity_is_over_the_steps_of_its_episode():
     assert seen >= 3
 
 
+def test_a_score_is_of_one_attribute(tmp_path):
+    both = {"group": ["gender", "nationality"]}
+    folder = tune(tuning("R", "SP@gender", env_kwargs=both, only=["weights"]), n_trials=2, log_dir=tmp_path)
+    assert all(trial.values for trial in study_of(folder).trials)
+    assert set(study_of(folder).trials[0].params) == {"weights.SP@gender"}
+    with pytest.raises(InputError, match="unknown figure 'SP': choose one of R, SP@gender"):
+        tuning("R", "SP", env_kwargs=both)
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [("R", "maximize"), ("hypervolume", "maximize"), ("SP", "maximize"), ("mean_SP@gender", "maximize"),

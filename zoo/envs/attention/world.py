@@ -13,7 +13,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import NotNegative, Range, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
@@ -47,7 +47,8 @@ class AttentionConfig:
     :param missed_weight: what one that is not takes off the reward
     :param history_length: steps that an observation shows
     :param episode_length: steps per episode; None: no end
-    :param window: disparities look at this many steps before the present one, and at the present one
+    :param window: disparities look at this many steps before the present one, and at the present one; if it is given,
+        notions look at as many of the latest decisions, one per location and step
     :param action_mode: ``"logits"``: the allocation nearest to their softmax; ``"units"``: the location of each unit;
         ``"allocation"``: the number of an allocation
     :param logit_bound: largest logit
@@ -190,7 +191,12 @@ class AttentionWorld(World):
             self.rules = {}  # type: ignore[misc]  # they choose among the allocations
         names = tuple(f"location {place}" for place in range(locations))
         self.fairness_spec = FairnessSpec(
-            notions=(), group_names=names, measures=self.measures, favourable=_any, feedback=_needed
+            notions=(),
+            history=SlidingWindow(config.get("window", 500)),
+            group_names=names,
+            measures=self.measures,
+            favourable=_any,
+            feedback=_needed,
         )
         self._increase = np.broadcast_to(np.asarray(settings.increase_rate, dtype=np.float64), locations)
         self._most = np.inf if settings.max_rate is None else settings.max_rate

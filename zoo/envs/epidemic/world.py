@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import Proportion, Range, checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Record
@@ -46,7 +46,8 @@ class EpidemicConfig:
     :param initial_infected: how many random nodes are infected at first, or their numbers
     :param burn_in: steps without treatment before an episode, of which nothing is counted
     :param episode_length: vaccines per episode
-    :param window: steps before the present one that count in the short-term disparity; None: all of the episode
+    :param window: steps before the present one that count in the short-term disparity; None: all of the episode. Unless
+        it is None or 0, notions look at as many of the latest decisions, one per susceptible node and step
     :param distance: between communities in the long-term disparity, ``"l2"`` or ``"w1"``
     :param count_wasted: whether a vaccine for somebody who is not susceptible counts as given
     :param observe_vaccinated: whether the observation shows who has got a vaccine
@@ -172,6 +173,7 @@ class EpidemicWorld(World):
         self.observation_space = spaces.Box(0, 1, (self.nodes * self._columns,), np.float32)
         self.fairness_spec = FairnessSpec(
             notions=(),
+            history=SlidingWindow(config.get("window") or 500),
             group_names=names,
             feature_names=("degree", "infected neighbours"),
             low=0,
