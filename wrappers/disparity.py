@@ -178,8 +178,8 @@ class Disparity(Disparities, Face):
     environment.
 
     The info of a reset has ``info["massage"]`` too, and that of an episode's last step what the environment tells
-    there, since no decision comes. Several copies in a VecEnv need a spec with ``groups`` for F-PPO's filter, whose
-    counts have to be alike.
+    there, since no decision comes. F-PPO's filter in a VecEnv of several copies needs a spec with ``groups``, so that
+    all copies count the same groups.
 
     :param measures: None: with the favourable actions and groups of the environment's fairness spec
     :raises ValueError: as :class:`VecDisparity`

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.values import MOST_LABELS, text
-from sb3_fair.fairness.notions.table import CELLS, cells_of
+from sb3_fair.fairness.notions.table import CELLS, cells_of, feedback_counts
 from sb3_fair.fairness.validation import did_you_mean
 
 YES = ("1", "true", "yes", "y", "t")
@@ -66,6 +67,18 @@ class Decisions:
     def compared(self) -> list[Attribute]:
         """The attributes and their intersection."""
         return [*self.attributes, *([self.intersection] if self.intersection else ())]
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """How many decisions are in each cell, (CELLS,)."""
+        return np.bincount(self.cells, minlength=CELLS).astype(float)
+
+    @property
+    def selective(self) -> list[int]:
+        """The kind of decision, unfavourable (0) or favourable (1), after which no outcome is known, where outcomes are
+        known after the other kind alone; else empty."""
+        made, known = feedback_counts(self.counts)
+        return [kind for kind in (0, 1) if made[kind] and not known[kind] and known[1 - kind]]
 
 
 def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisions:

@@ -9,7 +9,7 @@ from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.off_policy import LEAST, OffPolicy, off_policy
 from sb3_fair.audit.resampling import Array
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, feedback_counts
+from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN
 
 _MOST = 50
 """Groups of an attribute that the model of the reward knows."""
@@ -39,8 +39,9 @@ def other_policy(
     """Rates and the mean reward if decisions had been made by the policy whose probabilities are ``target``.
 
     Rates among everybody are means of the probabilities: nothing is estimated but the people. Those among the deserving
-    are means over the people of known outcome; if outcomes are known after one kind of decision only, each such person
-    stands for 1 / propensity people like them, of whom one got the same decision. Without propensities there are none.
+    are means over the people of known outcome. If outcomes are known after one kind of decision only, each such person
+    stands for 1 / propensity people like them, one of whom got the same decision; without propensities, the rates among
+    the deserving are left out.
     """
     if "target" not in log.numbers:
         return [], None
@@ -49,13 +50,11 @@ def other_policy(
     chance = log.numbers["propensity"][decided.rows] if "propensity" in log.numbers else None
     there = ~np.isnan(target) & (True if chance is None else ~np.isnan(chance))
     known, right = KNOWN[decided.cells], DESERVING[decided.cells]
-    made, outcomes = feedback_counts(np.bincount(decided.cells, minlength=CELLS).astype(float))
-    selective = ((made > 0) & (outcomes == 0)).any()
     weights = np.ones(len(target))
-    if selective and chance is not None:
+    if decided.selective and chance is not None:
         weights = np.divide(1.0, chance, out=np.zeros(len(target)), where=known & there)
     among = {"everybody": (there, np.ones(len(target)))}
-    if known.any() and not (selective and chance is None):
+    if known.any() and not (decided.selective and chance is None):
         among["deserving"] = (there & right, weights)
     rates = []
     for attribute in decided.compared:
@@ -63,6 +62,7 @@ def other_policy(
             for code, label in enumerate(attribute.labels, start=1):
                 rows = np.flatnonzero(who & (attribute.codes == code))
                 total = weight[rows].sum()
+                # of the people whom somebody stands for, one got the same decision, the others the other one
                 hits = np.where(accepted[rows], 1.0, weight[rows] - 1)
                 logged = float(hits.sum() / total) if total else np.nan
                 estimate = _mean(target[rows], weight[rows], confidence)

@@ -3,16 +3,13 @@
 import math
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.resampling import Array
 from sb3_fair.audit.result import Gap, Group, NotionValue
 from sb3_fair.audit.values import MOST_LABELS
 from sb3_fair.audit.windows import MOST_OVER_TIME
 from sb3_fair.audit.words import SMALL
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, KNOWN, RIGHT, FeedbackMissing, feedback_counts
+from sb3_fair.fairness.notions.table import ACCEPTED, KNOWN, RIGHT, FeedbackMissing, feedback_counts
 
 _FEW = 5
 
@@ -28,7 +25,7 @@ def all_warnings(
 ) -> Iterator[str]:
     """One sentence or two for each thing."""
     columns, sample = log.columns, log.sample
-    counts = np.bincount(decided.cells, minlength=CELLS).astype(float)
+    counts = decided.counts
     if counts[ACCEPTED].sum() in (0, counts.sum()):
         who = "Everybody" if counts[ACCEPTED].any() else "Nobody"
         yield f"{who} got the favourable decision: all groups are treated alike in this respect, whatever the others."
@@ -41,7 +38,7 @@ def all_warnings(
             "Notions are about the two groups that are the furthest apart, often the smallest ones."
         )
     if columns.feedback is not None:
-        yield from _feedback(columns.feedback, counts, missing)
+        yield from _feedback(columns.feedback, decided, missing)
     for name in dict.fromkeys(one.attribute for one in found):
         undefined = [one.notion for one in found if one.attribute == name and math.isnan(one.value)]
         if undefined:
@@ -70,16 +67,15 @@ def all_warnings(
         yield "Without the propensity of the logged decisions, the reward of the other policy cannot be estimated."
 
 
-def _feedback(column: str, counts: Array, missing: FeedbackMissing) -> Iterator[str]:
-    made, known = (each.astype(int) for each in feedback_counts(counts))
-    selective = [kind for kind in (0, 1) if made[kind] and not known[kind] and known[1 - kind]]
-    for kind in selective:
+def _feedback(column: str, decided: Decisions, missing: FeedbackMissing) -> Iterator[str]:
+    made, known = (each.astype(int) for each in feedback_counts(decided.counts))
+    for kind in decided.selective:
         yield (
             f"Selective feedback: {column!r} is known after {('favourable', 'unfavourable')[kind]} decisions only. "
             "What it would have been after the others, nobody knows: notions that need it are undefined, and the "
             "bounds say what is possible."
         )
-    if not selective and (known < made).any():
+    if not decided.selective and (known < made).any():
         unknown = made - known
         values = "known outcomes stand for them" if missing == "reweight" else "values are of the known outcomes alone"
         yield (
@@ -87,5 +83,5 @@ def _feedback(column: str, counts: Array, missing: FeedbackMissing) -> Iterator[
             f"{made[1]:,} favourable ones: {values}, which is right only if outcomes are missing at random. The bounds "
             "say what is possible otherwise."
         )
-    if known.any() and not counts[KNOWN & ~RIGHT].any():
+    if known.any() and not decided.counts[KNOWN & ~RIGHT].any():
         yield f"Every known value of {column!r} agrees with the decision. Was it made from the decision?"

@@ -159,8 +159,8 @@ class VecPeople(VecLayer):
         return feedback
 
     def _recent(self, name: str) -> slice | None:
-        """The decisions that a notion looks at, in the episode; None: also at earlier ones, or with weights, or at how
-        many is not known here."""
+        """The decisions of the episode that a notion looks at; None where it also looks at earlier episodes, weights
+        decisions, or drops a number of them that is not known here."""
         history = self.spec.history
         if isinstance(history, Mapping):
             history = history[name if name in history else name.partition("@")[0]]

@@ -12,9 +12,9 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report.groups import group_rates
-from sb3_fair.report.measures import Measure, axes, goals, means, measures
-from sb3_fair.report.selection import axis_order, colours, representative_set
-from sb3_fair.report.shortlist import beaten, same, short_list, told_apart
+from sb3_fair.report.measures import Measure, axes, measures
+from sb3_fair.report.selection import axis_order
+from sb3_fair.report.shortlist import beaten, representatives, same, short_list, told_apart
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
 HEADS = ("Hypervolume", "Loss", "Reward of an episode")
@@ -39,9 +39,7 @@ def content(
     both = {measure.name for measure in shown if measure.final and measure.optimised}
     on_axes = axes(front, words)
     everybody = (*front, *baselines)
-    reached = means(front, goals(front))
-    chosen = representative_set(reached)
-    palette = dict(zip(chosen, colours(reached[chosen], front.objectives), strict=True)) if chosen else {}
+    palette = representatives(front)
     first = same(everybody)
     roles, rule = short_list(front, baselines)
     worse, dominated = beaten(front, baselines), beaten(front, front)

@@ -17,8 +17,9 @@ from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report.content import Curves, charts
-from sb3_fair.report.measures import Measure, axes, goals, means
-from sb3_fair.report.selection import axis_order, colours, representative_set
+from sb3_fair.report.measures import Measure, axes
+from sb3_fair.report.selection import axis_order
+from sb3_fair.report.shortlist import representatives
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -278,10 +279,8 @@ def _value(measure: Measure, goodness: float) -> float:
 
 def _styles(front: Front) -> list[dict[str, Any]]:
     """Line colour, width and opacity of every policy: representatives in their colour, the others grey."""
-    reached = means(front, goals(front))
-    chosen = representative_set(reached)
-    palette = dict(zip(chosen, colours(reached[chosen], front.objectives) / 255, strict=True))
-    other = {"color": GREY, "linewidth": 1.75, "alpha": 0.7 * len(chosen) / len(front), "zorder": 1}
+    palette = {index: colour / 255 for index, colour in representatives(front).items()}
+    other = {"color": GREY, "linewidth": 1.75, "alpha": 0.7 * len(palette) / len(front), "zorder": 1}
     return [
         {"color": palette[index], "linewidth": 2, "alpha": 1.0, "zorder": 2} if index in palette else other
         for index in range(len(front))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.report.measures import differ, goals, means
-from sb3_fair.report.selection import kind
+from sb3_fair.report.selection import colours, kind, representative_set
 
 ROLES = {"performance": "best performance", "group": "fairest to groups", "individual": "fairest to individuals"}
 COMPROMISE = "best compromise"
@@ -18,6 +18,13 @@ def same(policies: Sequence[EvaluatedPolicy]) -> list[int]:
     first: dict[bytes, int] = {}
     episodes = (np.array(list(policy.table().values()), dtype=np.float64).tobytes() for policy in policies)
     return [first.setdefault(content, index) for index, content in enumerate(episodes)]
+
+
+def representatives(front: Front) -> dict[int, NDArray[np.uint8]]:
+    """The policies that stand for the others, and their colours."""
+    reached = means(front, goals(front))
+    chosen = representative_set(reached)
+    return dict(zip(chosen, colours(reached[chosen], front.objectives), strict=True)) if chosen else {}
 
 
 def told_apart(front: Front) -> list[int]:

@@ -184,7 +184,7 @@ def _copy(entry: Any, render_mode: str | None, config: Mapping[str, Any]) -> gym
 
 
 def _one_number(reward: Any) -> Any:
-    if np.size(reward) > 1:
+    if not isinstance(reward, float) and np.size(reward) > 1:  # the usual case, without a thought of numpy
         raise ValueError(ARRAY_REWARD.format(reward))
     return reward
 
