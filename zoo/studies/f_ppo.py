@@ -2,7 +2,7 @@
 
 Figures 1 to 4 of "Striking a Balance in Fairness for Dynamic Systems Through Reinforcement Learning" (arXiv
 2401.06318) on our versions of its scenarios. All learners of an experiment get the same environment, number of steps
-and settings of PPO, those of F-PPO in the zoo; all agents play the same episodes.
+and settings of PPO, those of F-PPO in the zoo, unless an arm says otherwise; all agents play the same episodes.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,6 +50,8 @@ def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan
     settings = dict(arm)
     algo, weights = settings.pop("algo"), settings.pop("weights", {"R": 1.0})
     base = make_plan("f_ppo", env, seed=seed, preset=settings.pop("preset", None))
+    if "settings_of" in settings:
+        base = replace(base, hyperparams=make_plan(settings.pop("settings_of"), env).hyperparams)
     known = find_algorithm("f_ppo" if algo == "f_ppo" else "ppo").settings  # others know nothing of F-PPO's weights
     return replace(
         base,

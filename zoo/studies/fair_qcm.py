@@ -1,7 +1,7 @@
 """The study of FairQCM.
 
-All learners of an experiment get the same batch, the same real history and the same number of updates; what differs
-is what they remember and whether they learn from memories that might have been.
+All learners of an experiment get the same batch, the same real history and the same number of updates, unless they are
+as printed; what differs is what they remember and whether they learn from memories that might have been.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +27,8 @@ from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import Results, Study, over, read
 from sb3_fair.zoo.studies.training import Watch
 
-EPISODES, FINAL_EPISODES, RULE_EPISODES = 100, 200, 2000
+EPISODES, FINAL_EPISODES = 100, 200
+"""While a learner trains, and after it; an experiment may have its own number of the latter."""
 EVALUATION_SEED, FINAL_SEED = 10_000, 20_000
 COPIES = 100
 """Of the environment in evaluations."""
@@ -90,13 +91,13 @@ def plan_of(experiment: str, arm: str, seed: int, quick: bool = False) -> Plan:
         n_timesteps=settings.pop("n_timesteps", chosen["n_timesteps"]) // (QUICK if quick else 1),
         n_envs=N_ENVS if preset == DEFAULT else None,
         env_kwargs=settings.pop("env_kwargs", None),
-        hyperparams=settings,
+        hyperparams={"n_eval_episodes": chosen.get("n_eval_episodes", FINAL_EPISODES), **settings},
     )
 
 
 def judge(plan: Plan, model: Any) -> dict[str, Any]:
     """What a learner reaches on fresh episodes."""
-    policy = _evaluated(plan, model, FINAL_EPISODES, FINAL_SEED)
+    policy = _evaluated(plan, model, plan.n_eval_episodes, FINAL_SEED)
     return {"final": {**_means(policy), **({} if (exact := _exact(plan, model)) is None else {"return": exact})}}
 
 
@@ -130,12 +131,12 @@ def _evaluated(plan: Plan, model: Any, episodes: int, seed: int) -> EvaluatedPol
 
 
 def rule_figures(experiment: str) -> dict[str, dict[str, float]]:
-    """What the rules of an experiment's environment reach, and the best there is."""
+    """What the rules of an experiment's environment reach on the learners' episodes, and the best there is."""
     plan = plan_of(experiment, next(iter(learners(experiment))), 0)
     figures = {"optimum": {"return": OPTIMA[experiment]()}} if experiment in OPTIMA else {}
     for rule in EXPERIMENTS[experiment].get("rules", ("oracle",)):
         venv = evaluation_env(plan, COPIES)
-        policy = evaluate_vector(RuleAgent(rule, venv, FINAL_SEED), venv, RULE_EPISODES, seed=FINAL_SEED)
+        policy = evaluate_vector(RuleAgent(rule, venv, FINAL_SEED), venv, plan.n_eval_episodes, seed=FINAL_SEED)
         figures[rule.replace("-", " ")] = _means(policy)
     return figures
 

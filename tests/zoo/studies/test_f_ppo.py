@@ -86,6 +86,9 @@ def test_learners_share_ppo_settings_and_steps(name):
         assert (plan.n_timesteps, plan.n_envs) == (zoo.n_timesteps, zoo.n_envs)
         assert {**plan.env_kwargs, "objectives": ["R"]} == zoo.env_kwargs and plan.weights[0] == 1
         assert dict(zip(plan.objectives, plan.weights, strict=True)) == arms[label].get("weights", {"R": 1})
+        if "settings_of" in arms[label]:
+            assert plan.hyperparams == make_plan(arms[label]["settings_of"], env).hyperparams != zoo.hyperparams
+            continue
         for key in shared - ({"ent_coef"} if label == "PPO without entropy" else set()):
             assert plan.hyperparams[key] == zoo.hyperparams[key]
         assert plan.hyperparams.keys() <= plan.algorithm.settings.keys()

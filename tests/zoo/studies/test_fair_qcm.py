@@ -16,13 +16,11 @@ from sb3_fair.zoo.studies.grid import run_grid
 def short(monkeypatch):
     """All experiments, cut to a few steps."""
     for name, experiment in fair_qcm.EXPERIMENTS.items():
-        few = {"n_timesteps": 1600, "rules": experiment.get("rules", ["oracle"])[:1]}
+        few = {"n_timesteps": 1600, "n_eval_episodes": 10, "rules": experiment.get("rules", ["oracle"])[:1]}
         monkeypatch.setitem(fair_qcm.EXPERIMENTS, name, experiment | few)
     monkeypatch.setattr(fair_qcm, "OPTIMA", {})
     monkeypatch.setattr(fair_qcm, "POINTS", 2)
     monkeypatch.setattr(fair_qcm, "EPISODES", 10)
-    monkeypatch.setattr(fair_qcm, "FINAL_EPISODES", 10)
-    monkeypatch.setattr(fair_qcm, "RULE_EPISODES", 10)
     monkeypatch.setattr(fair_qcm, "COPIES", 10)
     monkeypatch.setattr(schemes, "N_TIMESTEPS", 10_000)
 
@@ -55,18 +53,36 @@ def test_wasted_doughnuts_are_drawn_below_the_returns(name):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", fair_qcm.EXPERIMENTS)
+def built(name):
+    """The learners of an experiment that have a replay buffer."""
+    plans = {label: fair_qcm.plan_of(name, label, 0) for label in fair_qcm.learners(name)}
+    return {
+        label: build_model(plan, training_env(plan), "cpu")
+        for label, plan in plans.items()
+        if plan.algo in ("fair_qcm", "recurrent_dqn")
+    }
+
+
+PRINTED = ("doughnut-printed", "loans-printed")
+
+
+@pytest.mark.parametrize("name", [*fair_qcm.EXPERIMENTS.keys() - {"doughnut-replay", *PRINTED}])
 def test_learners_share_batch_history_and_updates(name):
-    if name == "doughnut-replay":  # which is about them
-        return
-    models = []
-    for label in fair_qcm.learners(name):
-        plan = fair_qcm.plan_of(name, label, 0)
-        if plan.algo in ("fair_qcm", "recurrent_dqn"):
-            models.append(build_model(plan, training_env(plan), "cpu"))
+    models = built(name).values()
     for key in ("batch_size", "buffer_size", "learning_starts", "gamma"):
         assert len({getattr(model, key) for model in models}) <= 1, key
     assert len({(model.train_freq, model.gradient_steps) for model in models}) <= 1
+
+
+@pytest.mark.parametrize(("name", "printed"), [*zip(PRINTED, [(64, 400), (64, 1000)], strict=True)])
+def test_as_printed_one_baseline_has_its_own_batch_and_buffer_and_one_has_those_of_fair_qcm(name, printed):
+    fair, published, alike = built(name).values()
+    assert (published.batch_size, published.buffer_size) == printed
+    assert alike.batch_size == fair.batch_size
+    memory = fair.replay_buffer.memory
+    candidates, _ = memory.rows(memory.initial((1,)))
+    steps = round(fair.buffer_size / (1 + candidates.shape[1]))
+    assert alike.buffer_size == steps == alike.learning_starts == fair.learning_starts
 
 
 def test_a_study_along_a_number_trains_every_learner_at_every_level(short, tmp_path, monkeypatch):
