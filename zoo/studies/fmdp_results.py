@@ -108,6 +108,7 @@ def _figures(row: Row, front: Policies) -> dict[str, float]:
         **first["whole"],
         **{f"{which} notion": first["whole"].get(row.notion(which), np.nan) for which in USUAL},
         **{f"{which} notion, fairer": _fairer(row, front, row.notion(which)) for which in USUAL},
+        "individual notion, mean": mean_of_known([policy["whole"][row.notion("individual")] for policy in front]),
         "|SP|": mean_of_known(parities),
         "|SP| by chance": mean_of_known(chances),
         "hypervolume": volume(row, front, "returns", row.objectives),

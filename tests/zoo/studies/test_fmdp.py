@@ -175,13 +175,14 @@ def test_choices_are_made_on_choosing_episodes_and_figures_are_fresh():
     front = [
         policy((10, -0.8), (6, -0.7)),
         policy((8, -0.4), (9, -0.5)),
-        policy((6, -0.1)),
+        policy((6, -0.1), IF=-0.4),
         policy((7, -0.6), (20, 0)),  # dominated when policies were chosen
     ]
     found = fmdp_results.summaries({"PCN": row(front)})["PCN"]
     assert found["policies"][0] == 3 and found["R"][0] == 6
     assert found["group notion"][0] == -0.7 and found["group notion, fairer"][0] == -0.5
     assert found["individual notion"] == found["individual notion, fairer"] == [-1.0] * 3
+    assert found["individual notion, mean"][0] == pytest.approx(-0.8)
     assert found["|SP|"][0] == pytest.approx((0.7 + 0.5 + 0.1) / 3) and found["|SP| by chance"][0] == pytest.approx(0.1)
     # units 10 and 0.5 (a floor), reference (0, -1): (0.6, 0.6), (0.9, 1), (0.6, 1.8)
     assert found["hypervolume"][0] == pytest.approx(0.6 * 1.8 + 0.3 * 1.0)
