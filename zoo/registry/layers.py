@@ -23,6 +23,8 @@ WRAPPERS = (
 )
 """Modules whose wrappers anybody's settings may name, except for these, which write files:"""
 WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
+TRANSPARENT = tuple(f"gymnasium.wrappers.{name}" for name in ("ClipReward", "NormalizeReward", "TimeLimit"))
+"""Wrappers that hand on observations and actions as they are."""
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
@@ -56,14 +58,29 @@ def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
 
 def check_wrappers(plan: Plan) -> None:
     """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`."""
+    for key, name in _names(plan):
+        module, _, wrapper = name.rpartition(".")
+        if module not in WRAPPERS or wrapper in WRITERS:
+            raise InputError(
+                f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
+                f"--trust, for a run) lets it run any code, got {name!r}"
+            )
+
+
+def check_transparent(plan: Plan) -> None:
+    """Refuses wrappers without which a policy would see other observations, or its actions would mean another thing."""
+    for key, name in _names(plan):
+        if name not in TRANSPARENT:
+            raise InputError(
+                "run must be of a policy that sees observations as the environment has them, and whose actions it "
+                f"takes as they are, but {key} has {name}"
+            )
+
+
+def _names(plan: Plan) -> Iterator[tuple[str, str]]:
+    """(``env_wrapper`` or ``vec_env_wrapper``, dotted name) of each wrapper."""
     for key in ("env_wrapper", "vec_env_wrapper"):
-        for name, _ in _named(key, getattr(plan, key)):
-            module, _, wrapper = name.rpartition(".")
-            if module not in WRAPPERS or wrapper in WRITERS:
-                raise InputError(
-                    f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
-                    f"--trust, for a run) lets it run any code, got {name!r}"
-                )
+        yield from ((key, name) for name, _ in _named(key, getattr(plan, key)))
 
 
 def _wrapped(plan: Plan, key: str, env: Any, base: type) -> Any:

@@ -1,6 +1,7 @@
 """Agents: trained policies that decide about people from outside, where there is no environment."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +23,10 @@ from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env, load_run
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.layers import check_transparent
 from sb3_fair.zoo.runs.monitor import Monitor
 from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.turns import Turns
 
 Array = NDArray[Any]
 
@@ -47,7 +50,8 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
 
     :param run: the folder of the run
     :param policy: number or name of the policy in the run's report; None: the only one
-    :raises InputError: if there is no such policy, or it acts by more than the present observation
+    :raises InputError: if there is no such policy, it acts by more than the present observation, or wrappers changed
+        its observations or actions
     :raises FileNotFoundError: if there is no run
     """
     folder = RunFolder.open(Path(run))
@@ -60,7 +64,8 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
         raise InputError(
             f"policy must be a number from 0 to {len(front) - 1} or one of {', '.join(names[:3])}, ..., got {policy!r}"
         )
-    venv = evaluation_env(plan, 1)
+    check_transparent(plan)
+    venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None), 1)
     try:
         return Agent(load_run(plan, folder, device), front[number], venv)
     finally:
@@ -71,8 +76,8 @@ class Agent:
     """A trained policy. ``columns``: what it wants to know of a person, empty if the environment does not tell names:
     its ``observation_names``, or of a table of people those of its features.
 
-    Observations are scaled as in training. The command of a policy of PCN is held: it is what the policy was asked for
-    at the beginning of an episode, and is not reduced by what was earned since.
+    Threads may share it. Observations are scaled as in training. The command of a policy of PCN is held: it is what the
+    policy was asked for at the beginning of an episode, and is not reduced by what was earned since.
 
     :param model: of SB3 or this package
     :param policy: one of the run's evaluated policies
@@ -91,6 +96,7 @@ class Agent:
         self._encode = attribute(venv, "encode")
         self._normaliser = model.get_vec_normalize_env()
         self._words: Mapping[str, Any] = attribute(venv, "words") or {}
+        self._turns = Turns()
         self._check()
 
     @property
@@ -109,13 +115,15 @@ class Agent:
         :param person: one person, as a dict of columns or an array of observations, or n, as a dict of columns of n
             values, a list of dicts, or an array (n, ...)
         :param deterministic: whether the most probable action is taken; None: as the policy was evaluated
-        :raises ValueError: if a column is missing, unknown or outside of what the policy was trained on
+        :raises ValueError: if nobody is given, or a column is missing, unknown or outside of what the policy was
+            trained on
         """
         rows, single = self._rows(person)
         mode = bool(self.policy.deterministic) if deterministic is None else deterministic
         seen = self._seen(rows)
-        actions, _ = self.model.predict(seen, deterministic=mode)
-        probabilities = self._probabilities(actions, seen, mode)
+        with self._turns:  # SB3's policies share one distribution between calls
+            actions, _ = self.model.predict(seen, deterministic=mode)
+            probabilities = self._probabilities(actions, seen, mode)
         actions = np.asarray(actions)
         if single:
             actions = actions[0].item() if actions.ndim == 1 else actions[0]
@@ -163,12 +171,14 @@ class Agent:
         for name in measured if spec.treatment else ():
             if find_notion(name.partition("@")[0]).needs_probabilities:
                 raise ValueError(f"notions must not compare what FairnessSpec.treatment says of actions, got {name!r}")
+        favourable = self._favourable
         return Monitor(
             limits or {},
             measured,
             told,
             spec.select,
-            favourable=self._favourable or [1],
+            self._actions if favourable else range(2),
+            favourable=favourable or [1],
             history=SlidingWindow(window),
             nominal=spec.selected_nominal,
             **self._compared,
@@ -243,22 +253,28 @@ class Agent:
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
         if isinstance(self.space, spaces.Dict):
-            parts = {key: np.asarray(person[key], space.dtype) for key, space in self.space.items()}
-            single = all(parts[key].ndim == len(space.shape or ()) for key, space in self.space.items())
-            return {key: part[None] if single else part for key, part in parts.items()}, single
-        if isinstance(person, Sequence) and person and isinstance(person[0], Mapping):
+            if not isinstance(person, Mapping) or self.space.keys() - person.keys():
+                raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
+            parts = {key: self._fitting(person[key], space) for key, space in self.space.items()}
+            if len({(len(rows), single) for rows, single in parts.values()}) > 1:
+                raise ValueError("person must have as many values in all parts")
+            return {key: rows for key, (rows, _) in parts.items()}, next(iter(parts.values()))[1]
+        if isinstance(person, Sequence) and person and all(isinstance(each, Mapping) for each in person):
             person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}
         if not isinstance(person, Mapping):
-            rows = np.asarray(person)
-            single = rows.ndim == len(self.space.shape)
-        else:
-            single = all(np.ndim(value) == 0 for value in person.values())
-            columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
-            self._require_names(columns)
-            rows = (self._encode or self._ordered)(columns)
-        rows = rows[None] if single and rows.ndim == len(self.space.shape) else rows
-        self._require(rows)
-        return rows.astype(self.space.dtype), single
+            return self._fitting(person, self.space)
+        columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
+        self._require_names(columns)
+        rows = (self._encode or self._ordered)(columns)
+        return self._fitting(rows, self.space)[0], all(np.ndim(value) == 0 for value in person.values())
+
+    def _fitting(self, given: Any, space: Any) -> tuple[Array, bool]:
+        """Observations (n, ...) of a space, and whether one was given."""
+        rows = np.asarray(given)
+        single = rows.ndim == len(space.shape)
+        rows = rows[None] if single else rows
+        self._require(rows, space)
+        return rows.astype(space.dtype), single
 
     def _require_names(self, columns: Mapping[str, Array]) -> None:
         if not self.columns:
@@ -270,8 +286,9 @@ class Agent:
         for name in self.columns:
             if name not in columns:
                 raise ValueError(f"person must have the column {name!r} too")
-        if len({len(values) for values in columns.values()}) > 1:
-            raise ValueError("person must have as many values in all columns")
+        shapes = {values.shape for values in columns.values()}
+        if len(shapes) > 1 or len(shapes.pop()) > 1:
+            raise ValueError("person must have one value, or as many values, in all columns")
 
     def _ordered(self, columns: Mapping[str, Array]) -> Array:
         for name, values in columns.items():
@@ -279,27 +296,23 @@ class Agent:
                 raise ValueError(f"column {name!r} must have numbers, got {values.tolist()[0]!r}")
         return np.column_stack([columns[name] for name in self.columns])
 
-    def _require(self, rows: Array) -> None:
-        space = self.space
+    def _require(self, rows: Array, space: Any) -> None:
         if rows.shape[1:] != space.shape:
             raise ValueError(f"person must be an array of shape {space.shape} or (n, ...) of them, got {rows.shape}")
+        if not len(rows):
+            raise ValueError("person must be at least one, got none")
         if rows.dtype.kind not in "biuf":
             raise ValueError(f"person must be numbers, got {rows.ravel()[0]!r}")
-        low, high = (space.low, space.high) if isinstance(space, spaces.Box) else self._ends()
+        low, high = (space.low, space.high) if isinstance(space, spaces.Box) else _ends(space)
         whole = np.issubdtype(space.dtype, np.integer)
         wrong = ~((rows >= low) & (rows <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
-            name = self._entries[place[0]] if self._entries and len(place) == 1 else str(tuple(place))
+            named = self._entries and len(place) == 1 and space is self.space
+            name = self._entries[place[0]] if named else str(tuple(place))
             least, most = (np.broadcast_to(end, space.shape)[tuple(place)] for end in (low, high))
             kind, value = "a whole number between" if whole else "between", rows[(row, *place)]
             raise ValueError(f"column {name!r} must be {kind} {least:g} and {most:g}, got {value:g} in row {row}")
-
-    def _ends(self) -> tuple[Any, Any]:
-        """The lowest and highest values of an observation of whole numbers."""
-        space = self.space
-        start = getattr(space, "start", 0)
-        return start, start + getattr(space, "n", getattr(space, "nvec", 2)) - 1
 
     def _probabilities(self, actions: Any, seen: Any, deterministic: bool) -> Array | None:
         """With which the actions were drawn: all in one where none were."""
@@ -316,3 +329,9 @@ class Agent:
             return chances_of(drawn)
         greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
         return every[greedy - first] * (1 - rate) + rate / len(every)
+
+
+def _ends(space: Any) -> tuple[Any, Any]:
+    """The lowest and highest values of an observation of whole numbers."""
+    start = getattr(space, "start", 0)
+    return start, start + getattr(space, "n", getattr(space, "nvec", 2)) - 1

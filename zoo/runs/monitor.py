@@ -6,10 +6,11 @@ from typing import Any
 
 from sb3_fair.fairness import FairnessTracker, Interaction
 from sb3_fair.fairness.validation import number
+from sb3_fair.zoo.runs.turns import Turns
 
 
 class Monitor:
-    """Watches over notions of the latest decisions.
+    """Watches over notions of the latest decisions. Threads may share it.
 
     ``left`` holds the notions that are outside their limits now; one that becomes undefined (NaN) stays where it was.
 
@@ -17,6 +18,7 @@ class Monitor:
     :param notions: what is measured
     :param told: f(notion, value, limit), called when a notion leaves its limit
     :param select: what is compared of the features of a person, None: all as they are
+    :param actions: all there are; empty: any whole numbers
     :param settings: further arguments of :class:`~sb3_fair.fairness.FairnessTracker`
     :raises ValueError: if a limit is of a notion that is not measured, or is no number
     """
@@ -27,6 +29,7 @@ class Monitor:
         notions: Sequence[str],
         told: Callable[[str, float, float], Any] | None = None,
         select: Callable[[Any], Any] | None = None,
+        actions: Sequence[int] = (),
         **settings: Any,
     ) -> None:
         self.tracker = FairnessTracker(notions=notions, **settings)
@@ -34,14 +37,16 @@ class Monitor:
             if name not in self.tracker.names:
                 raise ValueError(f"limits must be of {', '.join(self.tracker.names)}, got {name!r}")
             number(f"the limit of {name}", limit)
-        self.limits, self.told, self.select = dict(limits), told, select
+        self.limits, self.told, self.select, self.actions = dict(limits), told, select, actions
         self.left: set[str] = set()
         self._recorded = 0
+        self._turns = Turns()
 
     @property
     def values(self) -> dict[str, float]:
         """Notion -> its value now, NaN while it is undefined."""
-        return dict(self.tracker.values())
+        with self._turns:
+            return dict(self.tracker.values())
 
     def record(
         self, action: int, group: Any, *, feedback: int | None = None, features: Any = None, probabilities: Any = None
@@ -54,26 +59,40 @@ class Monitor:
             spec reads, sensitive ones too, before ``low`` and ``high`` of the spec scale them
         :param probabilities: of the actions, for IF and LIP
         :return: the decision's id, for :meth:`feedback`
+        :raises ValueError: if there is no such action, or a notion needs what is missing; then nothing is recorded
         """
         if features is not None and self.select is not None:
             features = self.select(features)
+        if feedback is not None:
+            feedback = self._action("feedback", feedback)
         known: dict[str, Any] = {"features": features, "probabilities": probabilities}
         given = {name: value for name, value in known.items() if value is not None}
-        number_ = self.tracker.add(Interaction(group=group, action=int(action), feedback=feedback, **given))
-        self._recorded += 1
-        self._look()
+        decided = Interaction(group=group, action=self._action("action", action), feedback=feedback, **given)
+        with self._turns:
+            number_ = self.tracker.add(decided)
+            self._recorded += 1
+            self._look()
         return int(number_)
 
     def feedback(self, decision: int, value: int) -> None:
         """The outcome of a decision, when it is known.
 
         :param decision: its id
-        :raises ValueError: if there is no such decision; one that has left the window does not matter any more
+        :raises ValueError: if there is no such decision or action; a decision that has left the window does not matter
+            any more
         """
-        if not 0 <= decision < self._recorded:
-            raise ValueError(f"decision must be the id of one of the {self._recorded} recorded, got {decision!r}")
-        self.tracker.update_feedback(decision, value)
-        self._look()
+        value = self._action("value", value)
+        with self._turns:
+            if decision not in range(self._recorded):
+                raise ValueError(f"decision must be the id of one of the {self._recorded} recorded, got {decision!r}")
+            self.tracker.update_feedback(decision, value)
+            self._look()
+
+    def _action(self, name: str, value: Any) -> int:
+        if value not in (self.actions or (int(value),)):
+            allowed = f"one of the actions {', '.join(map(str, self.actions))}" if self.actions else "a whole number"
+            raise ValueError(f"{name} must be {allowed}, got {value!r}")
+        return int(value)
 
     def _look(self) -> None:
         values = self.values

@@ -1,7 +1,10 @@
 """Do agents decide outside of environments as their policies do inside, and do monitors see what they do?"""
 
 import json
+import pickle
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,6 +17,7 @@ from stable_baselines3 import PPO
 import sb3_fair
 from sb3_fair import load_agent
 from sb3_fair.audit import audit, audit_file
+from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import SlidingWindow, consistency, group_notion, individual_fairness, lipschitz_violation
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.zoo.cli.commands import main
@@ -139,7 +143,13 @@ def test_people_of_a_table_are_given_by_its_columns(clerk):
         ({"age": 400, "job": "cook"}, "column 'age' must be between 0 and 39, got 400"),
         ({"age": float("nan"), "job": "cook"}, "column 'age' must be between 0 and 39, got nan"),
         ({"age": "old", "job": "cook"}, "column 'age' must have numbers, got 'old'"),
+        ({"age": 10**400, "job": "cook"}, "column 'age' must be between 0 and 39, got 1000"),
         ({"age": 13, "job": "king"}, "column 'job' must be one of clerk, cook, nurse, got 'king'"),
+        ({"age": [[13]], "job": [["cook"]]}, "one value, or as many values, in all columns"),
+        ({"age": [13, 14], "job": "cook"}, "one value, or as many values, in all columns"),
+        ({"age": [], "job": []}, "at least one, got none"),
+        (np.zeros((0, 4)), "at least one, got none"),
+        ([{"age": 13, "job": "cook"}, 3], r"array of shape \(4,\)"),
         (np.zeros(7), r"array of shape \(4,\) or \(n, ...\) of them, got \(1, 7\)"),
         (np.array([0, 0, 2.0, 0]), "column 'job=cook' must be between 0 and 1, got 2"),
     ],
@@ -147,6 +157,58 @@ def test_people_of_a_table_are_given_by_its_columns(clerk):
 def test_what_the_policy_has_not_seen_is_refused_by_name(clerk, person, message):
     with pytest.raises(ValueError, match=message):
         clerk.act(person)
+
+
+def test_the_parts_of_an_observation_are_checked_like_columns(clerk):
+    agent = copy(clerk)
+    agent.space = gym.spaces.Dict({"age": gym.spaces.Box(0, 1, (1,)), "job": gym.spaces.Discrete(3)})
+    rows, single = agent._rows({"age": [0.5], "job": 2})
+    assert single and rows["age"].shape == (1, 1) and rows["job"].tolist() == [2]
+    for wrong, message in (
+        ({"age": [0.5]}, "a dict of age, job"),
+        ([0.5], "a dict of age, job"),
+        ({"age": [2.0], "job": 2}, "between 0 and 1, got 2"),
+        ({"age": [0.5], "job": 3}, "whole number between 0 and 2, got 3"),
+        ({"age": [[0.5], [0.5]], "job": [2]}, "as many values in all parts"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            agent._rows(wrong)
+
+
+def test_threads_get_the_probabilities_of_their_own_decisions(clerk, monkeypatch):
+    predict, people = clerk.model.predict, [{"age": age, "job": "cook"} for age in range(0, 40, 4)]
+    alone = [clerk.act(person, deterministic=False).probabilities for person in people]
+
+    def slow(*seen, **mode):
+        found = predict(*seen, **mode)
+        time.sleep(0.002)
+        return found
+
+    monkeypatch.setattr(clerk.model, "predict", slow)
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda person: clerk.act(person, deterministic=False).probabilities, people))
+    np.testing.assert_allclose(together, alone, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        {"env_wrapper": {"gymnasium.wrappers.RescaleObservation": {"min_obs": -1.0, "max_obs": 1.0}}},
+        {"vec_env_wrapper": {"stable_baselines3.common.vec_env.VecFrameStack": {"n_stack": 2}}},
+    ],
+)
+def test_policies_that_see_through_wrappers_are_refused(tmp_path, wrapper):
+    run = trained(tmp_path, "ppo", SMALL, objectives=("R",), hyperparams=SHORT | wrapper)
+    with pytest.raises(InputError, match=f"as the environment has them.* but {next(iter(wrapper))} has "):
+        load_agent(run)
+
+
+def test_wrappers_of_rewards_leave_an_agent_its_columns(clerk_run, tmp_path):
+    settings = RunFolder(clerk_run).config["env_kwargs"]
+    hyperparams = SHORT | {"env_wrapper": "gymnasium.wrappers.NormalizeReward"}
+    run = trained(tmp_path, "ppo", "sb3_fair/Table-v0", env_kwargs=settings, hyperparams=hyperparams)
+    agent = load_agent(run)
+    assert agent.act({"age": 13, "job": "cook"}).action in (0, 1)
 
 
 def test_policies_that_act_by_more_than_the_present_are_refused(tmp_path):
@@ -183,11 +245,55 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
     assert len(expected) > 3
     assert [told[:2] for told in left] == [(name, pytest.approx(value)) for name, value in expected]
     assert clerk.monitor({"SP": -0.1}).values.keys() == {"SP"}
-    for unknown in (60, -1):
+    for unknown in (60, -1, 1.5):
         with pytest.raises(ValueError, match="one of the 60 recorded"):
             monitor.feedback(unknown, 1)
     with pytest.raises(ValueError, match="limits must be of SP, got 'PP'"):
         Monitor({"PP": 0.0}, ("SP",))
+
+
+@pytest.mark.parametrize("wrong", [7, -1, 1.7, float("nan"), "x"])
+@pytest.mark.parametrize("favourable", [(1,), lambda actions: actions[:, None] > 0])
+def test_a_monitor_refuses_what_is_no_action(clerk, favourable, wrong):
+    agent = copy(clerk)
+    agent.spec = replace(clerk.spec, favourable=favourable)
+    monitor = agent.monitor(notions=("SP",))
+    number = monitor.record(1, "f", feedback=1)
+    for refused in (
+        lambda: monitor.record(wrong, "f"),
+        lambda: monitor.record(1, "f", feedback=wrong),
+        lambda: monitor.feedback(number, wrong),
+    ):
+        with pytest.raises(ValueError, match=f"must be one of the actions 0, 1, got {wrong!r}"):
+            refused()
+    assert monitor.record(1, "m") == 1
+
+
+def test_a_monitor_that_knows_no_actions_takes_whole_numbers():
+    monitor = Monitor({}, ("SP",))
+    assert monitor.record(7, "f") == 0
+    with pytest.raises(ValueError, match=r"action must be a whole number, got 1\.7"):
+        monitor.record(1.7, "f")
+
+
+def test_threads_record_one_after_the_other():
+    def again(notion, value, limit):
+        assert monitor.values[notion] == value
+
+    monitor = Monitor({"SP": -0.1}, ("SP", "EO"), again, history=SlidingWindow(10))
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            numbers = list(threads.map(lambda person: monitor.record(person % 2, person % 3, feedback=1), range(400)))
+    finally:
+        sys.setswitchinterval(interval)
+    assert sorted(numbers) == list(range(400))
+    for person in range(10):
+        monitor.record(1, person % 2, feedback=1)
+    assert monitor.values == {"SP": 0.0, "EO": 0.0}
+    monitor.told = None
+    assert pickle.loads(pickle.dumps(monitor)).record(0, 1) == monitor.record(0, 1) == 410
 
 
 @pytest.mark.parametrize(

@@ -183,7 +183,7 @@ class TableWorld(World):
         :raises ValueError: if a value is outside of what the table has
         """
         people, shown = self.people, []
-        limits = dict(zip(people.columns.features, zip(people.low, people.high, strict=True), strict=True))
+        limits = dict(zip(people.columns.features, np.column_stack((people.low, people.high)).tolist(), strict=True))
         for name in self.person_columns:
             labels, values = people.names.get(name), columns[name].tolist()
             if labels is not None:
@@ -197,7 +197,7 @@ class TableWorld(World):
                 if not isinstance(value, int | float):
                     raise ValueError(f"column {name!r} must have numbers, got {value!r}")
                 if not low <= value <= high:
-                    raise ValueError(f"column {name!r} must be between {low:g} and {high:g}, got {value:g}")
+                    raise ValueError(f"column {name!r} must be between {low:g} and {high:g}, got {value}")
             shown.append((np.array(values)[:, None] - low) / (high - low if high > low else 1.0))
         return np.concatenate(shown, axis=1, dtype=np.float32)
 
