@@ -15,10 +15,11 @@ from sb3_fair.audit.columns import Columns
 from sb3_fair.audit.comparison import gap_rows, group_rows, notion_rows
 from sb3_fair.audit.decisions import Decisions, decisions
 from sb3_fair.audit.individuals import individual_notions
+from sb3_fair.audit.limits import broken_limits, lowest_values
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.other_policy import other_policy
 from sb3_fair.audit.read import OtherPolicy, read_log
-from sb3_fair.audit.result import Audit, Broken, Moment, NotionValue, Series
+from sb3_fair.audit.result import Audit, Moment, Series
 from sb3_fair.audit.stakeholders import welfare_figures
 from sb3_fair.audit.warn import all_warnings
 from sb3_fair.audit.windows import MOST_OVER_TIME, RollingNotions
@@ -27,7 +28,6 @@ from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, find_notion
 from sb3_fair.fairness.proportions import holm
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.validation import number
 
 POINTS = 120
 BAND_DRAWS = 200
@@ -113,7 +113,7 @@ def audit(
     named = target if policy is None else policy.name
     columns = Columns(action, group, feedback, features, nominal, score, time, reward, stakeholder, propensity, named)  # type: ignore[arg-type]
     names = _asked(notions, columns)
-    accepted_limits = _limits(limits or {}, names, columns)
+    lowest = lowest_values(limits or {}, names, columns.group)
     chunks_of = table.chunks_of if isinstance(table, _File) else partial(chunks_of_table, table)
     log = read_log(chunks_of, columns, reservoir, seed, policy)
     decided = decisions(log, favourable, deserving)
@@ -141,7 +141,7 @@ def audit(
     if window is not None and chosen and window <= decided.timed:
         few = [attribute for attribute in decided.attributes if len(attribute.labels) <= MOST_OVER_TIME]
         windows = RollingNotions(few, decided.cells[: decided.timed], chosen, window, feedback_missing)
-        series, moments = _over_time(windows, log, decided, accepted_limits, rng, confidence)
+        series, moments = _over_time(windows, log, decided, lowest, rng, confidence)
     about = {
         "rows": log.n,
         "decisions": len(decided.rows),
@@ -158,7 +158,7 @@ def audit(
         "version": __version__,
     }
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
-    broken = _broken(found, accepted_limits, " and ".join(columns.group) if len(columns.group) > 1 else "")
+    broken = broken_limits(found, lowest)
     said = sentences(about, groups, found, gaps, moments, broken)
     welfare = welfare_figures(log, decided, scheme)
     other = other_policy(log, decided, confidence, seed)
@@ -200,25 +200,6 @@ def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
     return names
 
 
-def _limits(limits: Mapping[str, float], names: list[str], columns: Columns) -> dict[tuple[str, str], float]:
-    """(notion, attribute, or empty for all) -> limit."""
-    found = {}
-    for key, limit in limits.items():
-        notion, at, attribute = str(key).partition("@")
-        find_notion(notion)
-        if notion not in names:
-            raise ValueError(f"limits must be about notions of the audit, {', '.join(names)}, got {notion!r}")
-        groups = dict.fromkeys((*columns.group, " and ".join(columns.group)))
-        allowed = groups if NOTIONS[notion].needs_groups else {}
-        if at and attribute not in allowed:
-            raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
-        low, high = NOTIONS[notion].bounds
-        found[notion, attribute] = number(f"limit of {key}", limit)
-        if not low <= limit <= high:
-            raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
-    return found
-
-
 def _over_time(
     windows: RollingNotions,
     log: Log,
@@ -229,8 +210,7 @@ def _over_time(
 ) -> tuple[list[Series], list[Moment]]:
     series, moments = [], []
     for attribute in windows.attributes:
-        own = {name: limit for (name, of), limit in limits.items() if of == ""}
-        own |= {name: limit for (name, of), limit in limits.items() if of == attribute}
+        own = {name: limit for (name, of), limit in limits.items() if of == attribute}
         places, shown, found = windows.course(attribute, POINTS, own, BAND_DRAWS, rng, confidence)
         rows = decided.rows[places]
         for column, name in enumerate(windows.notions):
@@ -253,15 +233,3 @@ def _times(log: Log, rows: NDArray[np.int64]) -> list[str] | None:
         daily = (log.times.astype("datetime64[D]") == log.times)[~np.isnat(log.times)].all()
         return [text.replace("T", " ") for text in np.datetime_as_string(times, unit="D" if daily else "s").tolist()]
     return [f"{value:.12g}" for value in times]
-
-
-def _broken(found: list[NotionValue], limits: Mapping[tuple[str, str], float], intersection: str) -> list[Broken]:
-    """Notions below their limits, or undefined, which is not fair. Combinations of attributes have limits of their own
-    only."""
-    broken = []
-    for one in found:
-        general = math.nan if one.attribute == intersection != "" else limits.get((one.notion, ""), math.nan)
-        limit = limits.get((one.notion, one.attribute), general)
-        if not math.isnan(limit) and not one.value >= limit:
-            broken.append(Broken(one.attribute, one.notion, limit, one.value))
-    return broken

@@ -206,6 +206,7 @@ def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     import pyarrow as pa
 
     line = 1
+    met: dict[str, None] = {}
     with pa.input_stream(str(path)) as stream:
         rest = stream.read(BLOCK).removeprefix(codecs.BOM_UTF8)
         while rest:
@@ -220,21 +221,30 @@ def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
                 table = _json_table(block, columns)
             except pa.ArrowException as error:
                 raise ValueError(f"{path.name} cannot be read from line {line} on: {error}") from error
-            if line == 1:
-                check_columns(columns, table.column_names, path.name)
+            met |= dict.fromkeys(table.column_names)
             nothing = pa.nulls(len(table), pa.string())
             there = set(table.column_names)
             yield {name: table.column(name) if name in there else nothing for name in columns}
             line += block.count(b"\n")
+    check_columns(columns, list(met), path.name)
 
 
 def _json_table(block: bytes, columns: Sequence[str]) -> Any:
-    """Lines as pyarrow reads them; without the values of other columns if it can only then, as if one mixes types."""
+    """Lines as pyarrow reads them, but texts that look like times stay texts, as they are in other blocks.
+
+    Without the values of other columns if pyarrow can only then, as if one mixes types.
+    """
     import pyarrow as pa
     from pyarrow import json as pajson
 
-    def read(lines: bytes) -> Any:
-        return pajson.read_json(pa.BufferReader(lines), pajson.ReadOptions(use_threads=False, block_size=len(lines)))
+    def read(lines: bytes, texts: Sequence[str] = ()) -> Any:
+        table = pajson.read_json(
+            pa.BufferReader(lines),
+            pajson.ReadOptions(use_threads=False, block_size=len(lines)),
+            pajson.ParseOptions(explicit_schema=pa.schema([(name, pa.string()) for name in texts])),
+        )
+        times = [field.name for field in table.schema if field.name in columns and pa.types.is_timestamp(field.type)]
+        return read(lines, times) if times else table
 
     try:
         return read(block)

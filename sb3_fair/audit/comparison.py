@@ -7,7 +7,7 @@ from itertools import combinations, repeat
 import numpy as np
 
 from sb3_fair.audit.decisions import Attribute
-from sb3_fair.audit.resampling import Array, bounds, notion_intervals
+from sb3_fair.audit.resampling import Array, bounds, effective_part, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
 from sb3_fair.fairness.notions.chance import chance_levels
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
@@ -27,24 +27,30 @@ MANY = 20
 """With more groups than this, each is compared with the largest one only."""
 
 
-def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tuple[Array, Array]:
-    """Hits and people (groups, names) of the first rates of the notions, from counts (groups, CELLS).
+def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tuple[Array, Array, Array]:
+    """Hits, people and their effective part (groups, names) for the first rates of the notions.
 
-    Where known outcomes stand for unknown ones, the people are those of known outcome: no more are known.
+    Where known outcomes stand for unknown ones, the people are those of known outcome: no more are known, and those who
+    stand for many make the rate less sure.
+
+    :param counts: (groups, CELLS)
     """
     notions = (NOTIONS[name] for name in names)
     rates = [replace(notion, rates=notion.rates[:1]) for notion in notions if isinstance(notion, GroupNotion)]
-    hits, people = GapTable(rates, missing).hits_and_people(counts[None])
+    table = GapTable(rates, missing)
+    (hits,), (people,) = table.hits_and_people(counts[None])
+    part = effective_part(counts, table)
     if missing == "reweight":
-        _, known = GapTable(rates).hits_and_people(counts[None])
-        hits, people = np.divide(hits * known, people, out=np.zeros_like(hits), where=people > 0), known
-    return hits[0], people[0]
+        _, (known,) = GapTable(rates).hits_and_people(counts[None])
+        stands_for = np.divide(people, known, out=np.ones_like(people), where=known > 0)
+        hits, people, part = hits / stands_for, known, np.minimum(part * stands_for, 1.0)
+    return hits, people, part
 
 
 def group_rows(attribute: Attribute, counts: Array, missing: FeedbackMissing, confidence: float) -> list[Group]:
     """How each group fared, from counts (groups, CELLS); the largest first."""
-    hits, people = counted(("SP", "EO", "PE"), counts, missing)
-    shares = np.stack([hits, people, *wilson(hits, people, confidence)], axis=-1).tolist()
+    hits, people, part = counted(("SP", "EO", "PE"), counts, missing)
+    shares = np.stack([hits, people, *wilson(hits * part, people * part, confidence)], axis=-1).tolist()
     found = [
         Group(attribute.name, label, int(n), *(Share(*share) for share in row))
         for label, n, row in zip(attribute.labels, counts.sum(axis=1), shares, strict=True)
@@ -82,7 +88,8 @@ def gap_rows(
 ) -> list[Gap]:
     """Differences between pairs of groups, the lower rate first; p-values are not yet raised."""
     names = [name for name in RATES if name in notions or ("EqOdds" in notions and name in ("EO", "PE"))]
-    hits, people = counted(names, counts, missing)
+    hits, people, part = counted(names, counts, missing)
+    hits, people = hits * part, people * part
     found = []
     for column, name in enumerate(names):
         there = np.flatnonzero(people[:, column] > 0)

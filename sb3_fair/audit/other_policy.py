@@ -1,18 +1,21 @@
 """What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
+from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
 from sb3_fair.audit.off_policy import LEAST, OffPolicy, off_policy
 from sb3_fair.audit.resampling import Array
 from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN
+from sb3_fair.fairness.proportions import wilson
 
 _MOST = 50
 """Groups of an attribute that the model of the reward knows."""
+_OTHERS = 0.1
+"""So many others may each person of known outcome stand for, on average, where there are few of them."""
 
 
 class OtherRate(NamedTuple):
@@ -20,6 +23,7 @@ class OtherRate(NamedTuple):
     people of known outcome stand for too many others.
 
     :param among: "everybody", or "deserving"
+    :param low: of the interval: Wilson's, with the variance of the probabilities
     :param effective: effective number of people it is estimated from
     """
 
@@ -39,9 +43,9 @@ def other_policy(
     """Rates and the mean reward if decisions had been made by the policy whose probabilities are ``target``.
 
     Rates among everybody are means of the probabilities: nothing is estimated but the people. Those among the deserving
-    are means over the people of known outcome. If outcomes are known after one kind of decision only, each such person
-    stands for 1 / propensity people like them, one of whom got the same decision; without propensities, the rates among
-    the deserving are left out.
+    are means over the people of known outcome. With propensities, each of them stands for 1 / (chance that the outcome
+    would be known) people like them; if outcomes are known after one kind of decision only, that is 1 / propensity.
+    Without propensities, the rates among the deserving of a group with such outcomes are left out.
     """
     if "target" not in log.numbers:
         return [], None
@@ -50,39 +54,62 @@ def other_policy(
     chance = log.numbers["propensity"][decided.rows] if "propensity" in log.numbers else None
     there = ~np.isnan(target) & (True if chance is None else ~np.isnan(chance))
     known, right = KNOWN[decided.cells], DESERVING[decided.cells]
-    weights = np.ones(len(target))
-    if decided.selective and chance is not None:
-        weights = np.divide(1.0, chance, out=np.zeros(len(target)), where=known & there)
-    among = {"everybody": (there, np.ones(len(target)))}
-    if known.any() and not (decided.selective and chance is None):
-        among["deserving"] = (there & right, weights)
     rates = []
     for attribute in decided.compared:
-        for name, (who, weight) in among.items():
-            for code, label in enumerate(attribute.labels, start=1):
-                rows = np.flatnonzero(who & (attribute.codes == code))
-                total = weight[rows].sum()
-                # of the people whom somebody stands for, one got the same decision, the others the other one
-                hits = np.where(accepted[rows], 1.0, weight[rows] - 1)
-                logged = float(hits.sum() / total) if total else np.nan
-                estimate = _mean(target[rows], weight[rows], confidence)
-                rates.append(OtherRate(attribute.name, label, name, logged, *estimate))
+        groups = [np.flatnonzero(there & (attribute.codes == code)) for code in range(1, len(attribute.labels) + 1)]
+        for label, rows in zip(attribute.labels, groups, strict=True):
+            found = _rate(target[rows], np.ones(len(rows)), accepted[rows], confidence)
+            rates.append(OtherRate(attribute.name, label, "everybody", *found))
+        for label, rows in zip(attribute.labels, groups, strict=True):
+            others = _others(accepted[rows], known[rows], None if chance is None else chance[rows])
+            if others is not None:
+                weights, took = (each[right[rows]] for each in others)
+                found = _rate(target[rows[right[rows]]], weights, took, confidence)
+                rates.append(OtherRate(attribute.name, label, "deserving", *found))
     if "reward" not in log.numbers or chance is None:
         return rates, None
     reward = log.numbers["reward"][decided.rows]
     rows = np.flatnonzero(there & ~np.isnan(reward))
     few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
-    described = [one.codes[rows] == code for one in few for code in range(2, len(one.labels) + 1)]
+    described = [one.codes[rows] == code for one in few for code in range(1, len(one.labels) + 1)]
     features = np.column_stack([target[rows], *described]).astype(float)
     given = reward[rows], accepted[rows], chance[rows], target[rows]
     return rates, off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
 
 
-def _mean(values: Array, weights: Array, confidence: float) -> tuple[float, float, float, float]:
+def _others(
+    accepted: NDArray[np.bool_], known: NDArray[np.bool_], chance: Array | None
+) -> tuple[Array, NDArray[Any]] | None:
+    """How many people of a group each one of known outcome stands for (n,), and how many of those were accepted.
+
+    None if no outcome is known, or none after one kind of decision and there are no propensities to make up for it.
+
+    :param chance: (n,) propensities, or None
+    """
+    kind = accepted.astype(np.intp)
+    made, seen = (np.bincount(each, minlength=2) for each in (kind, kind[known]))
+    if not seen.any():
+        return None
+    if chance is None:
+        return (np.ones(len(known)), accepted) if seen[made > 0].all() else None
+    share = np.divide(seen, made, out=np.zeros(2), where=made > 0)
+    after = np.where(made > 0, share / share.max(), 1.0)  # chance of a known outcome, as a part of the better kind's
+    same, other = after[kind], after[1 - kind]
+    weights = np.divide(1.0, other + chance * (same - other), out=np.zeros(len(known)), where=known)
+    return weights, accepted if after[1] == 1 else weights - ~accepted
+
+
+def _rate(
+    target: Array, weights: Array, accepted: NDArray[Any], confidence: float
+) -> tuple[float, float, float, float, float]:
+    """Logged rate, that of the other policy with its interval, and effective number of people."""
     total = weights.sum()
-    effective = float(total**2 / np.square(weights).sum()) if total else 0.0
-    if not total or (effective < LEAST and (weights != 1).any()):
-        return np.nan, np.nan, np.nan, effective
-    mean = float((weights * values).sum() / total)
-    half = float(ndtri((1 + confidence) / 2) * np.sqrt(np.square(weights * (values - mean)).sum()) / total)
-    return mean, max(mean - half, 0.0), min(mean + half, 1.0), effective
+    if not total:
+        return np.nan, np.nan, np.nan, np.nan, 0.0
+    logged, effective = float(accepted.sum() / total), float(total**2 / np.square(weights).sum())
+    if effective < LEAST and total > (1 + _OTHERS) * len(target):
+        return logged, np.nan, np.nan, np.nan, effective
+    mean = (weights * target).sum() / total
+    variance = effective * np.square(weights * (target - mean)).sum() / total**2
+    found = wilson(mean * effective, effective, confidence, variance)
+    return logged, float(found.mean), float(found.low), float(found.high), effective

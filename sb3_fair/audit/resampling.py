@@ -1,4 +1,4 @@
-"""Bootstrap intervals and Manski bounds of group notions, from tables of counts alone.
+"""Bootstrap intervals, effective numbers of people and Manski bounds of group notions, from tables of counts alone.
 
 A decision is only known by its group and its cell, so that any number of rows is a table of counts (groups, CELLS).
 Drawing n people of a group with replacement is drawing a multinomial count over its cells, which is exact and takes no
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.intervals import Interval
-from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN, RIGHT, GapTable
+from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, RIGHT, GapTable, feedback_counts
 from sb3_fair.fairness.proportions import newcombe, wilson
 
 Array = NDArray[np.float64]
@@ -21,6 +21,33 @@ _PAIRS = 2000
 """With more pairs of groups than this, all have intervals of the same width."""
 _ENTRIES = 2_000_000
 """Counts drawn at once."""
+_NUDGE = 1e-6
+"""Relative change of a count that shows how much a rate depends on it."""
+
+
+def effective_part(counts: Array, table: GapTable) -> Array:
+    """Effective number of people as a part of those whom ``table`` counts (groups, rates).
+
+    1, or less where known outcomes stand for unknown ones: then the variance of a rate by the delta method is rate *
+    (1 - rate) / effective number. A rate of 0 or 1 shows no variance; everybody counts as little as those of known
+    outcome who stand for the most others.
+
+    :param counts: (groups, CELLS)
+    """
+    (hits,), (people,) = table.hits_and_people(counts[None])
+    part = np.ones_like(people)
+    if table.reweights:
+        made, known = feedback_counts(counts)
+        part /= np.divide(made, known, out=np.ones_like(made), where=known > 0).max(axis=1, keepdims=True)
+        nudged = table.hits_and_people(counts * (1 + _NUDGE * np.eye(CELLS)[:, None]))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            rates = hits / people
+            slopes = (np.divide(*nudged) - rates) / _NUDGE  # (CELLS, groups, rates), by the logarithm of a count
+        cells = counts.T[:, :, None]
+        variance = np.divide(slopes**2, cells, out=np.zeros_like(slopes), where=cells > 0).sum(axis=0)
+        spread = rates * (1 - rates)
+        np.divide(spread, variance * people, out=part, where=spread > _NUDGE**2)
+    return part
 
 
 def drawn(counts: Array, n_boot: int, rng: np.random.Generator) -> Array:
@@ -50,6 +77,7 @@ def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random
     :param n_boot: number of draws
     """
     hits, people = table.hits_and_people(counts[None])
+    part = effective_part(counts, table)
     batch = max(1, _ENTRIES // counts.size)
     parts = (drawn(counts, min(batch, n_boot - start), rng) for start in range(0, n_boot, batch))
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -59,7 +87,8 @@ def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random
     for rate in range(rates.shape[1]):
         there = np.flatnonzero(~np.isnan(rates[:, rate]))
         if len(there) > 1:
-            shares = wilson(hits[0, there, rate], people[0, there, rate], confidence)
+            among = part[there, rate]
+            shares = wilson(hits[0, there, rate] * among, people[0, there, rate] * among, confidence)
             ends[rate] = _range_interval(rates[there, rate], draws[:, there, rate], shares, confidence)
     return _worst_of_both(table, ends)
 

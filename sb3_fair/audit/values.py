@@ -70,7 +70,9 @@ class Labels:
             import pyarrow as pa
 
             try:
-                encoded = values.dictionary_encode()
+                # a dictionary of its own may have indices too small for what comes from other chunks
+                plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
+                encoded = plain.dictionary_encode()
             except pa.ArrowException as error:
                 raise ValueError(f"{self.name!r} must hold single values, got {values.type}") from error
             encoded = encoded.combine_chunks() if hasattr(encoded, "combine_chunks") else encoded
@@ -171,9 +173,10 @@ def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArra
     if is_arrow(values):
         import pyarrow as pa
 
-        for kind in (pa.float64(), pa.timestamp("us")):
+        # a safe cast refuses integers above 2^53, and nanoseconds
+        for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
             with suppress(pa.ArrowException):
-                values = values.cast(kind).to_numpy(zero_copy_only=False)
+                values = values.cast(kind, safe=False).to_numpy(zero_copy_only=False)
                 break
         else:
             values = values.to_pylist()
@@ -215,10 +218,11 @@ def _both(name: str, numeric: NDArray[Any], start: int = 0) -> ValueError:
 
 
 def _moment(value: str | None) -> Any:
-    from datetime import datetime, timezone
+    from datetime import datetime, timedelta
 
     try:
         moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
     except ValueError:
         return np.datetime64("NaT")
-    return np.datetime64(moment.astimezone(timezone.utc).replace(tzinfo=None) if moment.tzinfo else moment)
+    # not astimezone: in UTC, 9999-12-31 of another zone may be in the year 10000
+    return np.datetime64(moment.replace(tzinfo=None)) - np.timedelta64(moment.utcoffset() or timedelta())

@@ -17,8 +17,10 @@ SMALL = 5.0
 """Expected counts below this make the normal approximation of a test too rough."""
 
 
-def wilson(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95) -> Interval:
+def wilson(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95, variance: ArrayLike | None = None) -> Interval:
     """Shares of ``hits`` among ``people`` with Wilson's score interval, all of one shape; NaN where nobody is.
+
+    :param variance: between people, who may each be a part of a hit; None: that of yes and no, share * (1 - share)
 
     >>> round(float(wilson(0, 10).high), 3)
     0.278
@@ -27,8 +29,9 @@ def wilson(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95) -> Inte
     z2 = ndtri((1 + confidence) / 2) ** 2
     with np.errstate(invalid="ignore", divide="ignore"):
         share = hits / people
+        between = share * (1 - share) if variance is None else np.asarray(variance)
         centre = (hits + z2 / 2) / (people + z2)
-        half = np.sqrt(z2 * (share * (1 - share) * people + z2 / 4)) / (people + z2)
+        half = np.sqrt(z2 * (between * people + z2 / 4)) / (people + z2)
     return Interval(share, np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0))
 
 

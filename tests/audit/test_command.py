@@ -43,6 +43,8 @@ def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):
         (["--fail-below", "EO=-0.1", "--feedback", "qualified"], 3, "EO of gender is -1.0000"),
         (["--fail-below", "EO@gender=-0.1", "--feedback", "qualified"], 3, "its limit is -0.1"),
         (["--limit", "EO=-0.1", "--feedback", "qualified"], 0, ""),
+        (["--limit", "SP@gender=-1", "--fail-below", "SP=-0.5"], 3, "SP of gender is -0.7500, its limit is -0.5"),
+        (["--limit", "SP@gender=-0.5", "--fail-below", "SP=-0.8"], 0, ""),
         (["--fail-below", "SP"], 2, "fail-below must be a notion and a number, as in SP=-0.2, got 'SP'"),
         (["--fail-below", "SPP=0"], 2, "got 'SPP' (did you mean 'SP'?)"),
         (["--group", "sex"], 2, "log.csv has no column 'sex'"),

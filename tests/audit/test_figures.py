@@ -264,6 +264,33 @@ def test_outcomes_that_stand_for_others_do_not_make_the_shares_surer():
     assert weighted.high - weighted.low == pytest.approx(plain.high - plain.low, rel=0.2)
 
 
+@pytest.mark.parametrize("accepted", [(2000, 1600), (400, 3600), (800, 0)])
+def test_shares_are_as_sure_as_outcomes_that_stand_for_others_allow(accepted):
+    """By hand: where all outcomes of the accepted are known, each known one of the refused stands for w, and a part q
+    of these is deserving, the variance of a rate r among T deserving people is r * (1 - r) / T * (1 + r * (v - 1)) with
+    v = q + w * (1 - q). No rate is surer than that of as many people as have a known outcome."""
+    data = {"hired": [], "group": [], "right": []}
+    expected = {}
+    for group, took in zip("ab", accepted, strict=True):
+        refused = 4000 - took
+        asked, good, right = refused // 20, refused // 40, took // 2
+        data["hired"] += [0] * refused + [1] * took
+        data["group"] += [group] * 4000
+        data["right"] += [1] * good + [0] * (asked - good) + [math.nan] * (refused - asked)
+        data["right"] += [1] * right + [0] * (took - right)
+        people = right + 20 * good
+        rate = right / people
+        effective = min(people / (1 + rate * 9.5) if right else people / 20, right + good)
+        expected[group] = wilson(rate * effective, effective)
+    asked = {"action": "hired", "group": "group", "feedback": "right", "feedback_missing": "reweight", **LIGHT}
+    found = audit(data, **asked)
+    for group in found.groups:
+        np.testing.assert_allclose(group.deserving[2:], expected[group.group], atol=1e-6)
+    (gap,) = (gap for gap in found.gaps if gap.notion == "EO")
+    difference = newcombe(expected[gap.first], expected[gap.second])
+    np.testing.assert_allclose((gap.difference, gap.low, gap.high), difference, atol=1e-6)
+
+
 def test_limits_of_undefined_notions_are_broken():
     data = {"hired": [1, 0, 1, 0], "gender": list("mffm"), "right": [1, math.nan, 0, math.nan]}
     found = audit(data, action="hired", group="gender", feedback="right", limits={"EO": -0.5, "SP": -1})
@@ -276,6 +303,14 @@ def test_limits_are_about_attributes_and_combinations_have_their_own():
     assert [one.attribute for one in audit(data, **asked, limits={"SP": -0.5}).broken] == ["search and rescue"]
     whole = "search and rescue and land"
     assert [one.attribute for one in audit(data, **asked, limits={f"SP@{whole}": -0.5}).broken] == [whole]
+
+
+def test_limits_of_what_could_not_be_computed_are_broken():
+    rows = np.arange(1200)
+    data = {"hired": rows % 2, "town": rows % 40, "job": rows // 40, "age": np.full(1200, np.nan)}
+    limits = {"SP@town and job": -0.9, "IF": -1, "SP": -1}
+    found = audit(data, action="hired", group=["town", "job"], features="age", limits=limits, **LIGHT)
+    assert {(one.notion, one.attribute) for one in found.broken} == {("SP", "town and job"), ("IF", "")}
 
 
 def test_intervals_and_tests_of_shares_are_the_published_ones():

@@ -335,3 +335,52 @@ def test_numbers_among_words_are_counted():
     assert "'g' mixes numbers and words: 30 rows have a number, such as 1." in found.warnings
     plain = audit({"a": [1, 0] * 30, "g": [3, "4.0", 3] * 20}, action="a", group="g", **LIGHT)
     assert not any("mixes" in text for text in plain.warnings)
+
+
+@pytest.mark.parametrize("block", [64, 2**20])
+def test_texts_of_json_that_look_like_times_stay_texts(tmp_path, monkeypatch, block):
+    from sb3_fair.audit import chunks
+
+    monkeypatch.setattr(chunks, "BLOCK", block)
+    cohorts = ["2025-01-01", "2026-01-01"] * 9 + ["unknown"]
+    rows = [{"hired": i % 2, "cohort": cohort} for i, cohort in enumerate(cohorts)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows[: -1 if block > 64 else None])))
+    found = {group.group: group.n for group in audit_file(tmp_path / "a.jsonl", action="hired", group="cohort").groups}
+    assert found == {"2025-01-01": 9, "2026-01-01": 9} | ({"unknown": 1} if block == 64 else {})
+
+
+def test_keys_of_json_may_come_late(tmp_path, monkeypatch):
+    from sb3_fair.audit import chunks
+
+    monkeypatch.setattr(chunks, "BLOCK", 64)
+    rows = [{"hired": i % 2, "gender": "fm"[i // 2 % 2], **({"right": 1} if i > 20 else {})} for i in range(40)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    asked = {"action": "hired", "group": "gender", **LIGHT}
+    found = audit_file(tmp_path / "a.jsonl", feedback="right", **asked)
+    assert sum(group.deserving.people for group in found.groups) == 19
+    with pytest.raises(ValueError, match=r"a.jsonl has no column 'righ' .*: it has 'hired', 'gender', 'right'"):
+        audit_file(tmp_path / "a.jsonl", features="righ", **asked)
+
+
+def test_labels_of_arrow_may_be_as_many_as_their_small_indices_allow():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array(range(128), pa.int8()), pa.array([f"{name}{i}" for i in range(128)]))
+        for name in "ab"
+    ]
+    for values, count in ((chunks[0], 128), (pa.chunked_array(chunks), 256)):
+        assert len(audit({"a": [1, 0] * (count // 2), "g": values}, action="a", group="g", **LIGHT).groups) == count
+
+
+@pytest.mark.parametrize("convert", [list, pa.array])
+@pytest.mark.parametrize(
+    ("moments", "shown"),
+    [
+        (["0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-05:00"], "10000-01-01 04:59:59"),
+        (["2025-01-01T00:00:00Z", "2026-01-01 02:00:00+01:00"], "2026-01-01 01:00:00"),
+        ([2**60, 2**60 + 2**30], f"{2**60 + 2**30:.12g}"),
+        ([np.datetime64(1, "ns"), np.datetime64(10**9 + 1, "ns")], "1970-01-01 00:00:01"),
+    ],
+)
+def test_times_may_be_far_away_or_finer_than_shown(convert, moments, shown):
+    table = {"a": [1, 0], "g": ["f", "m"], "t": convert(moments)}
+    assert audit(table, action="a", group="g", time="t", window=1, **LIGHT).series[0].times[-1] == shown

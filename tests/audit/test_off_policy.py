@@ -5,6 +5,7 @@ import pytest
 
 from sb3_fair.audit import audit
 from sb3_fair.audit.off_policy import off_policy
+from sb3_fair.fairness.proportions import wilson
 
 RNG = np.random.default_rng
 
@@ -127,6 +128,41 @@ def test_outcomes_may_be_known_of_the_refused_only():
         assert rate.logged == pytest.approx(log["granted"][people].mean(), abs=0.02)
     blind = audit(log, **{**ASKED, "propensity": None}, n_boot=5, n_permutations=5)
     assert [rate.among for rate in blind.other_rates] == ["everybody", "everybody"]
+
+
+@pytest.mark.parametrize("known", ["one", 0.3, 0.9])
+def test_some_outcomes_of_the_refused_do_not_spoil_the_rates(known):
+    log, deserves = bank_log(20_000, 0)
+    before = audit(log, **ASKED, **LIGHT).other_rates[2:]
+    refused = np.flatnonzero(~log["granted"] & (log["group"] == "a"))
+    told = refused[:1] if known == "one" else refused[RNG(1).random(len(refused)) < known]
+    log["repaid"][told] = deserves[told]
+    for rate, old in zip(audit(log, **ASKED, **LIGHT).other_rates[2:], before, strict=True):
+        people = (log["group"] == rate.group) & deserves
+        assert rate.low - 0.01 <= log["new"][people].mean() <= rate.high + 0.01
+        assert rate.logged == pytest.approx(log["granted"][people].mean(), abs=0.02)
+        assert rate.effective > 0.99 * old.effective
+    blind = audit(log, **{**ASKED, "propensity": None}, n_boot=5, n_permutations=5).other_rates
+    assert {rate.group for rate in blind if rate.among == "deserving"} == {"a"}
+
+
+def test_small_groups_leave_their_rates_unsure():
+    log = {"granted": [1, 0, 1, 0, 1, 0], "group": list("abbccc"), "new": [1, 1, 1, 0.5, 0.5, 0.5]}
+    rates = audit(log, action="granted", group="group", target="new", n_boot=5, n_permutations=5).other_rates
+    for rate, hits, people in zip(rates, (1, 2, 1.5), (1, 2, 3), strict=True):
+        np.testing.assert_allclose((rate.other, rate.low, rate.high), wilson(hits, people, variance=0.0))
+
+
+def test_which_group_comes_first_does_not_matter():
+    log, _ = bank_log(2000, 0)
+    log["group"][::3] = "c"
+    undecided = {"granted": None, "p": np.nan, "new": np.nan, "reward": np.nan, "repaid": np.nan}
+    values = []
+    for group in "ab":
+        first = {**undecided, "group": group}
+        found = audit({name: [first[name], *column.tolist()] for name, column in log.items()}, **ASKED, **LIGHT)
+        values.append([one.value for one in found.off_policy.estimates])
+    np.testing.assert_allclose(*values, rtol=1e-9)
 
 
 def test_without_propensity_only_rates_are_told():

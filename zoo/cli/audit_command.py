@@ -62,6 +62,7 @@ def audit(
 ) -> None:
     """Audits decisions that were already made: groups, notions, intervals, chance, the course over time."""
     from sb3_fair.audit import audit_file
+    from sb3_fair.audit.limits import broken_limits, lowest_values
 
     fails = _limits("fail-below", fail_below)
     writable("html", html)
@@ -89,7 +90,7 @@ def audit(
     if json is not None:
         result.to_json(json)
         typer.echo(f"\n{json}")
-    failed = [one for one in result.broken if {one.notion, f"{one.notion}@{one.attribute}"} & fails.keys()]
+    failed = broken_limits(result.notions, lowest_values(fails, result.about["notions"], result.about["group"]))
     for one in failed:
         typer.echo(f"sb3-fair: {one}", err=True)
     if failed:

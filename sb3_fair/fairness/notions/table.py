@@ -252,7 +252,7 @@ class GapTable:
             from_feedback = np.tile(self._needs.any(axis=1), 2)
             self._plain = self._masks[:, : 2 * self._rates] * ~from_feedback
             self._weighted = self._masks[:, : 2 * self._rates] * from_feedback
-        self._reweights = self._judges and feedback_missing == "reweight"
+        self.reweights = self._judges and feedback_missing == "reweight"
         self.unseen: NDArray[np.float64] | None = None
         """(n, groups, 2) decisions of a kind without a single known outcome, when it last happened."""
 
@@ -280,7 +280,7 @@ class GapTable:
             sums = (counts.reshape(-1, CELLS) @ self._masks).reshape(*counts.shape[:-1], self._masks.shape[1])
         if self._judges:
             decided, known = sums[..., -4:-2], sums[..., -2:]
-            sums = self._reweighted(counts, decided, known) if self._reweights else sums[..., :-4]
+            sums = self._reweighted(counts, decided, known) if self.reweights else sums[..., :-4]
             if np.minimum.reduce(known, axis=None) == 0:
                 self.unseen = decided * (known == 0)
                 blind = (self.unseen > 0) @ self._needs.T  # (n, groups, rates)
