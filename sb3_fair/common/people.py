@@ -63,7 +63,8 @@ class VecPeople(VecLayer):
         names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
         self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
         self._carried_over = not venv.get_attr("reset_on_episode")[0]
-        self._only = attribute_name(self.spec.attributes[0]) if self.spec.attributes else ""  # names leave it out
+        attributes = self.spec.attributes
+        self._only = attribute_name(attributes[0]) if len(attributes) == 1 else ""  # names may leave it out
         self._steps: list[Record] = []
         self._begun = np.zeros(self.num_envs, dtype=np.int64)
         self._late: list[dict[int, float]] = [{} for _ in range(self.num_envs)]
@@ -126,16 +127,16 @@ class VecPeople(VecLayer):
         favourable = (1,) if callable(self.spec.favourable) else tuple(self.spec.favourable)
         cells = cells_of(actions, feedback, favourable)
         groups, levels = {}, dict.fromkeys(self.names, math.nan)
-        for of in dict.fromkeys(name.partition("@")[2] for name in self.names):
-            attribute = of or self._only
+        for attribute in dict.fromkeys(name.partition("@")[2] or self._only for name in self.names):
             labels = _labels(people, attribute, copy)
             compared = self.spec.compared(attribute)
             counted = _counts(labels, cells, compared)
-            groups[of] = {group_name(self.spec, attribute, label): counts for label, counts in counted}
+            named_groups = {group_name(self.spec, attribute, label): counts for label, counts in counted}
+            groups["" if attribute == self._only else attribute] = named_groups
             for name in self.names:
                 notion, _, named = name.partition("@")
                 recent = self._recent(name)
-                if named == of and recent is not None:
+                if (named or self._only) == attribute and recent is not None:
                     levels[name] = chance_level(
                         notion,
                         actions=actions[recent],

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report.groups import group_rates
 from sb3_fair.report.measures import Measure, axes, measures
-from sb3_fair.report.selection import axis_order
+from sb3_fair.report.selection import ANCHORS, axis_order, kind
 from sb3_fair.report.shortlist import beaten, representatives, same, short_list, told_apart
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
@@ -21,6 +21,8 @@ HEADS = ("Hypervolume", "Loss", "Reward of an episode")
 """Titles of curves, before those of returns in the order of the axes."""
 CONTEXT = ("asked", "training episodes")
 """Curves that are there to compare the other one with."""
+KEY = {"performance": "good performance", "group": "fair to groups", "individual": "fair to individuals"}
+"""What the colours of :data:`~sb3_fair.report.selection.ANCHORS` mean."""
 Curves = Mapping[str, Sequence[float | None]]
 
 
@@ -47,7 +49,7 @@ def content(
     policies = [
         {
             "id": index,
-            "colour": f"rgb({', '.join(map(str, palette[index]))})" if index in palette else None,
+            "colour": _css(palette[index]) if index in palette else None,
             "command": policy.command
             and {
                 "returns": dict(zip(policy.objectives, policy.command.desired_return.tolist(), strict=False)),
@@ -68,6 +70,7 @@ def content(
         "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
         "lead": _lead(len(policies), len(told_apart(front))),
         "objectives": axis_order(front.objectives),
+        "key": [[_css(ANCHORS[name]), KEY[name]] for name in KEY if name in map(kind, front.objectives)],
         "axes": [shown.index(measure) for measure in on_axes],
         "measures": [
             {
@@ -97,7 +100,8 @@ def content(
 
 
 def charts(curves: Curves) -> list[dict[str, Any]]:
-    """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached.
+    """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached; of one
+    point, none.
 
     :param curves: as :class:`~sb3_fair.pcn.PCN` and SB3's algorithms log them
     """
@@ -123,13 +127,14 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
     ]
     drawn = []
     for title, lines in sorted(pictures.items(), key=lambda picture: order.index(picture[0])):
-        series = []
+        series: list[dict[str, Any]] = []
         for name, key in sorted(lines.items()):
-            points = zip(curves[time], curves[key], strict=True)
-            known = [(x, y) for x, y in points if x is not None and y is not None and np.isfinite(y)]
+            rows = zip(curves[time], curves[key], strict=True)
+            known = [(x, y) for x, y in rows if x is not None and y is not None and np.isfinite(y)]
             x, y = ([point[side] for point in known] for side in (0, 1))
             series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
-        if series and all(line["x"] for line in series):
+        points = [len(line["x"]) for line in series]
+        if points and min(points) > 0 and max(points) > 1:
             drawn.append({"title": title, "series": series})
     return drawn
 
@@ -178,6 +183,10 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
             )
         ),
     }
+
+
+def _css(colour: Iterable[int]) -> str:
+    return f"rgb({', '.join(map(str, colour))})"
 
 
 def _lead(different: int, apart: int) -> str:

@@ -45,15 +45,21 @@
   const better = (m) => (m.zero_is_fair ? "0 is fair, below is unfair" : wish[m.better] ?? "");
   // Plotly reads tags and %{...} in texts: names reach it with both escaped, and not endless.
   const plain = (text) => [...text].slice(0, 60).join("").replace(/[&<>%{}$]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  const folded = (text) => { // lines of about 12 letters
-    const lines = [""];
-    for (const word of [...text].slice(0, 60).join("").split(" ")) {
-      if (lines.at(-1) && lines.at(-1).length + word.length > 12) lines.push("");
-      lines[lines.length - 1] += `${lines.at(-1) ? " " : ""}${word}`;
+  const SHORT = 12, LONG = 20; // letters of a line
+  const lines = (i, letters) => {
+    const found = [""];
+    for (const word of [...name(i)].slice(0, 60).join("").split(" ")) {
+      if (found.at(-1) && found.at(-1).length + word.length > letters) found.push("");
+      found[found.length - 1] += `${found.at(-1) ? " " : ""}${word}`;
     }
-    return lines.map(plain).join("<br>");
+    return found;
   };
-  const drawn = (i) => (measures[i].optimised ? `<b>${folded(name(i))}</b>` : folded(name(i)));
+  const longest = (letters) => Math.max(6, ...axes.flatMap((i) => lines(i, letters)).map((line) => line.length)); // numbers have 6
+  const deepest = () => Math.max(...axes.map((i) => lines(i, SHORT).length));
+  const drawn = (i, letters = SHORT) => {
+    const text = lines(i, letters).map(plain).join("<br>");
+    return measures[i].optimised ? `<b>${text}</b>` : text;
+  };
   const value = (goodness, i) => (measures[i].better === "higher" ? goodness : -goodness);
 
   // Half the interval of the difference of two policies; null where that of one of them is unknown.
@@ -85,8 +91,9 @@
     gridcolor: colour("line"), linecolor: colour("line"), ticks: "", automargin: true, nticks: 6, ...extra,
   });
   const tooltip = (p) => [`<b>${plain(p.name)}</b>`, ...axes.map((i) => `${plain(name(i))}  ${show(p.mean[i], i)}`)].join("<br>");
+  const tall = (target) => Number((narrow() && target.dataset.narrow) || target.dataset.height);
   function draw(id, traces, extra) {
-    const target = $(id), height = Number((narrow() && target.dataset.narrow) || target.dataset.height);
+    const target = $(id), height = tall(target);
     const first = !target.classList.contains("js-plotly-plot");
     const width = document.documentElement.classList.contains("paper") ? target.clientWidth : undefined; // else by itself
     Plotly.react(target, traces, layout({ height, width, ...extra }), { displayModeBar: false, responsive: true });
@@ -94,7 +101,13 @@
   }
 
   // Every line runs from axis to axis; only those with a name of their own are traces of their own, so a thousand are fast.
-  const MARGIN = 4, room = () => [-0.14, narrow() ? 1.4 : 1.26];
+  const MARGIN = 4, NAMES = 1.09; // the axes run from 0 to 1, their names begin above them
+  const turned = () => $("parallel").clientWidth / axes.length < 8.5 * longest(SHORT);
+  const room = () => {
+    const names = turned() ? 6.5 * longest(LONG) + 8 : 17 * deepest() + 8;
+    const share = Math.min(0.4, names / (tall($("parallel")) - 2 * MARGIN));
+    return [-0.14, Math.max(1.26, (NAMES + 0.14 * share) / (1 - share))];
+  };
   const height = (p, i) => {
     const [low, high] = measures[i].span;
     return p.good[i] === null ? null : high > low ? (p.good[i] - low) / (high - low) : 0.5;
@@ -113,9 +126,10 @@
       line: { color: stroke(p), width: width(p) }, marker: { color: stroke(p), size: p.id === state.chosen ? 9 : 5 } })),
     { x: [], y: [], type: "scatter", mode: "lines+markers", hoverinfo: "skip", line: { color: colour("ink"), width: 4 },
       marker: { color: colour("ink"), size: 7 } }];
-    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor, textangle: strong && narrow() ? -90 : 0,
-      font: { size: strong ? (narrow() ? 10 : 13) : narrow() ? 10 : 12, color: colour(strong ? "ink" : "soft") } });
-    const annotations = axes.flatMap((i, k) => [label(k, 1.09, drawn(i), "bottom", true),
+    const steep = turned();
+    const label = (k, y, text, anchor, strong) => ({ x: k, y, text, showarrow: false, yanchor: anchor, textangle: strong && steep ? -90 : 0,
+      font: { size: steep ? 10 : strong ? 13 : 12, color: colour(strong ? "ink" : "soft") } });
+    const annotations = axes.flatMap((i, k) => [label(k, NAMES, drawn(i, steep ? LONG : SHORT), "bottom", true),
       label(k, 1.03, show(value(measures[i].span[1], i), i), "middle"),
       label(k, -0.04, show(value(measures[i].span[0], i), i), "middle")]);
     const shapes = axes.map((_, k) => ({ type: "line", x0: k, x1: k, y0: 0, y1: 1, layer: "below",
@@ -132,8 +146,8 @@
       tip.hidden = !p;
       if (p) {
         tip.replaceChildren(element("b", {}, p.name), ...axes.map((i) => element("div", {}, `${name(i)}  ${show(p.mean[i], i)}`)));
-        const box = target.getBoundingClientRect(), x = event.clientX - box.x;
-        tip.style.cssText = `top:${event.clientY - box.y + 14}px;${x > box.width / 2 ? `right:${box.width - x + 10}px` : `left:${x + 10}px`}`;
+        const box = target.getBoundingClientRect(), x = event.clientX - box.x, y = event.clientY - box.y;
+        tip.style.cssText = `${event.clientY > window.innerHeight / 2 ? `bottom:${box.height - y + 10}px` : `top:${y + 14}px`};${x > box.width / 2 ? `right:${box.width - x + 10}px` : `left:${x + 10}px`}`;
       }
       if (p === lit) return;
       lit = p;
@@ -174,11 +188,13 @@
       opacity: rank(p) > 1 || state.chosen === null ? 1 : p.colour ? 0.7 : 0.35, line: { color: stroke(p), width: width(p) },
       marker: { color: stroke(p), size: 5 }, fill: p.id === state.chosen ? "toself" : "none", fillcolor: tint(stroke(p)) }));
     const ticktext = axes.map((i, k) => `${drawn(i)}<br><span style="font-size:11px">${show(value(worst[k] + measures[i].ideal, i), i)}</span>`);
-    draw("radar", traces, { margin: { l: 90, r: 90, t: 50, b: 50 }, polar: { bgcolor: "rgba(0,0,0,0)",
+    const size = narrow() ? 10 : 12; // room for a name and the number below it
+    const above = 1.35 * size * (deepest() + 1) + 10, beside = 0.58 * size * longest(SHORT) + 6;
+    draw("radar", traces, { margin: { l: beside, r: beside, t: above, b: above }, polar: { bgcolor: "rgba(0,0,0,0)",
       radialaxis: { range: [0, 1.02], showticklabels: false, ticks: "", gridcolor: colour("line"), showline: false,
         tickvals: [0.12, 0.34, 0.56, 0.78, 1] },
       angularaxis: { rotation: 90, direction: "counterclockwise", tickvals: axes.map((_, k) => angle(k)), ticktext,
-        gridcolor: colour("line"), linecolor: colour("faint"), ticks: "", tickfont: { size: narrow() ? 10 : 12, color: colour("ink") } } } });
+        gridcolor: colour("line"), linecolor: colour("faint"), ticks: "", tickfont: { size, color: colour("ink") } } } });
   }
 
   const pairs = goals.flatMap((a, k) => goals.slice(k + 1).map((b) => [a, b]));
@@ -187,9 +203,14 @@
       customdata: list.map((p) => p.id ?? null), text: list.map(tooltip), hovertemplate: "%{text}<extra></extra>", marker, ...extra });
     const cross = (list, i, shade, thickness) => ({ type: "data", array: list.map((p) => p.half[i] ?? 0), width: 0, color: shade, thickness });
     const list = shown(), named = few(list).sort((p, q) => rank(p) - rank(q)), others = list.filter((p) => !named.includes(p));
+    const place = (p) => `${show(p.mean[a], a)} ${show(p.mean[b], b)}`;
+    const told = baselines.map((p) => { // those at one place are named together
+      const here = baselines.filter((q) => place(q) === place(p));
+      return here[0] === p ? here.map((q) => plain(q.name)).join("<br>") : "";
+    });
     const rules = points(baselines, { symbol: "diamond", size: 8, color: colour("card"), line: { color: colour("soft"), width: 1.5 } },
-      { mode: "markers+text", text: baselines.map((p) => plain(p.name)), textposition: "top center", cliponaxis: false,
-        hovertemplate: "%{text}<extra></extra>", textfont: { size: 10, color: colour("soft") } });
+      { mode: "markers+text", text: told, hovertext: baselines.map((p) => plain(p.name)), textposition: "top center", cliponaxis: false,
+        hovertemplate: "%{hovertext}<extra></extra>", textfont: { size: 10, color: colour("soft") } });
     const faint = colour("faint"), crowd = others.length > 200; // the crosses of a thousand are slow to draw, and a blot
     const crosses = crowd ? {} : { error_x: cross(others, a, faint, 1), error_y: cross(others, b, faint, 1) };
     const traces = [rules, points(others, { size: crowd ? 4 : 7, color: faint }, { opacity: 0.5, ...crosses }),
@@ -203,7 +224,7 @@
   }
 
   function curve({ title, series }, id) {
-    const traces = series.map(({ name: label, context, x, y }) => ({ type: "scatter", mode: "lines", name: plain(label), x, y,
+    const traces = series.map(({ name: label, context, x, y }) => ({ type: "scatter", mode: x.length > 1 ? "lines" : "markers", name: plain(label), x, y,
       line: { width: 2, color: colour(context ? "faint" : "ink"), dash: context ? "dot" : "solid" },
       hovertemplate: `%{y:.4g} after %{x:,} steps<extra>${plain(label)}</extra>` }));
     draw(id, traces, { showlegend: series.length > 1, hovermode: "x",
@@ -242,14 +263,14 @@
         element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
       selective ? element("p", { class: "hint" }, "Not every outcome is known. The shares of those who deserved the decision and of those who did not, " +
         "and fairness figures about them, count known outcomes only. If outcomes are known after favourable decisions only, both shares are 100 % whatever the policy does.") : "",
-      told(beside), others.length ? element("details", {}, element("summary", {}, `The other ${others.length} simple rules`), told(others)) : "");
+      told(beside), others.length ? element("details", { id: "other-rules" }, element("summary", {}, others.length > 1 ? `The other ${others.length} simple rules` : "The other simple rule"), told(others)) : "");
   }
 
   // ---- a short list, and what is insisted on --------------------------------------------------------------------
   const figures = (p, list) => element("dl", {}, list.flatMap((i) => [element("dt", {}, name(i)),
     element("dd", { title: interval(p, i) }, show(p.mean[i], i), p.half[i] === null ? "" : element("small", {}, ` ± ${show(p.half[i], i)}`))]));
   function shortList() {
-    const list = policies.filter((p) => p.roles.length), rule = baselines.find((b) => b.closest);
+    const list = shown().filter((p) => p.roles.length), rule = baselines.find((b) => b.closest);
     $("short-card").hidden = policies.length < 2;
     const card = (p) => element("button", { type: "button", "data-short": p.id, "aria-pressed": p.id === state.chosen, style: `--dot:${stroke(p)}`, onclick: () => choose(p.id) },
       element("span", { class: "role" }, element("i", { class: "dot" }), p.roles.join(", ")), element("b", {}, p.name), figures(p, goals));
@@ -264,18 +285,19 @@
       const at = state.least[i] === undefined ? 0 : Math.round((STEPS * (state.least[i] - low)) / (high - low || 1));
       const told = element("output", {}, limit(i));
       return element("label", {}, element("span", {}, name(i)), element("input", { type: "range", min: 0, max: STEPS, value: at, "data-goal": measures[i].name,
-        "aria-label": `least ${measures[i].title}`, oninput: (event) => {
+        "aria-label": `least ${measures[i].title}`, "aria-valuetext": limit(i), oninput: (event) => {
           const part = Number(event.target.value) / STEPS;
           if (part === 0) delete state.least[i];
           else state.least[i] = low + part * (high - low) - 1e-12 * Math.abs(high - low);
           told.textContent = limit(i);
+          event.target.setAttribute("aria-valuetext", limit(i));
           later();
         } }), told);
     }));
   }
   const limit = (i) => (state.least[i] === undefined ? "any" : `at ${measures[i].better === "higher" ? "least" : "most"} ${show(value(state.least[i], i), i)}`);
   let waiting = null;
-  const later = () => { waiting ??= requestAnimationFrame(() => { waiting = null; remember(); update(); }); };
+  const later = () => { waiting ??= requestAnimationFrame(() => { waiting = null; remember(); render(); }); };
 
   // ---- the chosen policy ----------------------------------------------------------------------------------------
   function snippet(title, text, kind = null) {
@@ -302,7 +324,7 @@
   const beats = (who, many) => `In ${goals.map(name).join(", ")}, ${who} ${many ? "are" : "is"} better${goals.length > 1 ? " in something and worse in nothing" : ""}.`;
   function panel() {
     const p = byId.get(state.chosen), pinned = state.pins.includes(p.id);
-    const alike = policies.filter((q) => q !== p && goals.every((i) => halfApart(p, q, i) !== null && !differ(p, q, i))).map((q) => q.name);
+    const alike = shown().filter((q) => q !== p && goals.every((i) => halfApart(p, q, i) !== null && !differ(p, q, i))).map((q) => q.name);
     const notes = [
       p.beaten.length ? beats(`the rule${p.beaten.length > 1 ? "s" : ""} ${p.beaten.map((rule) => `“${rule}”`).join(", ")}`, p.beaten.length > 1) : null,
       ...p.dominated.slice(0, 1).map((other) => beats(other, false)),
@@ -318,7 +340,7 @@
       ...notes.map((text) => element("p", { class: "note" }, text)),
       element("div", { class: "bars" }, axes.map((i) => strip(p, i))), element("p", { class: "hint" }, about),
       policies.length > 1 ? element("button", { type: "button", id: "pin", class: "plain", "aria-pressed": pinned, onclick: () => pin(p.id) }, pinned ? "Unpin" : "Pin to compare") : null,
-      p.use ? element("details", { class: "use" }, element("summary", {}, "Run it"), ...snippet("In a shell", p.use.shell, "shell"), ...snippet("In Python", p.use.python)) : null,
+      p.use ? element("details", { class: "use", id: "use" }, element("summary", {}, "Run it"), ...snippet("In a shell", p.use.shell, "shell"), ...snippet("In Python", p.use.python)) : null,
       ...(!p.use && p.command ? snippet("Asked for", command(p.command)) : [])].filter(Boolean));
   }
 
@@ -339,7 +361,7 @@
   // ---- the table, and files of it -------------------------------------------------------------------------------
   function table() {
     if (!$("table-card").open) return;
-    const best = measures.map((_, i) => Math.max(...known(policies.map((p) => p.good[i]))));
+    const best = measures.map((_, i) => (policies.length > 1 ? Math.max(...known(policies.map((p) => p.good[i]))) : null));
     const figure = (p, i) => element("span", {}, element(p.id !== undefined && p.good[i] !== null && p.good[i] === best[i] ? "b" : "span", {}, show(p.mean[i], i)),
       element("small", {}, measures[i].optimised && p.half[i] !== null ? ` ± ${show(p.half[i], i)}` : ""));
     const columns = [...measures.flatMap((m, i) => {
@@ -354,7 +376,7 @@
     const head = element("tr", {}, element("th", { scope: "col" }, "policy"),
       columns.map((c, k) => element("th", { scope: "col", class: c.optimised ? "optimised" : null, title: c.title,
         "aria-sort": order.column === k ? (order.ascending ? "ascending" : "descending") : null },
-        element("button", { onclick: () => { order = { column: k, ascending: order.column === k && !order.ascending }; table(); } }, c.text))),
+        element("button", { onclick: () => { order = { column: k, ascending: order.column === k && !order.ascending }; keeping(table); } }, c.text))),
       first ? element("th", { scope: "col", class: "asked", title: `the command that the policy was given (${asked})` }, "asked for") : null);
     const sorted = [...shown()];
     if (order.column !== null) sorted.sort((p, q) => {
@@ -363,7 +385,7 @@
     });
     const row = (p, learned) => element("tr", learned ? { "data-policy": p.id, tabindex: 0, "aria-selected": p.id === state.chosen, onclick: () => choose(p.id),
       onkeydown: (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(p.id); } } } : {},
-      element("td", {}, element("span", { class: "dot", style: `--dot:${learned ? stroke(p) : "transparent"}` }), p.name),
+      element("td", {}, learned ? element("span", { class: "dot", style: `--dot:${stroke(p)}` }) : null, p.name),
       columns.map((c) => element("td", { title: c.note?.(p) }, c.cell(p))),
       first ? element("td", { class: "asked" }, element("small", {}, p.command ? command(p.command) : "")) : null);
     $("table").replaceChildren(element("thead", {}, head), element("tbody", { class: "policies" }, sorted.map((p) => row(p, true))),
@@ -396,7 +418,17 @@
     if (!list.some((p) => p.id === state.chosen)) $("pick").prepend(element("option", { value: state.chosen, selected: "" }, byId.get(state.chosen).name));
     parallel(); radar(); pairs.forEach((both, k) => pair(both, `pair-${k}`)); table();
   }
-  function render() { groups(); shortList(); panel(); compare(); update(); }
+  function render() { keeping(() => { groups(); shortList(); panel(); compare(); update(); }); }
+  // Drawing replaces parts of the page: what has the focus in them or is unfolded is so again.
+  function keeping(draw) {
+    const stops = (part) => [...part.querySelectorAll("button, summary, [tabindex]")];
+    const focused = document.activeElement, part = focused.closest("[id]"), place = part ? stops(part).indexOf(focused) : -1;
+    const open = [...document.querySelectorAll("details[open]")].map(({ id }) => id);
+    draw();
+    for (const id of open) $(id)?.setAttribute("open", "");
+    const again = part && $(part.id);
+    if (again && !focused.isConnected) (stops(again)[place] ?? again).focus({ preventScroll: true });
+  }
   function remember() {
     const parts = [`policy=${state.chosen}`, state.pins.length ? `pin=${state.pins.join(",")}` : "",
       ...Object.entries(state.least).map(([i, least]) => `least.${i}=${least}`), state.codes ? "codes=1" : ""];
@@ -431,8 +463,8 @@
       count(baselines.length, "rule beside them", "rules beside them"), count(policies[0].episodes, "evaluation episode each", "evaluation episodes each")];
     $("facts").append(...facts.filter(([n]) => n).map(([n, what]) => element("li", {}, element("b", {}, String(n)), ` ${what}`)));
     $("words-hint").textContent = axes.some((i) => measures[i].zero_is_fair) ? "Fairness is 0 where everybody is treated fairly; the further below 0, the less fair." : "";
-    const anchors = [["rgb(228, 26, 28)", "good performance"], ["rgb(77, 175, 74)", "fair to groups"], ["rgb(55, 126, 184)", "fair to individuals"], ["var(--faint)", "the other policies"]];
-    if (policies.length > 1) $("key").append(...anchors.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
+    const key = [...data.key, ...(policies.every((p) => p.colour) ? [] : [["var(--faint)", "the other policies"]])];
+    if (policies.length > 1) $("key").append(...key.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
     const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].zero_is_fair);
     $("radar-hint").textContent = "The further out, the better; the number at each axis is its middle. The rim is the best there can be, 0 for what is best at 0" +
       (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
@@ -454,7 +486,7 @@
     $("hero").classList.toggle("alone", alone);
     $("shapes").classList.toggle("alone", $("radar-card").hidden);
     $("reset").hidden = $("link").hidden = alone;
-    $("pick").parentElement.hidden = alone;
+    $("pick").parentElement.hidden = $("bold-hint").hidden = alone;
     $("table-card").open = policies.length <= 5;
     $("table-card").addEventListener("toggle", table);
     $("pick").addEventListener("change", (event) => choose(Number(event.target.value)));
@@ -478,6 +510,7 @@
   });
   window.addEventListener("afterprint", () => { paper(false); document.querySelectorAll(".js-plotly-plot").forEach((chart) => Plotly.Plots.resize(chart)); });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
-  let wasNarrow = narrow();
-  window.addEventListener("resize", () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); all(); } });
+  const fit = () => `${narrow()} ${turned()}`;
+  let before = fit();
+  window.addEventListener("resize", () => { if (fit() !== before) { before = fit(); all(); } });
 })();

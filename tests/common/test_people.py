@@ -194,6 +194,14 @@ def test_a_lone_intersection_has_groups_and_a_level(group):
     assert info[CHANCE]["SP"] == chance_level("SP", **told, n_permutations=50)
 
 
+def test_a_lone_attribute_is_told_of_once_whether_named_or_not():
+    of = "gender+nationality"
+    settings = {"audit": ("SP", f"SP@{of}"), "group": ("gender", "nationality")}
+    ((_, info),) = play(VecPeople(sb3_fair.make_vec(ID, n_envs=2, **settings)), 1, np.random.default_rng(1))
+    assert list(info[GROUPS]) == [""]
+    assert info[CHANCE]["SP"] == info[CHANCE][f"SP@{of}"] > 0
+
+
 SEXES = {"groups": [0, 1], "group_names": ["man", "woman", "other"]}
 
 

@@ -52,14 +52,23 @@ def rows(page):
 
 
 def test_sliders_keep_the_policies_that_reach_as_much(tmp_path, opened, front, baselines):
-    page = opened(write_report(tmp_path, front, baselines=baselines))
-    page.locator("summary").click()
-    page.locator('[data-goal="R"]').fill("500")
+    policies = Front(tuple(with_groups(policy, 30) for policy in front))
+    report = write_report(tmp_path, policies, baselines=baselines)
+    page = opened(report, "#policy=3")
+    page.locator("#table-card summary").click()
+    slider = page.locator('[data-goal="R"]')
+    slider.fill("500")
     middle = (front.means[:, 0].min() + front.means[:, 0].max()) / 2
     kept = [number for number, mean in enumerate(front.means[:, 0]) if mean >= middle]
     sync_api.expect(page.locator("#table tbody.policies tr")).to_have_count(len(kept))
     assert rows(page) == kept
     assert page.locator("#kept").inner_text() == f"{len(kept)} of {len(front)} policies are left."
+    assert slider.get_attribute("aria-valuetext") == page.locator("#sliders output").first.inner_text() != "any"
+    again = opened(report, "#" + page.url.partition("#")[2])
+    for part in ("#groups", "#short", "#chosen"):
+        assert page.locator(part).inner_html() == again.locator(part).inner_html()
+    listed = page.locator("[data-short]").evaluate_all("cards => cards.map(card => Number(card.dataset.short))")
+    assert listed and set(listed) <= set(kept)
     page.locator("#reset").click()
     assert len(rows(page)) == len(front)
 
@@ -88,10 +97,14 @@ def test_only_policies_that_no_objective_tells_apart_are_called_alike(tmp_path, 
         replace(steady, name=name, objectives=("R",), returns=mean + size * noise, final={})
         for name, (mean, size) in means.items()
     ]
-    page = opened(write_report(tmp_path, Front(tuple(policies))), "#policy=1&pin=1,2")
+    report = write_report(tmp_path, Front(tuple(policies)))
+    page = opened(report, "#policy=1&pin=1,2")
     notes, ((_, verdict),) = compared(page)
     assert notes == ["In performance, alike within their confidence intervals: noisy."]
     assert verdict == "middle is better"
+    assert page.locator("#key").inner_text() == "good performance"
+    notes, _ = compared(opened(report, "#policy=0&least.0=10.5"))
+    assert notes == ["In performance, alike within their confidence intervals: middle."], "low is not shown"
 
 
 def test_one_episode_gives_no_interval_and_no_verdict(tmp_path, opened, front):
@@ -152,7 +165,7 @@ def test_the_address_keeps_the_choice(tmp_path, opened, front):
 
 
 def test_the_mouse_lights_a_line_up_and_chooses_it(tmp_path, opened, front):
-    page = opened(write_report(tmp_path, front), "#policy=0", viewport={"width": 1366, "height": 1400})
+    page = opened(write_report(tmp_path, front), "#policy=0", viewport={"width": 1366, "height": 700})
     chart = page.locator("#parallel")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
@@ -161,16 +174,44 @@ def test_the_mouse_lights_a_line_up_and_chooses_it(tmp_path, opened, front):
     place = {"x": across + 1, "y": 4 + (1.26 - 0) / 1.4 * (box["height"] - 8)}
     chart.hover(position=place)
     assert page.locator(".tip b").inner_text() == front[least].name
+    tip = page.locator(".tip").bounding_box()
+    assert tip["y"] >= 0 and tip["y"] + tip["height"] <= 700
     chart.click(position=place)
     assert page.locator("#chosen h2").inner_text() == front[least].name
 
 
-def test_keys_choose_rows_and_nothing_is_wider_than_a_phone(tmp_path, opened, front, baselines):
-    page = opened(write_report(tmp_path, front, baselines=baselines), viewport={"width": 390, "height": 800})
+def test_keys_choose_rows_and_keep_their_place(tmp_path, opened, front):
+    page = opened(write_report(tmp_path, front))
+    page.locator("#table-card summary").press("Enter")
+    for key, chosen in {
+        'tr[data-policy="4"]': 4,
+        "#table th:nth-child(3) button": 4,
+        '[data-short="2"]': 2,
+        "#pin": 2,
+    }.items():
+        page.locator(key).press("Enter")
+        assert page.locator(key).evaluate("key => key === document.activeElement"), key
+        assert page.locator("#chosen h2").inner_text() == front[chosen].name
+
+
+def test_long_names_are_whole_and_nothing_is_wider_than_a_phone(tmp_path, opened, front, baselines):
+    long = "a name that says how it was trained, on what, by whom and why"
+    policies = [replace(with_groups(policy, 30), name=f"{policy.name}, {long}") for policy in front]
+    people = {"": {long: policies[0].groups[""]["f"]}}
+    rules = [replace(with_groups(baselines[0], 0), name=name, groups=people) for name in ("hire all", "all")]
+    page = opened(
+        write_report(tmp_path, Front(tuple(policies)), baselines=rules), viewport={"width": 390, "height": 800}
+    )
+    for summary in ("#table-card summary", "#groups summary"):
+        page.locator(summary).click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.locator("summary").press("Enter")
-    page.locator('tr[data-policy="4"]').press("Enter")
-    assert page.locator("#chosen h2").inner_text() == front[4].name
+    cells = "[...document.querySelectorAll('td')]"
+    assert page.evaluate(f"{cells}.filter(cell => cell.scrollWidth > cell.clientWidth + 1).length") == 0
+    assert page.locator("#groups summary").inner_text() == "The other simple rule"
+    page.locator("#pick").select_option("4")
+    assert page.locator("#groups details[open]").count() == 1, "what is unfolded stays so"
+    named = page.locator("#pair-0 .textpoint").all_text_contents()
+    assert "hire allall" in named and "all" not in named, "rules at one place are named together"
 
 
 def with_groups(policy, favourable):
@@ -214,6 +255,7 @@ def test_a_rule_that_beats_a_policy_is_named_with_what_it_is_better_in(tmp_path,
     better = replace(baselines[0], objectives=("R",), returns=lone.returns + 9)
     page = opened(write_report(tmp_path, Front((lone,)), baselines=(better,)))
     assert page.locator("#chosen .note").inner_text() == "In performance, the rule “hire all” is better."
+    assert page.locator("#table b").count() == 0 and not page.locator("#bold-hint").is_visible()
     equal = replace(front[0], name="reject all")
     page = opened(write_report(tmp_path, Front((front[0],)), baselines=(equal,)))
     assert page.locator("#chosen .note").inner_text() == "The very same: reject all."
@@ -233,6 +275,9 @@ def test_nothing_is_cut_off_on_paper(tmp_path, opened, front, baselines, curves)
     wider = """[...document.querySelectorAll('.main-svg, table')].filter(
         (part) => part.getBoundingClientRect().right > document.querySelector('main').getBoundingClientRect().right)"""
     assert page.evaluate(f"{wider}.length") == 0
+    assert names_that_collide(page) == []
+    breaks = "getComputedStyle(document.getElementById('{}')).breakInside"
+    assert [page.evaluate(breaks.format(card)) for card in ("groups-card", "parallel-card")] == ["auto", "avoid"]
     assert page.locator("details:not([open]):not(.use)").count() == 0 and not page.locator(".use").is_visible()
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     page.emulate_media(media="screen")
@@ -244,12 +289,39 @@ def test_nothing_is_cut_off_on_paper(tmp_path, opened, front, baselines, curves)
     assert chart.bounding_box()["width"] > 750
 
 
-def test_names_of_axes_do_not_overlap_on_a_phone(tmp_path, opened, front):
-    page = opened(write_report(tmp_path, front), viewport={"width": 390, "height": 800})
-    boxes = page.locator("#parallel .annotation-text").evaluate_all(
-        "texts => texts.map(text => text.getBoundingClientRect()).map(({ left, right }) => [left, right])"
-    )[::3]  # of each axis its name, its top, its bottom
-    assert len(boxes) == 8 and all(left[1] <= right[0] + 1 for left, right in pairwise(boxes))
+def names_that_collide(page):
+    """Names of axes that overlap the next one or leave the chart, and of axes of the radar that leave theirs."""
+    boxes = """texts => texts.map(text => [text.textContent, text.getBoundingClientRect()])
+        .map(([text, { left, right, top, bottom }]) => [text, left, right, top, bottom])"""
+    names = page.locator("#parallel .annotation-text").evaluate_all(boxes)[::3]  # of each axis its name, top, bottom
+    found = [left[0] for left, right in pairwise(names) if left[2] > right[1] + 1]
+    assert len(names) > 1
+    for chart, texts in (
+        ("#parallel", names),
+        ("#radar", page.locator("#radar .angularaxistick text").evaluate_all(boxes)),
+    ):
+        ((_, *ends),) = page.locator(f"{chart} .main-svg").first.evaluate_all(boxes)
+        found += [text for text, *box in texts if any(np.subtract(box, ends) * [1, -1, 1, -1] < -1)]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "objectives", "attributes"),
+    [(390, 3, [""]), (720, 2, [""]), (1000, 3, [""]), (1366, 2, ["@sex", "@sex+age"])],
+)
+def test_names_of_axes_neither_overlap_nor_are_cut_off(tmp_path, opened, front, width, objectives, attributes):
+    names = [(notion, of) for notion in ("SP", "EO", "OAE", "PP", "PE") for of in attributes]
+    policies = [
+        replace(
+            policy,
+            objectives=policy.objectives[:objectives],
+            returns=policy.returns[:, :objectives],
+            final={f"{notion}{of}": policy.final[notion] for notion, of in names},
+        )
+        for policy in front
+    ]
+    page = opened(write_report(tmp_path, Front(tuple(policies))), viewport={"width": width, "height": 800})
+    assert names_that_collide(page) == []
 
 
 @pytest.mark.slow

@@ -143,6 +143,7 @@ def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
     assert [line["name"] for line in drawn["Return of R"]] == ["asked", "reached"]
     assert len(drawn["Loss"][0]["x"]) == len(curves["train/loss"]) - 1
     assert charts({}) == [] and charts({"train/loss": [1.0]}) == []
+    assert charts({name: values[-1:] for name, values in curves.items()}) == [], "one point is no curve"
 
 
 def test_curves_without_a_number_are_left_out(tmp_path, front, curves):
