@@ -18,13 +18,17 @@ def games_of(venv: VecEnv) -> NDArray[np.int64] | None:
     """The game of each slot (slots,), numbered from 0; a world and its twin are one game. None: agents share no worlds.
 
     :param venv: its layers are looked through for ``slot_world`` and, for twins, ``slot_pair``, arrays (slots,)
+    :raises ValueError: if games have different numbers of agents
     """
     worlds = slots(venv, "slot_world")
     if worlds is None:
         return None
     worlds, pair = np.asarray(worlds), slots(venv, "slot_pair")
     first = worlds if pair is None else np.minimum(worlds, np.where(pair < 0, worlds, worlds[pair]))
-    return np.unique(first, return_inverse=True)[1].astype(np.int64)
+    _, games, agents = np.unique(first, return_inverse=True, return_counts=True)
+    if len(set(agents.tolist())) > 1:
+        raise ValueError(f"slot_world must give all games the same number of agents, got {agents.tolist()}")
+    return games.astype(np.int64)
 
 
 class VecGroupReturns(VecLayer):
@@ -35,6 +39,7 @@ class VecGroupReturns(VecLayer):
 
     :param venv: a VecEnv whose agents have a slot each, with arrays ``slot_group`` and ``slot_world``, and ``slot_lf``
         and ``slot_pair`` if there are legitimate factors and twins; all agents of a game end their episodes together
+    :raises ValueError: if agents share no worlds; later, if those of a game do not end their episodes together
     """
 
     published: ClassVar[tuple[str, ...]] = ("return_names",)
@@ -70,8 +75,14 @@ class VecGroupReturns(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         self._returns += rewards
-        over = np.flatnonzero(dones[self._order[:, 0]])
+        ended = dones[self._order]
+        over = np.flatnonzero(ended.any(axis=1))
         if len(over):
+            if not ended[over].all():
+                raise ValueError(
+                    "venv must end the episodes of all agents of a game in the same step, got a game of which "
+                    f"{ended[over].sum(axis=1).min()} of {ended.shape[1]} agents end"
+                )
             factors = None if self._lf is None else self._lf[over]
             found = self._figures(self._returns[self._order][over], self._groups[over], factors)
             for row, game in enumerate(over):

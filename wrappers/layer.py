@@ -80,9 +80,10 @@ def different(venv: VecEnv, name: str) -> list[Any]:
 
 
 def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
-    """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards."""
+    """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards, as it does for
+    copies beyond ``seeds``."""
     venv.seed(seeds[0])
-    venv.unwrapped._seeds = list(seeds)
+    venv.unwrapped._seeds[: len(seeds)] = seeds
 
 
 def max_steps_of(env: gym.Env | VecEnv) -> int | None:

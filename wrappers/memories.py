@@ -6,7 +6,7 @@ A memory is a few numbers m that follow from the actions and from whether they t
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -404,6 +404,11 @@ _PROTOCOL = ("name", "dim", "low", "high", "initial", "update", "encode", "statu
 _NAMES = (*COUNTING, "clock", "counter(period)", "rounds(period)")
 
 
+def has_window(memory: Memory) -> bool:
+    """Whether :func:`make_memory` can give the memory another window."""
+    return is_dataclass(memory) and hasattr(memory, "window")
+
+
 @checked
 def make_memory(
     memory: MemoryLike,
@@ -429,7 +434,7 @@ def make_memory(
     parts = memory.replace(" ", "").split("+") if isinstance(memory, str) else memory
     if isinstance(parts, Memory):
         own: Any = parts
-        return replace(own, window=window) if window and hasattr(own, "window") else own
+        return replace(own, window=window) if window and has_window(own) else own
     if not isinstance(parts, Sequence) or not parts:
         missing = [name for name in _PROTOCOL if not hasattr(parts, name)]
         raise TypeError(f"memory must be a name or have all a Memory has (missing: {missing}), got {memory!r}")

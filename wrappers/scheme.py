@@ -130,8 +130,8 @@ class FairnessScheme(Assessing, Face):
     (Alamdari et al., "Remembering to Be Fair", Sections 5.1, 5.3) plus what the environment demands of its own: base
     and mask come from its ``info["fair_event"]``, else they are 0 and 1. ``info["fair_event"]`` tells the new ones,
     ``info["fairness"]`` has ``welfare`` and ``spread`` (largest minus smallest status). The attributes ``scheme`` and
-    ``status`` (n,) show the scheme and the present status, ``default_memory`` names a memory that is enough.
-    Batched twin: :class:`VecFairnessScheme`.
+    ``status`` (n,) show the scheme and the present status, ``default_memory`` names a memory that is enough for
+    ``status="counts"``. Batched twin: :class:`VecFairnessScheme`.
 
     :param scheme: status, welfare, temporal aggregation and filter, or these by name in a dict; ``temporal="last"`` is
         paid at the end, ``"discounted"`` leaves discounting to the algorithm

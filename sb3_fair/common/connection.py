@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
+import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
@@ -28,7 +29,7 @@ def connected(policy: Any, venv: VecEnv) -> VecEnv:
     """
     if isinstance(policy, BaseAlgorithm) and compares_chances(venv) and not isinstance(venv.action_space, spaces.Box):
         venv = VecChoices(venv).follow(policy)
-    normaliser = _normaliser(policy)
+    normaliser = normaliser_of(policy)
     if normaliser is None or normaliser.venv.observation_space == venv.observation_space:
         return _followed(policy, scaled(policy, venv))  # what the policy adds stays as it is
     return scaled(policy, _followed(policy, venv))
@@ -40,7 +41,7 @@ def scaled(policy: Any, venv: VecEnv) -> VecEnv:
 
     :raises ValueError: if observations have another shape
     """
-    normaliser, given = _normaliser(policy), unwrap_vec_normalize(venv)
+    normaliser, given = normaliser_of(policy), unwrap_vec_normalize(venv)
     if normaliser is None:
         return venv
     try:
@@ -59,7 +60,7 @@ def scaled(policy: Any, venv: VecEnv) -> VecEnv:
 def own_scale(policy: Any, venv: VecEnv) -> Iterator[None]:
     """Meanwhile, a ``VecNormalize`` in ``venv`` learns nothing, leaves rewards as they are, and has the scale that the
     policy was trained with, if that is known."""
-    normaliser, given = _normaliser(policy), unwrap_vec_normalize(venv)
+    normaliser, given = normaliser_of(policy), unwrap_vec_normalize(venv)
     settings = {} if given is None else vars(given)
     before = settings.copy()
     settings |= {"training": False, "norm_reward": False}
@@ -71,9 +72,16 @@ def own_scale(policy: Any, venv: VecEnv) -> Iterator[None]:
         settings |= {name: before[name] for name in ("training", "norm_reward", *SCALE) if name in before}
 
 
-def _normaliser(policy: Any) -> VecNormalize | None:
+def normaliser_of(policy: Any) -> VecNormalize | None:
     """What normalised observations in training."""
     return policy.get_vec_normalize_env() if isinstance(policy, BaseAlgorithm) else None
+
+
+def reward_scale(normaliser: VecNormalize | None) -> float:
+    """What ``VecNormalize`` multiplied the last step's rewards by; 1 where it leaves them as they are."""
+    if normaliser is None or not normaliser.norm_reward:
+        return 1.0
+    return float(1 / np.sqrt(normaliser.ret_rms.var + normaliser.epsilon))
 
 
 def apart(policy: Any) -> Any:

@@ -16,6 +16,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.connection import reward_scale
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.named_policies import NamedPolicies
@@ -210,11 +211,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         return normalizer.get_original_reward().astype(np.float32)
 
     def _reward_scale(self) -> float:
-        """What ``VecNormalize`` multiplied the last step's rewards by; 1 where it leaves them as they are."""
-        normalizer = self._vec_normalize_env
-        if normalizer is None or not normalizer.norm_reward:
-            return 1.0
-        return float(1 / np.sqrt(normalizer.ret_rms.var + normalizer.epsilon))
+        return reward_scale(self._vec_normalize_env)
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""

@@ -20,7 +20,7 @@ from sb3_fair.fair_qcm.environment import check_raw, events_of_all, relabelled
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.memories import Memory, make_memory
+from sb3_fair.wrappers.memories import Memory, has_window, make_memory
 from sb3_fair.wrappers.memory import MEMORY
 from sb3_fair.wrappers.recompute import Recompute
 
@@ -103,8 +103,11 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         self.memory = memory
         if window is not None:
             parts = getattr(memory, "parts", (memory,))
-            if not any(hasattr(part, "window") for part in parts):
-                raise ValueError(f"window must be None for the memory {memory.name!r}, which has none, got {window}")
+            if not any(map(has_window, parts)):
+                raise ValueError(
+                    f"window must be None for the memory {memory.name!r}, which is no dataclass with a window, "
+                    f"got {window}"
+                )
             self.memory = make_memory(parts, (), None, window=window)
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)

@@ -75,6 +75,10 @@ class TimedEnds:
         self._steps = np.zeros(n_envs, dtype=np.int64)
         self._found = 0
 
+    def restart(self) -> None:
+        """All copies were reset."""
+        self._steps[:] = 0
+
     def look(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
         """Takes note of a step of all copies.
 

@@ -8,6 +8,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
@@ -146,10 +147,12 @@ class FairQCM(ValueLearner):
             self._ends = check_time(venv, self.memory, self.scheme)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on, the model's memory added to it if it has none."""
-        venv = self.follow(env)
+        """Trains on ``env`` from now on, the model's memory added to it if it has none; added memories begin with new
+        episodes, whatever ``force_reset`` says."""
+        given = self._wrap_env(env, self.verbose)
+        venv = self.follow(given)
         self._check_env(venv)
-        super().set_env(venv, force_reset)
+        super().set_env(venv, force_reset or venv is not given)
 
     def follow(self, env: GymEnv) -> VecEnv:
         """``env`` with the model's memory in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
@@ -160,12 +163,16 @@ class FairQCM(ValueLearner):
 
     @classmethod
     def load(cls: type[SelfFairQCM], path: Any, env: GymEnv | None = None, *others: Any, **kwargs: Any) -> SelfFairQCM:
-        """A model from a file, ``env`` with the model's memory; see SB3's ``load``. Transitions are in
-        ``save_replay_buffer`` and ``load_replay_buffer``."""
-        if env is not None:
+        """A model from a file, ``env`` with the model's memory; see SB3's ``load`` and :meth:`set_env`. Transitions are
+        in ``save_replay_buffer`` and ``load_replay_buffer``."""
+        given = venv = None if env is None else cls._wrap_env(env)
+        if given is not None:
             data, _, _ = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))
-            env = remembering(cls._wrap_env(env), (data or {})["memory"])
-        return super().load(path, env, *others, **kwargs)
+            venv = remembering(given, (data or {})["memory"])
+        model = super().load(path, venv, *others, **kwargs)
+        if venv is not given:
+            model._last_obs = None
+        return model
 
     # ---------------------------------------------------------------- acting
 
@@ -204,6 +211,13 @@ class FairQCM(ValueLearner):
         return actions, actions
 
     # ---------------------------------------------------------------- learning
+
+    def _setup_learn(self, *arguments: Any, **named: Any) -> tuple[int, BaseCallback]:
+        before = self._last_obs
+        found = super()._setup_learn(*arguments, **named)
+        if self._ends is not None and self._last_obs is not before:  # SB3 has reset the environment
+            self._ends.restart()
+        return found
 
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)

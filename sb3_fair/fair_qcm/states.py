@@ -27,6 +27,7 @@ class MemoryCode:
     """
 
     def __init__(self, memory: Memory) -> None:
+        self.name = memory.name
         low, high = np.asarray(memory.low, dtype=np.float64), np.asarray(memory.high, dtype=np.float64)
         if not (np.isfinite(low) & np.isfinite(high) & (low == np.rint(low)) & (high == np.rint(high))).all():
             raise ValueError(f"memory must be whole numbers between finite bounds, got low {low} and high {high}")
@@ -37,13 +38,26 @@ class MemoryCode:
         self.least = int(low @ strides)
 
     def __call__(self, memories: Array) -> NDArray[np.int64]:
-        """Codes (...) in 0 .. n_codes - 1 of memories (..., dim) within the bounds."""
-        return (memories.astype(np.float64) @ self.strides - self.least).astype(np.int64)
+        """Codes (...) in 0 .. n_codes - 1 of memories (..., dim) within the bounds.
+
+        :raises ValueError: if a memory is not of whole numbers
+        """
+        return (self._whole(memories).astype(np.float64) @ self.strides - self.least).astype(np.int64)
 
     def of_columns(self, columns: list[Array]) -> NDArray[np.int64]:
         """The same of memories given as their columns (...)."""
-        digits = (column.astype(np.int64) * stride for column, stride in zip(columns, self.strides, strict=True))
+        whole = (self._whole(column).astype(np.int64) for column in columns)
+        digits = (column * stride for column, stride in zip(whole, self.strides, strict=True))
         return sum(digits, start=np.asarray(-self.least))
+
+    def _whole(self, numbers: Array) -> Array:
+        wrong = numbers != np.rint(numbers)
+        if wrong.any():
+            raise ValueError(
+                f"memory {self.name!r} must be of whole numbers for a table, got {numbers[wrong][0]}: use FairQCM, or "
+                "count in smaller units"
+            )
+        return numbers
 
 
 class StateNumbers:

@@ -29,6 +29,9 @@ class QTable:
 
     def __init__(self, n_actions: int, initial_value: float = 0.0, most_dense: int = 2**22) -> None:
         self.n_actions, self.initial_value, self.most_dense = n_actions, float(initial_value), most_dense
+        self._clear()
+
+    def _clear(self) -> None:
         self.keys: Codes | None = None
         self.n_states = 0
         """Where places are hashed: how many are taken."""
@@ -106,6 +109,7 @@ class QTable:
 
     def set_arrays(self, arrays: dict[str, Array]) -> None:
         """Takes over what :meth:`arrays` told of a table with the same initial value."""
+        self._clear()
         codes = arrays["codes"].astype(np.int64)
         if len(codes):
             places = self.add(codes)

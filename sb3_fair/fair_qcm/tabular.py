@@ -56,7 +56,7 @@ class TabularFairQCM(OwnGenerator):
     :param env: an environment with Discrete actions and few different states whose steps tell a ``fair_event``: a
         registered ID, or any in ``FairnessScheme``; many copies (``make_vec``) learn fastest. A memory is added to the
         observations if they have none
-    :param memory: see :class:`FairQCM`
+    :param memory: see :class:`FairQCM`; its numbers must be whole and have finite bounds
     :param scheme: the fairness scheme behind the reward; None: the environment's
     :param n_counterfactual: counterfactual memories drawn per step and copy, of which those that do not exist, repeat
         each other or are the real one are dropped; ``"all"`` memories of the window; 0: plain Q-learning
@@ -181,9 +181,12 @@ class TabularFairQCM(OwnGenerator):
         if self.env is None:
             raise ValueError("env must be given before learning: call set_env")
         resets_if_left(self)
+        before = self._last_obs
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if self._ends is not None and self._last_obs is not before:  # SB3 has reset the environment
+            self._ends.restart()
         callback.on_training_start(locals(), globals())
         states, _ = self.states.split(self._last_obs)
         self._last_states = self.states(states)
@@ -324,11 +327,13 @@ class TabularFairQCM(OwnGenerator):
     # ---------------------------------------------------------------- environment, save, load
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on, of any number of copies; the model's memory is added if it has none."""
-        venv = self.follow(env)
+        """Trains on ``env`` from now on, of any number of copies; the model's memory is added if it has none, and then
+        begins with new episodes, whatever ``force_reset`` says."""
+        given = self._wrap_env(env, self.verbose)
+        venv = self.follow(given)
         self._check_env(venv)
         check_for_correct_spaces(venv, self.observation_space, self.action_space)
-        if venv.num_envs != self.n_envs or force_reset:
+        if venv.num_envs != self.n_envs or force_reset or venv is not given:
             self._last_obs = None
         self.env, self.n_envs = venv, venv.num_envs
 

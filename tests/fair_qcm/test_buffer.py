@@ -113,6 +113,12 @@ class OneCount:
         return rng.integers(0, 3, memory.shape)
 
 
+class Wide(OneCount):
+    """One whose window is its own affair."""
+
+    window = 2
+
+
 def filled(memory, memories, actions, granted):
     """A buffer of single steps (m,) from these memories (m, n)."""
     people = memory.dim
@@ -430,6 +436,7 @@ def test_the_extractor_shows_the_rest_and_the_encoded_memory(encoder, flatten):
         ({"reward_scale": 0}, "reward_scale must be a positive number, got 0"),
         ({"window": 0}, "window must be a positive integer or None, got 0"),
         ({"window": 3, "memory": OneCount()}, "window must be None for the memory 'one'"),
+        ({"window": 3, "memory": Wide()}, "window must be None for the memory 'one'"),
         ({"optimize_memory_usage": True}, "optimize_memory_usage must be False"),
         ({"n_steps": 3}, "n_steps must be 1"),
         ({"memory": make_memory("min", (0, 1), 5)}, "does not hold the status"),

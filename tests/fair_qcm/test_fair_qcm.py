@@ -412,15 +412,33 @@ class Untold(Sharing):
 
 @pytest.mark.parametrize("algorithm", [FairQCM, TabularFairQCM])
 def test_episodes_that_turn_out_to_terminate_at_their_limit_need_a_clock(algorithm):
-    def train(memory=None, n_counterfactual=4, **settings):
+    def train(memory=None, n_counterfactual=4, steps=(50,), **settings):
         given = ("MlpPolicy", Untold(**settings)) if algorithm is FairQCM else (Untold(**settings),)
         more = QUICK if algorithm is FairQCM else {}
-        algorithm(*given, memory=memory, n_counterfactual=n_counterfactual, seed=0, **more).learn(50)
+        model = algorithm(*given, memory=memory, n_counterfactual=n_counterfactual, seed=0, **more)
+        for each in steps:
+            model.learn(each)
 
-    with pytest.raises(ValueError, match=r"env must truncate episodes at its limit of 5 steps .* got 10 that"):
-        train()
+    for steps in ((50,), (8, 50)):
+        with pytest.raises(ValueError, match=r"env must truncate episodes at its limit of 5 steps .* got 10 that"):
+            train(steps=steps)
     for allowed in ({"early": True}, {"clock": True}, {"memory": "full+clock"}, {"n_counterfactual": 0}):
         train(**allowed)
+
+
+@pytest.mark.parametrize("algorithm", [FairQCM, TabularFairQCM])
+def test_an_added_memory_begins_with_new_episodes(algorithm, tmp_path):
+    venv = sharing()
+    given = ("MlpPolicy", venv) if algorithm is FairQCM else (venv,)
+    model = algorithm(*given, n_counterfactual=0, seed=0).learn(4)
+    model.save(tmp_path / "model")
+    for env, steps in ((model.get_env(), 4), (venv, 2)):
+        loaded = algorithm.load(tmp_path / "model", env=env, force_reset=False)
+        loaded.learn(4, reset_num_timesteps=False)
+        assert venv.get_attr("t") == [steps] * 2
+    model.set_env(venv, force_reset=False)
+    model.learn(4, reset_num_timesteps=False)
+    assert venv.get_attr("t") == [2] * 2
 
 
 def test_steps_without_an_event_say_what_to_wrap():

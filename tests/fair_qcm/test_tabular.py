@@ -296,12 +296,16 @@ def test_a_table_learns_the_same_in_a_batch_as_from_single_environments():
 
 
 def test_a_table_is_handed_on_as_arrays():
-    model, other = TabularFairQCM(doughnuts(), seed=5).learn(200), TabularFairQCM(doughnuts(), seed=6)
+    model, other, learned = (TabularFairQCM(doughnuts(), seed=seed) for seed in (5, 6, 7))
+    model.learn(20), learned.learn(200)
     with pytest.raises(ValueError, match=r"call set_table_arrays\(other.table_arrays\(\)\)"):
         other.set_parameters(model.get_parameters())
-    other.set_table_arrays(model.table_arrays())
     observation = model.get_env().reset()
-    np.testing.assert_array_equal(other.q_values(observation), model.q_values(observation))
+    for taker in (other, learned):
+        taker.set_table_arrays(model.table_arrays())
+        np.testing.assert_array_equal(taker.q_values(observation), model.q_values(observation))
+        for name, array in model.table_arrays().items():
+            np.testing.assert_array_equal(taker.table_arrays()[name], array)
 
 
 def test_a_saved_model_predicts_the_same_and_goes_on_the_same(tmp_path):
@@ -445,6 +449,13 @@ def test_a_memory_without_bounds_is_refused():
     endless = type("Endless", (), {"low": np.zeros(1), "high": np.full(1, np.inf), "name": "endless", "dim": 1})()
     with pytest.raises(ValueError, match="memory must be whole numbers between finite bounds"):
         MemoryCode(endless)
+
+
+def test_a_memory_of_fractions_is_refused():
+    code, halves = MemoryCode(make_memory("full", (0, 1), 5)), np.array([[0.5, 0.0]])
+    for coded in (lambda: code(halves), lambda: code.of_columns(list(halves.T))):
+        with pytest.raises(ValueError, match=r"memory 'full' must be of whole numbers for a table, got 0\.5"):
+            coded()
 
 
 def test_normalised_observations_and_missing_memories_are_refused():

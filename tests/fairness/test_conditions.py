@@ -22,6 +22,14 @@ def test_a_new_multiple_is_one_that_the_total_had_not_reached_before_the_step():
     assert assessed(NewMultiple(1.5), TOTALS[:6]) == [False, True, False, True, False]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_multiples_of_sums_of_fractions_are_met_despite_rounding(dtype):
+    for amount, k, every in ((0.1, 1, 10), (0.7, 7, 10), (0.2, 0.6, 3)):
+        for sums in (np.cumsum(np.full(60, amount, dtype)), np.cumsum(np.full(60, dtype(amount), np.float64))):
+            met = NewMultiple(k)(sums[:, None], np.append(0, sums[:-1])[:, None])
+            assert_array_equal(np.flatnonzero(met) + 1, range(every, 61, every))
+
+
 def test_the_worked_example_is_assessed_after_the_second_fifth_and_eighth_step():
     status = count_status((0, 1, 2, 0, 2, 1, 0, 2), (1, 1, 0, 1, 1, 1, 0, 1), stakeholders=(0, 1, 2))
     scheme = Scheme(welfare="log_nash", when=NewMultiple(2))

@@ -3,11 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import demographic_disparity, gini, twin_disparity
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
+from sb3_fair.wrappers.layer import seed_copies
 from sb3_fair.zoo.envs.harvest import HarvestVecEnv
 from sb3_fair.zoo.evaluation.harvest_evaluation import RandomAgent, harvest_figures
 
@@ -58,3 +60,22 @@ def test_an_evaluated_episode_is_a_game_with_the_mean_return_of_its_agents():
     assert policy.lengths.tolist() == [6] * 4
     with pytest.raises(ValueError, match="agents that share worlds"):
         VecGroupReturns(sb3_fair.make_vec("sb3_fair/Doughnut-v0", 2))
+
+
+def carts(lengths, worlds):
+    venv = DummyVecEnv([lambda n=n: gym.make("CartPole-v1", max_episode_steps=n) for n in lengths])
+    venv.slot_world, venv.slot_group = np.array(worlds), np.arange(len(worlds)) % 2
+    return venv
+
+
+def test_games_of_any_vec_env_are_evaluated_if_their_agents_are_as_many_and_end_together():
+    venv = carts([3] * 4, [0, 0, 1, 1])
+    found = sb3_fair.evaluate(lambda observation: 0, venv, 4)
+    assert found.lengths.tolist() == [3] * 4 and found.final["dp"].tolist() == [0] * 4
+    seed_copies(venv, [5, 9])
+    assert venv._seeds == [5, 9, 7, 8]
+    for lengths in ([3, 5, 3, 5], [5, 3, 3, 3]):
+        with pytest.raises(ValueError, match="of all agents of a game in the same step, got a game of which 1 of 2"):
+            sb3_fair.evaluate(lambda observation: 0, carts(lengths, [0, 0, 1, 1]), 4)
+    with pytest.raises(ValueError, match=r"slot_world must give all games the same number of agents, got \[2, 3\]"):
+        sb3_fair.evaluate(lambda observation: 0, carts([3] * 5, [0, 0, 1, 1, 1]), 4)

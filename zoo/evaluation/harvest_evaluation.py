@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.connection import apart, connected
+from sb3_fair.common.connection import apart, connected, normaliser_of, reward_scale
 from sb3_fair.common.extras import extra
 from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.fairness import action_counts, action_frequencies, value_disparity
@@ -124,7 +124,8 @@ def _columns(agent: Any, venv: HarvestVecEnv | VecStanding, steps: Iterable[Step
     counts = {kind: np.zeros((n, 2, len(ACTIONS)), dtype=np.int64) for kind in ("chosen", "executed")}
     for number, step in enumerate(steps, start=1):
         if number == 1:
-            groups, factors = (np.reshape(labels, shape).copy() for labels in (venv.slot_group, venv.slot_lf))
+            labels = stack(step.infos, "individual")  # the arrays of the VecEnv are those of the next observation
+            groups, factors = (np.reshape(labels[kind], shape) for kind in ("group", "lf"))
             values = _values(agent, step.observations).reshape(shape)
         detail = stack(step.infos, "detail")
         returns += step.rewards.reshape(shape)
@@ -168,7 +169,7 @@ def _sees_standing(agent: Any, venv: HarvestVecEnv) -> bool:
 
 
 def _values(agent: Any, observations: Any) -> Array:
-    """What the model's critic expects, (slots,), NaN without one."""
+    """What the model's critic expects, (slots,), in the game's own rewards; NaN without one."""
     import torch as th
 
     policy: Any = getattr(agent, "policy", None)
@@ -176,4 +177,4 @@ def _values(agent: Any, observations: Any) -> Array:
         return np.full(len(observations), np.nan)
     with th.no_grad():
         values: Array = policy.predict_values(policy.obs_to_tensor(observations)[0]).cpu().numpy()
-    return values
+    return values / reward_scale(normaliser_of(agent))

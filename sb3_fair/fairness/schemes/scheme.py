@@ -26,6 +26,10 @@ When: TypeAlias = Literal["every", "end"] | tuple[Literal["period"], Count] | Ca
 Temporal: TypeAlias = Literal["last", "sum", "mean", "min", "discounted"]
 
 
+ROUNDING = 1e-5
+"""Sums of fractions may fall short of a whole number by this share: amounts come as float32."""
+
+
 class Values(NamedTuple):
     """Welfare and assessment after each of T steps.
 
@@ -51,14 +55,18 @@ class NewMultiple:
     """True where the total of the status reaches a new multiple of ``k`` > 0 in a step: "after a dozen doughnuts".
 
     For bounded schemes, as ``when=NewMultiple(12)``; unlike a lambda it pickles. A step that passes several multiples
-    at once counts as one assessment.
+    at once counts as one assessment. A total that falls short of a multiple by rounding only has reached it.
     """
 
     k: Positive
 
     def __call__(self, status: Array, previous: Array) -> NDArray[np.bool_]:
         """(...), from the status (..., n) after the step and that before it."""
-        return status.sum(axis=-1) // self.k > previous.sum(axis=-1) // self.k
+        return self._multiples(status) > self._multiples(previous)
+
+    def _multiples(self, status: Array) -> Array:
+        multiples = status.sum(axis=-1, dtype=np.float64) / self.k
+        return np.floor(multiples + ROUNDING * np.maximum(1, np.abs(multiples)))
 
 
 @checked

@@ -86,6 +86,8 @@ def test_actions_are_counted_as_chosen_and_as_carried_out():
     (row,) = evaluate_harvest(Always(ACTIONS.index("stay")), 1, 10, 0).itertuples()
     assert (row.chosen_U_stay, row.executed_U_stay, row.executed_S_stay) == (1, 1, 1)
     assert (row.void_U, row.void_S) == (0, 0.5) and (row.obstructed_U, row.obstructed_S) == (0, 0)
+    (row,) = evaluate_harvest(Always(ACTIONS.index("stay")), 1, 1, 0).itertuples()
+    assert (row.void_U, row.void_S) == (0, 1)
     (row,) = evaluate_harvest(Always(ACTIONS.index("obstruct")), 1, 30, 0).itertuples()
     assert row.chosen_S_obstruct == 1 and row.void_U > 0 and row.obstructed_S > 0
     assert 0 < row.executed_U_obstruct < 1 and row.executed_U_obstruct + row.executed_U_stay == pytest.approx(1)
@@ -126,6 +128,15 @@ def test_a_model_trained_on_normalised_observations_sees_them():
     model.predict = lambda observation, **given: seen.append(observation) or predict(observation, **given)
     evaluate_harvest(model, 1, 3, 0)
     assert np.abs(seen[0]).max() < 11 and seen[0].std() < 3
+
+
+def test_expected_values_are_on_the_scale_of_the_game_s_rewards():
+    venv = VecNormalize(HarvestVecEnv(1, {"horizon": 20}), norm_obs=False)
+    model = PPO("MlpPolicy", venv, n_steps=4, batch_size=80, seed=0, device="cpu")
+    venv.ret_rms.var = 4.0
+    found = evaluate_harvest(model, 1, 3, 0).value
+    venv.norm_reward = False
+    assert_allclose(found, 2 * evaluate_harvest(model, 1, 3, 0).value)
 
 
 def test_an_agent_stays_bound_to_its_environments():
