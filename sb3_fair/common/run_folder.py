@@ -262,12 +262,13 @@ class RunFolder:
         _write_yaml(self.path / "args.yml", args)
         _write_yaml(self.path / "versions.yml", {"date": datetime.now().isoformat(" ", "seconds"), **versions()})
         _write_yaml(self.path / "words.yml", words or {})
-        (self.path / "command.txt").write_text(command + "\n", encoding="utf-8")
+        (self.path / "command.txt").write_text(command + "\n", "utf-8", errors="backslashreplace")
         self.seal()
 
     def save_results(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
         """Writes the evaluated policies and the rules beside them; the run is finished then."""
-        Front(tuple(baselines)).save(self.path / "baselines.json")
+        with whole(self.path / "baselines.json") as file:
+            Front(tuple(baselines)).save(file)
         with whole(self.path / "front.json") as file:
             front.save(file)
             self.seal({"front.json": file})

@@ -59,6 +59,8 @@ def _key(create: bool = False) -> bytes | None:
                     new.unlink(missing_ok=True)
                     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                         file.write(secrets.token_bytes(SIZE))
+                        file.flush()
+                        os.fsync(file.fileno())
                     new.replace(path)
         key = path.read_bytes()
     except (OSError, RuntimeError) as error:  # the latter where there is no home
@@ -68,4 +70,10 @@ def _key(create: bool = False) -> bytes | None:
                 "folder that can be written",
             )
         return None
-    return key if len(key) == SIZE else None
+    if len(key) != SIZE:
+        warn(
+            f"{path} is no key of {SIZE} bytes, so that runs are not known as yours: put back a copy of it, or delete "
+            "it, and the next training makes a new one"
+        )
+        return None
+    return key

@@ -36,6 +36,20 @@ def test_policies_and_rules_are_read_back_exactly(tmp_path):
     assert len(run.baselines) == 2
 
 
+@pytest.mark.parametrize("name", ["front.json", "baselines.json"])
+def test_results_are_not_written_through_links(name, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / name).symlink_to(tmp_path / "precious")
+    RunFolder(tmp_path / "run").save_results(Front(()))
+    assert not (tmp_path / "precious").exists() and (tmp_path / "run" / name).is_file()
+
+
+def test_commands_may_have_bytes_that_are_no_text(tmp_path):
+    run = RunFolder(tmp_path)
+    run.start(config={}, args={}, command="sb3-fair train --log-dir l\udce9")  # as Python reads a byte that is no UTF-8
+    assert run.command == r"sb3-fair train --log-dir l\udce9"
+
+
 def test_curves_are_numbers_with_none_where_a_row_has_none(tmp_path):
     (tmp_path / "progress.csv").write_text("time/total_timesteps,train/loss\n100,\n200,0.5\n")
     assert RunFolder(tmp_path).curves == {"time/total_timesteps": [100.0, 200.0], "train/loss": [None, 0.5]}

@@ -53,3 +53,12 @@ def test_where_no_key_can_be_kept_nothing_is_signed_with_a_warning(tmp_path, mon
     with pytest.warns(UserWarning, match="no key can be kept"):
         assert signature.signature(b"content") is None
     assert not is_signature("0" * 64, b"content")
+
+
+def test_a_damaged_key_signs_nothing_with_a_warning(users):
+    signed = signature.signature(b"content")
+    key_file().write_bytes(b"")
+    with pytest.warns(UserWarning, match="key is no key of 32 bytes"):
+        assert signature.signature(b"content") is None
+    with pytest.warns(UserWarning, match="key is no key of 32 bytes"):
+        assert not is_signature(signed, b"content")

@@ -25,6 +25,8 @@ WRAPPERS = (
 WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
 TRANSPARENT = tuple(f"gymnasium.wrappers.{name}" for name in ("ClipReward", "NormalizeReward", "TimeLimit"))
 """Wrappers that hand on observations and actions as they are."""
+SCALES = (VecNormalize, gym.wrappers.NormalizeObservation)
+"""Wrappers that learn a scale in training, which would be lost: evaluations build their wrappers anew."""
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
@@ -106,6 +108,10 @@ def _found(key: str, name: str, base: type) -> Callable[..., Any]:
         raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
     if not (isinstance(found, type) and issubclass(found, base)):
         raise InputError(f"{key} must name a {base.__name__}, got {name!r}")
+    if issubclass(found, SCALES):
+        raise InputError(
+            f"{key} must name no wrapper that learns a scale: give normalize, which keeps it, got {name!r}"
+        )
     return found
 
 

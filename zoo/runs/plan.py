@@ -115,6 +115,8 @@ class Plan:
             for name in ("n_timesteps", "n_envs", "n_eval_episodes", "seed"):
                 integer(name, getattr(self, name), name != "seed")
         given = _by_name("hyperparams", self.hyperparams)
+        for name in given:
+            names.choose("hyperparameter", name, self.algorithm.settings)
         hyperparams = {name: of_its_kind(self.algorithm.cls, name, value) for name, value in given.items()}
         return replace(self, hyperparams=hyperparams, normalize=_normalisation(self.normalize))
 

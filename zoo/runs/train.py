@@ -93,10 +93,13 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
     :param trust: whether its checkpoint may run code although this user's key did not sign it
     :raises InputError: if there is no such run, it is finished, or the versions of packages have changed
     :raises PermissionError: if the run is not this user's, unless it is trusted
+    :raises DamagedError: if something in the folder is a link to a place outside it
     """
     run = RunFolder(folder, trust=trust)
     if not run.is_run:
         raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
+    for entry in run.path.iterdir():
+        run.inside(entry.name)
     if not (trust or run.is_ours):
         raise PermissionError(distrusted(run.checkpoint))
     with _claimed(run), _saying_how_to_go_on(run):
@@ -108,6 +111,8 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
             evaluation_env(held_out(plan), 1).close()  # what would fail in the end fails now
         frozen = latest(run.checkpoint, trust)
         if frozen is not None:
+            if frozen.beside["plan"] != run.config:
+                raise InputError(f"{run.checkpoint} must be of this run, but is of one with other settings")
             return _finish(run, plan, frozen.model, progress, frozen)
         return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
 
@@ -158,8 +163,9 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
             settings={"console": "off"},
         )
     if frozen is not None:
-        episodes.memory = frozen.beside
-    checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), episodes.memory, frozen)
+        episodes.memory = frozen.beside["episodes"]
+    beside = {"plan": run.config, "episodes": episodes.memory}
+    checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), beside, frozen)
     try:
         learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
     except Interrupted as stop:

@@ -66,6 +66,7 @@ def study(
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
     some = numbers(seeds, quick)
+    log_dir = Path(log_dir, "quick" if quick else "")
 
     def tell(env: str, results: Results) -> dict[str, Any]:
         learned = _at_equal_length(plans[env], by_label(results, _name(env), plans[env], some))

@@ -81,6 +81,7 @@ def study(
     chosen = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
     pairs = [pair for pair in pairs if pair.env in chosen]
     some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
+    log_dir = Path(log_dir, "quick" if quick else "")
     return conduct(
         known,
         lambda name: _jobs(known[name], some, quick),

@@ -86,8 +86,10 @@ def test_what_is_left_out_is_not_written_down():
         ({"env_wrapper": "NoDots"}, "env_wrapper must be the dotted name"),
         ({"env_wrapper": "pathlib.Path"}, "env_wrapper must name a Wrapper"),
         ({"vec_env_wrapper": CLIP}, "vec_env_wrapper must name a VecEnvWrapper"),
+        ({"env_wrapper": "gymnasium.wrappers.NormalizeObservation"}, "learns a scale: give normalize"),
+        ({"vec_env_wrapper": "stable_baselines3.common.vec_env.VecNormalize"}, "learns a scale: give normalize"),
     ],
-    ids=["kind", "argument", "missing", "undotted", "no wrapper", "wrong kind"],
+    ids=["kind", "argument", "missing", "undotted", "no wrapper", "wrong kind", "scale", "scale of all"],
 )
 def test_wrong_layers_are_refused(settings, message):
     with pytest.raises(InputError, match=message):

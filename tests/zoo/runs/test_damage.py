@@ -128,6 +128,15 @@ def test_wrong_values_in_a_configuration_are_one_line(runs, tmp_path):
         part[name] = right
 
 
+def test_settings_that_no_run_has_are_refused(runs, tmp_path):
+    run = RunFolder(damaged(runs["ppo"], tmp_path / "run", MANIFEST, "missing"))
+    config = run.config
+    config["hyperparams"]["_init_setup_model"] = False
+    (run.path / "config.yml").write_text(yaml.safe_dump(config))
+    with pytest.raises(InputError, match=r"config\.yml must hold .* unknown hyperparameter '_init_setup_model'"):
+        evaluated(run.path)
+
+
 def test_the_end_of_a_file_is_not_taken_for_an_abort(runs, monkeypatch, capsys):
     monkeypatch.setattr("sb3_fair.report.from_run", lambda _: pickle.loads(b""))
     monkeypatch.setattr("sys.argv", ["sb3-fair", "report", "--run", str(runs["ppo"])])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs import checkpoint
+from sb3_fair.zoo.runs import train as training
 from sb3_fair.zoo.runs.checkpoint import Checkpoints, thaw
 from sb3_fair.zoo.runs.episode_log import EpisodeCallback
 from sb3_fair.zoo.runs.train import build_model, resume, run_logger, train, training_env
@@ -183,6 +185,18 @@ def test_what_cannot_be_resumed_is_an_error_of_one_line(tmp_path, monkeypatch, q
     monkeypatch.setattr(checkpoint, "versions", lambda: {"numpy": "1.0"})
     with pytest.raises(InputError, match=rf"with the packages that it was begun with, numpy {np.__version__}"):
         thaw(tmp_path / "checkpoint.pkl")
+
+
+def test_the_checkpoint_of_another_run_is_refused(quick_plan, tmp_path, monkeypatch):
+    plan = quick_plan("ppo", n_timesteps=64)
+    monkeypatch.setattr(training, "policies_of", lambda *_: 1 / 0)
+    for seed in (0, 1):
+        with pytest.raises(ZeroDivisionError):
+            train(replace(plan, seed=seed), log_dir=tmp_path, device="cpu")
+    one, other = (RunFolder(path) for path in sorted(tmp_path.glob("ppo/*")))
+    one.checkpoint.replace(other.checkpoint)
+    with pytest.raises(InputError, match=r"checkpoint\.pkl must be of this run, but is of one with other settings"):
+        resume(other.path)
 
 
 def test_checkpoints_are_as_far_apart_as_asked_for(quick_plan, tmp_path, monkeypatch):

@@ -237,6 +237,17 @@ def test_what_a_run_reads_is_not_behind_links(made, tmp_path, capsys):
     assert code == 2 and "progress.csv" in line and "link" in line
 
 
+@pytest.mark.parametrize("name", ["progress.csv", "model.zip", "vecnormalize.pkl", "training.lock", "figures"])
+def test_a_run_is_not_resumed_through_links(name, made, tmp_path):
+    shutil.copytree(made[1], tmp_path / "run")
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "run" / name).unlink(missing_ok=True)
+    (tmp_path / "run" / name).symlink_to(tmp_path / "precious")
+    with pytest.raises(DamagedError, match=f"{name} is damaged: it is a link to a place outside"):
+        resume(tmp_path / "run", trust=True)
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
 def test_another_user_cannot_resume_but_the_owner_can(made, tmp_path, monkeypatch):
     shutil.copytree(made[1], tmp_path / "run")
     with pytest.raises(PermissionError, match=r"no manifest\.json of yours"):

@@ -74,6 +74,14 @@ def test_means_and_intervals_are_over_seeds_and_runs_are_done_once(tiny, tmp_pat
     assert all(run["seconds"] > 0 for run in runs)
 
 
+def test_a_quick_study_replaces_no_results(tiny, tmp_path):
+    overview.study(["ppo"], [DOUGHNUTS], seeds=1, n_jobs=1, log_dir=tmp_path)
+    full = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    overview.study(["ppo"], [DOUGHNUTS], seeds=1, quick=True, n_jobs=1, log_dir=tmp_path)
+    assert len(tiny) == 2 and (tmp_path / "quick" / "all.md").is_file()
+    assert all(path.read_bytes() == content for path, content in full.items())
+
+
 def policy(returns, unfairness):
     final = {"SP": np.array(unfairness, dtype=float)}
     return EvaluatedPolicy("p", ("R",), np.array(returns, dtype=float)[:, None], np.full(len(returns), 5), final=final)

@@ -89,6 +89,15 @@ def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_p
     assert "% of 2 pairs" in capsys.readouterr().out
 
 
+def test_a_quick_study_replaces_no_results(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr(tuned, "tuned_pairs", lambda algos: [Pair("ppo", DOUGHNUTS, "R", False)])
+    tuned.study(seeds=1, n_jobs=1, log_dir=tmp_path)
+    full = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
+    tuned.study(seeds=1, quick=True, n_jobs=1, log_dir=tmp_path)
+    assert len(tiny) == 4 and (tmp_path / "quick" / "tuned.md").is_file()
+    assert all(path.read_bytes() == content for path, content in full.items())
+
+
 @pytest.mark.parametrize(
     ("by", "after", "better"), [("R", 2.0, True), ("R", 0.5, False), ("d_l", 0.5, True), ("SP", -0.5, True)]
 )
