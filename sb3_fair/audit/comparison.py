@@ -39,7 +39,7 @@ def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tu
     rates = [replace(notion, rates=notion.rates[:1]) for notion in notions if isinstance(notion, GroupNotion)]
     table = GapTable(rates, missing)
     (hits,), (people,) = table.hits_and_people(counts[None])
-    part = effective_part(counts, table)
+    part = effective_part(counts, table, hits, people)
     if missing == "reweight":
         _, (known,) = GapTable(rates).hits_and_people(counts[None])
         stands_for = np.divide(people, known, out=np.ones_like(people), where=known > 0)

@@ -15,7 +15,7 @@ from sb3_fair.fairness.proportions import wilson
 _MOST = 50
 """Groups of an attribute that the model of the reward knows."""
 _OTHERS = 0.1
-"""So many others may each person of known outcome stand for, on average, where there are few of them."""
+"""How many others each person of known outcome may stand for on average, where there are few of them."""
 
 
 class OtherRate(NamedTuple):
@@ -96,7 +96,7 @@ def _others(
     after = np.where(made > 0, share / share.max(), 1.0)  # chance of a known outcome, as a part of the better kind's
     same, other = after[kind], after[1 - kind]
     weights = np.divide(1.0, other + chance * (same - other), out=np.zeros(len(known)), where=known)
-    return weights, accepted if after[1] == 1 else weights - ~accepted
+    return weights, accepted if after[1] == 1 else np.where(accepted, weights, weights - 1)
 
 
 def _rate(

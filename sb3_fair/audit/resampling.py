@@ -25,7 +25,7 @@ _NUDGE = 1e-6
 """Relative change of a count that shows how much a rate depends on it."""
 
 
-def effective_part(counts: Array, table: GapTable) -> Array:
+def effective_part(counts: Array, table: GapTable, hits: Array, people: Array) -> Array:
     """Effective number of people as a part of those whom ``table`` counts (groups, rates).
 
     1, or less where known outcomes stand for unknown ones: then the variance of a rate by the delta method is rate *
@@ -33,8 +33,8 @@ def effective_part(counts: Array, table: GapTable) -> Array:
     outcome who stand for the most others.
 
     :param counts: (groups, CELLS)
+    :param hits: of the table's rates, with people (groups, rates)
     """
-    (hits,), (people,) = table.hits_and_people(counts[None])
     part = np.ones_like(people)
     if table.reweights:
         made, known = feedback_counts(counts)
@@ -76,19 +76,19 @@ def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random
 
     :param n_boot: number of draws
     """
-    hits, people = table.hits_and_people(counts[None])
-    part = effective_part(counts, table)
+    (hits,), (people,) = table.hits_and_people(counts[None])
+    part = effective_part(counts, table, hits, people)
     batch = max(1, _ENTRIES // counts.size)
     parts = (drawn(counts, min(batch, n_boot - start), rng) for start in range(0, n_boot, batch))
     with np.errstate(invalid="ignore", divide="ignore"):
-        rates = (hits / people)[0]
+        rates = hits / people
         draws = np.concatenate([np.divide(*table.hits_and_people(part)) for part in parts])
     ends = np.full((rates.shape[1], 2), np.nan)
     for rate in range(rates.shape[1]):
         there = np.flatnonzero(~np.isnan(rates[:, rate]))
         if len(there) > 1:
             among = part[there, rate]
-            shares = wilson(hits[0, there, rate] * among, people[0, there, rate] * among, confidence)
+            shares = wilson(hits[there, rate] * among, people[there, rate] * among, confidence)
             ends[rate] = _range_interval(rates[there, rate], draws[:, there, rate], shares, confidence)
     return _worst_of_both(table, ends)
 

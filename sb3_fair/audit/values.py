@@ -172,11 +172,13 @@ def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArra
     """
     if is_arrow(values):
         import pyarrow as pa
+        from pyarrow import compute as pc
 
-        # a safe cast refuses integers above 2^53, and nanoseconds
-        for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.string()):
+            # nanoseconds and integers above 2^53 may lose their last digits
+            options = pc.CastOptions(kind, allow_time_truncate=True, allow_float_truncate=True)
             with suppress(pa.ArrowException):
-                values = values.cast(kind, safe=False).to_numpy(zero_copy_only=False)
+                values = pc.cast(values, options=options).to_numpy(zero_copy_only=False)
                 break
         else:
             values = values.to_pylist()

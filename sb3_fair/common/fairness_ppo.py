@@ -16,7 +16,6 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
-from sb3_fair.common.connection import reward_scale
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.named_policies import NamedPolicies
@@ -209,9 +208,6 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         if normalizer is None or not normalizer.norm_reward:
             return self.watched.rewards
         return normalizer.get_original_reward().astype(np.float32)
-
-    def _reward_scale(self) -> float:
-        return reward_scale(self._vec_normalize_env)
 
     def _begin_rollout(self) -> AbstractContextManager[Any]:
         """Prepares a rollout, which is collected within what this returns."""

@@ -15,6 +15,7 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import figure
+from sb3_fair.common.connection import reward_scale
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.fairness_ppo import FairnessPPO
@@ -396,7 +397,7 @@ class FPPO(FairnessPPO):
     def _end_rollout(self) -> None:
         seconds = perf_counter() - self._began
         buffer, columns = self.rollout_buffer, self.rollout_buffer.columns
-        buffer.reward_scale = self._reward_scale()
+        buffer.reward_scale = reward_scale(self._vec_normalize_env)
         buffer.reshape_advantages()
         if self.cost_limit is not None:
             costs = np.nan_to_num(columns["d_s"])

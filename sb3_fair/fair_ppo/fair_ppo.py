@@ -15,6 +15,7 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
+from sb3_fair.common.connection import reward_scale
 from sb3_fair.common.extra_critic import gae, steps_of
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
@@ -292,7 +293,7 @@ class FairPPO(FairnessPPO):
         except ValueError as error:
             self._do_without(error)
             return
-        self.rollout_buffer.note(reward=self._rewards(), reward_scale=self._reward_scale(), done=dones)
+        self.rollout_buffer.note(reward=self._rewards(), reward_scale=reward_scale(self._vec_normalize_env), done=dones)
         self.rollout_buffer.note_truncations(infos, dones)
 
     def _do_without(self, error: ValueError) -> None:

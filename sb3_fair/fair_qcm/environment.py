@@ -73,11 +73,13 @@ class TimedEnds:
     def __init__(self, limit: int | None, n_envs: int) -> None:
         self.limit = limit
         self._steps = np.zeros(n_envs, dtype=np.int64)
+        self._watched = np.zeros(n_envs, dtype=np.bool_)
+        """Whether the episode was seen from its beginning."""
         self._found = 0
 
     def restart(self) -> None:
         """All copies were reset."""
-        self._steps[:] = 0
+        self._steps[:], self._watched[:] = 0, True
 
     def look(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
         """Takes note of a step of all copies.
@@ -87,13 +89,13 @@ class TimedEnds:
         if self.limit is None:
             return
         self._steps += 1
-        ended = np.flatnonzero(dones)
-        truncated = [infos[index].get("TimeLimit.truncated", False) for index in ended.tolist()]
-        if any(truncated) or (self._steps[ended] != self.limit).any():
+        truncated = [infos[index].get("TimeLimit.truncated", False) for index in np.flatnonzero(dones).tolist()]
+        whole = dones & self._watched
+        if any(truncated) or (self._steps[whole] != self.limit).any():
             self.limit = None
             return
-        self._steps[ended] = 0
-        self._found += len(ended)
+        self._steps[dones], self._watched[dones] = 0, True
+        self._found += np.count_nonzero(whole)
         if self._found >= CERTAIN:
             raise ValueError(
                 f"env must truncate episodes at its limit of {self.limit} steps unless the time is in the memory "

@@ -147,10 +147,10 @@ class FairQCM(ValueLearner):
             self._ends = check_time(venv, self.memory, self.scheme)
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on, the model's memory added to it if it has none; added memories begin with new
-        episodes, whatever ``force_reset`` says."""
+        """Trains on ``env`` from now on. If the model's memory has to be added to it, new episodes begin, even with
+        ``force_reset=False``."""
         given = self._wrap_env(env, self.verbose)
-        venv = self.follow(given)
+        venv = remembering(given, self.memory)
         self._check_env(venv)
         super().set_env(venv, force_reset or venv is not given)
 

@@ -327,10 +327,10 @@ class TabularFairQCM(OwnGenerator):
     # ---------------------------------------------------------------- environment, save, load
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
-        """Trains on ``env`` from now on, of any number of copies; the model's memory is added if it has none, and then
-        begins with new episodes, whatever ``force_reset`` says."""
+        """Trains on ``env`` from now on, of any number of copies. If the model's memory has to be added to it, new
+        episodes begin, even with ``force_reset=False``."""
         given = self._wrap_env(env, self.verbose)
-        venv = self.follow(given)
+        venv = remembering(given, self.memory)
         self._check_env(venv)
         check_for_correct_spaces(venv, self.observation_space, self.action_space)
         if venv.num_envs != self.n_envs or force_reset or venv is not given:

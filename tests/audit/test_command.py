@@ -35,6 +35,10 @@ def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):
     assert json.loads((tmp_path / "a.json").read_text())["about"]["decisions"] == 120
 
 
+def test_the_stricter_of_two_limits_is_shown(command):
+    assert "its limit is -0.5" in " ".join(command("--limit", "SP=-0.5", "--fail-below", "SP=-0.8")[1].split())
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -384,3 +384,10 @@ def test_labels_of_arrow_may_be_as_many_as_their_small_indices_allow():
 def test_times_may_be_far_away_or_finer_than_shown(convert, moments, shown):
     table = {"a": [1, 0], "g": ["f", "m"], "t": convert(moments)}
     assert audit(table, action="a", group="g", time="t", window=1, **LIGHT).series[0].times[-1] == shown
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_times_that_nothing_can_show_are_refused(unit):
+    table = {"a": [1, 0], "g": ["f", "m"], "t": pa.array([0, 2**62 if unit == "ms" else 2**44], pa.timestamp(unit))}
+    with pytest.raises(ValueError, match=r"'t' must hold numbers or dates .* out of range: .* in row 2"):
+        audit(table, action="a", group="g", time="t", **LIGHT)

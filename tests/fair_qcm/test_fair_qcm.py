@@ -417,9 +417,10 @@ def test_episodes_that_turn_out_to_terminate_at_their_limit_need_a_clock(algorit
         more = QUICK if algorithm is FairQCM else {}
         model = algorithm(*given, memory=memory, n_counterfactual=n_counterfactual, seed=0, **more)
         for each in steps:
-            model.learn(each)
+            model.learn(each, reset_num_timesteps=each != 60)
+            model.set_env(model.get_env(), force_reset=False)
 
-    for steps in ((50,), (8, 50)):
+    for steps in ((50,), (8, 50), (8, 60)):  # the last goes on in mid-episode
         with pytest.raises(ValueError, match=r"env must truncate episodes at its limit of 5 steps .* got 10 that"):
             train(steps=steps)
     for allowed in ({"early": True}, {"clock": True}, {"memory": "full+clock"}, {"n_counterfactual": 0}):

@@ -30,6 +30,11 @@ def test_multiples_of_sums_of_fractions_are_met_despite_rounding(dtype):
             assert_array_equal(np.flatnonzero(met) + 1, range(every, 61, every))
 
 
+def test_multiples_of_large_counts_are_exact():
+    totals = np.arange(1_000_000, 1_000_060)[:, None]
+    assert_array_equal(totals[NewMultiple(12)(totals, totals - 1)] % 12, 0)
+
+
 def test_the_worked_example_is_assessed_after_the_second_fifth_and_eighth_step():
     status = count_status((0, 1, 2, 0, 2, 1, 0, 2), (1, 1, 0, 1, 1, 1, 0, 1), stakeholders=(0, 1, 2))
     scheme = Scheme(welfare="log_nash", when=NewMultiple(2))

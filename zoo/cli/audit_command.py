@@ -78,7 +78,9 @@ def audit(
             asked["target"] = load_agent(model, policy).other_policy(str(model))
         if notions is not None:
             asked["notions"] = names.notions(notions)
-        result = audit_file(file, limits={**_limits("limit", limit), **fails}, **asked)
+        shown = _limits("limit", limit)
+        stricter = {name: max(lowest, shown.get(name, lowest)) for name, lowest in fails.items()}
+        result = audit_file(file, limits={**shown, **stricter}, **asked)
     _lines(result.sentences)
     if result.warnings:
         typer.echo("\nTo be careful about:")

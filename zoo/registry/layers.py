@@ -1,6 +1,6 @@
 """Layers of a plan: monitor, normalisation, wrappers by name."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -23,10 +23,11 @@ WRAPPERS = (
 )
 """Modules whose wrappers anybody's settings may name, except for these, which write files:"""
 WRITERS = ("Monitor", "RecordVideo", "VecMonitor", "VecVideoRecorder")
-TRANSPARENT = tuple(f"gymnasium.wrappers.{name}" for name in ("ClipReward", "NormalizeReward", "TimeLimit"))
+TRANSPARENT = (gym.RewardWrapper, gym.wrappers.NormalizeReward, gym.wrappers.TimeLimit)
 """Wrappers that hand on observations and actions as they are."""
 SCALES = (VecNormalize, gym.wrappers.NormalizeObservation)
 """Wrappers that learn a scale in training, which would be lost: evaluations build their wrappers anew."""
+KINDS = {"env_wrapper": gym.Wrapper, "vec_env_wrapper": VecEnvWrapper}
 
 
 def copies(plan: Plan, n_envs: int, *, seed: int | None = None, monitor: bool = True, **settings: Any) -> VecEnv:
@@ -50,12 +51,12 @@ def single(plan: Plan, **settings: Any) -> gym.Env:
     """One environment in the plan's ``env_wrapper``; ``settings``: keyword arguments of the ID, and of
     ``gym.make``.
     """
-    return _wrapped(plan, "env_wrapper", make_single(plan.env, **settings), gym.Wrapper)
+    return _wrapped(plan, "env_wrapper", make_single(plan.env, **settings))
 
 
 def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
     """``venv`` in the plan's ``vec_env_wrapper``."""
-    return _wrapped(plan, "vec_env_wrapper", venv, VecEnvWrapper)
+    return _wrapped(plan, "vec_env_wrapper", venv)
 
 
 def check_wrappers(plan: Plan) -> None:
@@ -72,7 +73,7 @@ def check_wrappers(plan: Plan) -> None:
 def check_transparent(plan: Plan) -> None:
     """Refuses wrappers without which a policy would see other observations, or its actions would mean another thing."""
     for key, name in _names(plan):
-        if name not in TRANSPARENT:
+        if not issubclass(_found(key, name), TRANSPARENT):
             raise InputError(
                 "run must be of a policy that sees observations as the environment has them, and whose actions it "
                 f"takes as they are, but {key} has {name}"
@@ -81,13 +82,13 @@ def check_transparent(plan: Plan) -> None:
 
 def _names(plan: Plan) -> Iterator[tuple[str, str]]:
     """(``env_wrapper`` or ``vec_env_wrapper``, dotted name) of each wrapper."""
-    for key in ("env_wrapper", "vec_env_wrapper"):
+    for key in KINDS:
         yield from ((key, name) for name, _ in _named(key, getattr(plan, key)))
 
 
-def _wrapped(plan: Plan, key: str, env: Any, base: type) -> Any:
+def _wrapped(plan: Plan, key: str, env: Any) -> Any:
     for name, arguments in _named(key, getattr(plan, key)):
-        env = _found(key, name, base)(env, **arguments)
+        env = _found(key, name)(env, **arguments)
     return env
 
 
@@ -100,14 +101,14 @@ def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
             yield str(name), dict(arguments or {})
 
 
-def _found(key: str, name: str, base: type) -> Callable[..., Any]:
+def _found(key: str, name: str) -> Any:
     module, _, attribute = name.rpartition(".")
     try:
         found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
-    if not (isinstance(found, type) and issubclass(found, base)):
-        raise InputError(f"{key} must name a {base.__name__}, got {name!r}")
+    if not (isinstance(found, type) and issubclass(found, KINDS[key])):
+        raise InputError(f"{key} must name a {KINDS[key].__name__}, got {name!r}")
     if issubclass(found, SCALES):
         raise InputError(
             f"{key} must name no wrapper that learns a scale: give normalize, which keeps it, got {name!r}"

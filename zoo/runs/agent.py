@@ -24,9 +24,8 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env, load_run
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
-from sb3_fair.zoo.runs.monitor import Monitor
+from sb3_fair.zoo.runs.monitor import Monitor, Turns
 from sb3_fair.zoo.runs.plan import Plan
-from sb3_fair.zoo.runs.turns import Turns
 
 Array = NDArray[Any]
 
@@ -177,7 +176,7 @@ class Agent:
             measured,
             told,
             spec.select,
-            self._actions if favourable else range(2),
+            self._actions if favourable else (0, 1),
             favourable=favourable or [1],
             history=SlidingWindow(window),
             nominal=spec.selected_nominal,
@@ -333,5 +332,6 @@ class Agent:
 
 def _ends(space: Any) -> tuple[Any, Any]:
     """The lowest and highest values of an observation of whole numbers."""
-    start = getattr(space, "start", 0)
-    return start, start + getattr(space, "n", getattr(space, "nvec", 2)) - 1
+    if isinstance(space, spaces.MultiBinary):
+        return 0, 1
+    return space.start, space.start + (space.n if isinstance(space, spaces.Discrete) else space.nvec) - 1

@@ -2,11 +2,29 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
 from typing import Any
+
+import numpy as np
 
 from sb3_fair.fairness import FairnessTracker, Interaction
 from sb3_fair.fairness.validation import number
-from sb3_fair.zoo.runs.turns import Turns
+
+
+class Turns:
+    """A lock for objects that may be pickled: the copy has one of its own."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Turns, ()
 
 
 class Monitor:
@@ -71,7 +89,8 @@ class Monitor:
         with self._turns:
             number_ = self.tracker.add(decided)
             self._recorded += 1
-            self._look()
+            news = self._news()
+        self._tell(news)
         return int(number_)
 
     def feedback(self, decision: int, value: int) -> None:
@@ -86,22 +105,28 @@ class Monitor:
             if decision not in range(self._recorded):
                 raise ValueError(f"decision must be the id of one of the {self._recorded} recorded, got {decision!r}")
             self.tracker.update_feedback(decision, value)
-            self._look()
+            news = self._news()
+        self._tell(news)
 
     def _action(self, name: str, value: Any) -> int:
-        if value not in (self.actions or (int(value),)):
+        whole = isinstance(value, int | float | np.number | np.bool_) and float(value).is_integer()
+        if not whole or (self.actions and value not in self.actions):
             allowed = f"one of the actions {', '.join(map(str, self.actions))}" if self.actions else "a whole number"
             raise ValueError(f"{name} must be {allowed}, got {value!r}")
         return int(value)
 
-    def _look(self) -> None:
-        values = self.values
+    def _news(self) -> list[tuple[str, float, float]]:
+        """What :attr:`told` is to hear, which may take long: after the turn."""
+        values = self.tracker.values()
         outside = {
             name
             for name, limit in self.limits.items()
             if values[name] < limit or (math.isnan(values[name]) and name in self.left)
         }
-        for name in sorted(outside - self.left):
-            if self.told is not None:
-                self.told(name, values[name], self.limits[name])
+        news = [(name, values[name], self.limits[name]) for name in sorted(outside - self.left)]
         self.left = outside
+        return news
+
+    def _tell(self, news: list[tuple[str, float, float]]) -> None:
+        for each in news if self.told is not None else ():
+            self.told(*each)

@@ -27,7 +27,7 @@ Temporal: TypeAlias = Literal["last", "sum", "mean", "min", "discounted"]
 
 
 ROUNDING = 1e-5
-"""Sums of fractions may fall short of a whole number by this share: amounts come as float32."""
+"""Part by which a sum of fractions may fall short of a multiple: amounts come as float32."""
 
 
 class Values(NamedTuple):
@@ -65,8 +65,10 @@ class NewMultiple:
         return self._multiples(status) > self._multiples(previous)
 
     def _multiples(self, status: Array) -> Array:
-        multiples = status.sum(axis=-1, dtype=np.float64) / self.k
-        return np.floor(multiples + ROUNDING * np.maximum(1, np.abs(multiples)))
+        total = status.sum(axis=-1, dtype=np.float64)
+        multiples = total / self.k
+        slack = np.where(total == np.rint(total), 1e-12, ROUNDING)  # whole totals are exact
+        return np.floor(multiples + slack * np.maximum(1, np.abs(multiples)))
 
 
 @checked

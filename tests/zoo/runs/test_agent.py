@@ -1,6 +1,7 @@
 """Do agents decide outside of environments as their policies do inside, and do monitors see what they do?"""
 
 import json
+import math
 import pickle
 import sys
 import time
@@ -161,15 +162,17 @@ def test_what_the_policy_has_not_seen_is_refused_by_name(clerk, person, message)
 
 def test_the_parts_of_an_observation_are_checked_like_columns(clerk):
     agent = copy(clerk)
-    agent.space = gym.spaces.Dict({"age": gym.spaces.Box(0, 1, (1,)), "job": gym.spaces.Discrete(3)})
-    rows, single = agent._rows({"age": [0.5], "job": 2})
+    parts = {"age": gym.spaces.Box(0, 1, (1,)), "job": gym.spaces.Discrete(3), "has": gym.spaces.MultiBinary(2)}
+    agent.space = gym.spaces.Dict(parts)
+    rows, single = agent._rows({"age": [0.5], "job": 2, "has": [0, 1]})
     assert single and rows["age"].shape == (1, 1) and rows["job"].tolist() == [2]
     for wrong, message in (
-        ({"age": [0.5]}, "a dict of age, job"),
-        ([0.5], "a dict of age, job"),
-        ({"age": [2.0], "job": 2}, "between 0 and 1, got 2"),
-        ({"age": [0.5], "job": 3}, "whole number between 0 and 2, got 3"),
-        ({"age": [[0.5], [0.5]], "job": [2]}, "as many values in all parts"),
+        ({"age": [0.5]}, "a dict of age, has, job"),
+        ([0.5], "a dict of age, has, job"),
+        ({"age": [2.0], "job": 2, "has": [0, 1]}, "between 0 and 1, got 2"),
+        ({"age": [0.5], "job": 3, "has": [0, 1]}, "whole number between 0 and 2, got 3"),
+        ({"age": [0.5], "job": 2, "has": [0, 2]}, "whole number between 0 and 1, got 2"),
+        ({"age": [[0.5], [0.5]], "job": [2], "has": [0, 1]}, "as many values in all parts"),
     ):
         with pytest.raises(ValueError, match=message):
             agent._rows(wrong)
@@ -269,18 +272,20 @@ def test_a_monitor_refuses_what_is_no_action(clerk, favourable, wrong):
     assert monitor.record(1, "m") == 1
 
 
-def test_a_monitor_that_knows_no_actions_takes_whole_numbers():
+@pytest.mark.parametrize("wrong", [1.7, None, math.inf, math.nan, "x"])
+def test_a_monitor_that_knows_no_actions_takes_whole_numbers(wrong):
     monitor = Monitor({}, ("SP",))
     assert monitor.record(7, "f") == 0
-    with pytest.raises(ValueError, match=r"action must be a whole number, got 1\.7"):
-        monitor.record(1.7, "f")
+    with pytest.raises(ValueError, match=f"action must be a whole number, got {wrong!r}"):
+        monitor.record(wrong, "f")
 
 
 def test_threads_record_one_after_the_other():
-    def again(notion, value, limit):
-        assert monitor.values[notion] == value
+    def told(notion, value, limit):
+        with ThreadPoolExecutor(1) as other:  # nobody waits for who is told
+            assert notion in other.submit(lambda: monitor.values).result(timeout=10)
 
-    monitor = Monitor({"SP": -0.1}, ("SP", "EO"), again, history=SlidingWindow(10))
+    monitor = Monitor({"SP": -0.1}, ("SP", "EO"), told, history=SlidingWindow(10))
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
