@@ -95,7 +95,7 @@ class TimedEnds:
             self.limit = None
             return
         self._steps[dones], self._watched[dones] = 0, True
-        self._found += np.count_nonzero(whole)
+        self._found += int(np.count_nonzero(whole))
         if self._found >= CERTAIN:
             raise ValueError(
                 f"env must truncate episodes at its limit of {self.limit} steps unless the time is in the memory "

@@ -128,5 +128,6 @@ class Monitor:
         return news
 
     def _tell(self, news: list[tuple[str, float, float]]) -> None:
-        for each in news if self.told is not None else ():
-            self.told(*each)
+        if self.told is not None:
+            for each in news:
+                self.told(*each)
