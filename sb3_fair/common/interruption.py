@@ -5,9 +5,11 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from stable_baselines3.common.vec_env import VecEnv
+
 Collect = TypeVar("Collect", bound=Callable[..., Any])
 _left: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Algorithm -> its environment's options after its last rollout; a VecEnv makes new ones whenever it is reset."""
+"""Algorithm -> :func:`mark_of_reset` of its environment after its last rollout."""
 
 
 def resets_if_stopped(collect: Collect) -> Collect:
@@ -26,7 +28,7 @@ def resets_if_stopped(collect: Collect) -> Collect:
         finally:
             if not goes_on:
                 model._last_obs = None
-            _left[model] = _options(model)
+            _left[model] = mark_of_reset(model.env)
         return rollout
 
     return cast(Collect, collected)
@@ -37,9 +39,10 @@ def resets_if_left(model: Any) -> None:
 
     SB3 would go on with the last observation of an episode that is no longer played.
     """
-    if model in _left and _left[model] is not _options(model):
+    if model in _left and _left[model] is not mark_of_reset(model.env):
         model._last_obs = None
 
 
-def _options(model: Any) -> Any:
-    return model.env.unwrapped._options
+def mark_of_reset(venv: VecEnv) -> Any:
+    """An object that is another one after every reset of ``venv``, but not after those at the end of an episode."""
+    return venv.unwrapped._options

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
+from sb3_fair.common.interruption import mark_of_reset
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, told_events
 from sb3_fair.wrappers.layer import attribute, max_steps_of
@@ -67,27 +68,27 @@ class TimedEnds:
     """Notices episodes that terminate at a time which nothing shows, in environments that do not say how they end.
 
     :param limit: the limit of steps; None: the time is shown, or there is no limit
-    :param n_envs: number of copies
+    :param venv: may be in the middle of its episodes, which do not count then
     """
 
-    def __init__(self, limit: int | None, n_envs: int) -> None:
+    def __init__(self, limit: int | None, venv: VecEnv) -> None:
         self.limit = limit
-        self._steps = np.zeros(n_envs, dtype=np.int64)
-        self._watched = np.zeros(n_envs, dtype=np.bool_)
+        self._steps = np.zeros(venv.num_envs, dtype=np.int64)
+        self._watched = np.zeros(venv.num_envs, dtype=np.bool_)
         """Whether the episode was seen from its beginning."""
+        self._reset = mark_of_reset(venv)
         self._found = 0
 
-    def restart(self) -> None:
-        """All copies were reset."""
-        self._steps[:], self._watched[:] = 0, True
-
-    def look(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
+    def look(self, venv: VecEnv, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
         """Takes note of a step of all copies.
 
         :raises ValueError: if all episodes so far terminated at the limit
         """
         if self.limit is None:
             return
+        if mark_of_reset(venv) is not self._reset:
+            self._reset = mark_of_reset(venv)
+            self._steps[:], self._watched[:] = 0, True
         self._steps += 1
         truncated = [infos[index].get("TimeLimit.truncated", False) for index in np.flatnonzero(dones).tolist()]
         whole = dones & self._watched
@@ -111,7 +112,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
     :raises ValueError: if nothing shows the time, and episodes terminate at a time or fairness is assessed at times
     """
     if attribute(venv, "clock", False):
-        return TimedEnds(None, venv.num_envs)
+        return TimedEnds(None, venv)
     parts = getattr(memory, "parts", (memory,))
     periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
     clock, when = None in periods, scheme.when
@@ -127,7 +128,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
             f"memory must have a counter for a scheme assessed every {when[1]} steps, as "
             f"'{memory.name}+counter({when[1]})'"
         )
-    return TimedEnds(None if clock else max_steps_of(venv), venv.num_envs)
+    return TimedEnds(None if clock else max_steps_of(venv), venv)
 
 
 def events_of_all(infos: Sequence[dict[str, Any]]) -> FairEvent:

@@ -8,7 +8,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.buffers import ReplayBuffer
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import load_from_zip_file
@@ -212,17 +211,10 @@ class FairQCM(ValueLearner):
 
     # ---------------------------------------------------------------- learning
 
-    def _setup_learn(self, *arguments: Any, **named: Any) -> tuple[int, BaseCallback]:
-        before = self._last_obs
-        found = super()._setup_learn(*arguments, **named)
-        if self._ends is not None and self._last_obs is not before:  # SB3 has reset the environment
-            self._ends.restart()
-        return found
-
     def _update_info_buffer(self, infos: list[dict[str, Any]], dones: NDArray[np.bool_] | None = None) -> None:
         super()._update_info_buffer(infos, dones)
-        if self._ends is not None and dones is not None:
-            self._ends.look(infos, dones)
+        if self._ends is not None and self.env is not None and dones is not None:
+            self._ends.look(self.env, infos, dones)
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Gradient steps on batches of real and counterfactual transitions."""

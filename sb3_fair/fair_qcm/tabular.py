@@ -181,12 +181,9 @@ class TabularFairQCM(OwnGenerator):
         if self.env is None:
             raise ValueError("env must be given before learning: call set_env")
         resets_if_left(self)
-        before = self._last_obs
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
-        if self._ends is not None and self._last_obs is not before:  # SB3 has reset the environment
-            self._ends.restart()
         callback.on_training_start(locals(), globals())
         states, _ = self.states.split(self._last_obs)
         self._last_states = self.states(states)
@@ -223,7 +220,7 @@ class TabularFairQCM(OwnGenerator):
             return False
 
         if self._ends is not None:
-            self._ends.look(infos, dones)
+            self._ends.look(self.env, infos, dones)
         ended = np.flatnonzero(dones).tolist()
         shown, next_memories = self.states.split(new_obs)
         following_states = new_states = self.states(shown)

@@ -1,7 +1,8 @@
 """Monitor: the fairness of decisions as they are made, and when a notion leaves its limit."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -86,11 +87,9 @@ class Monitor:
         known: dict[str, Any] = {"features": features, "probabilities": probabilities}
         given = {name: value for name, value in known.items() if value is not None}
         decided = Interaction(group=group, action=self._action("action", action), feedback=feedback, **given)
-        with self._turns:
+        with self._changing():
             number_ = self.tracker.add(decided)
             self._recorded += 1
-            news = self._news()
-        self._tell(news)
         return int(number_)
 
     def feedback(self, decision: int, value: int) -> None:
@@ -101,12 +100,10 @@ class Monitor:
             any more
         """
         value = self._action("value", value)
-        with self._turns:
+        with self._changing():
             if decision not in range(self._recorded):
                 raise ValueError(f"decision must be the id of one of the {self._recorded} recorded, got {decision!r}")
             self.tracker.update_feedback(decision, value)
-            news = self._news()
-        self._tell(news)
 
     def _action(self, name: str, value: Any) -> int:
         whole = isinstance(value, int | float | np.number | np.bool_) and float(value).is_integer()
@@ -115,19 +112,18 @@ class Monitor:
             raise ValueError(f"{name} must be {allowed}, got {value!r}")
         return int(value)
 
-    def _news(self) -> list[tuple[str, float, float]]:
-        """What :attr:`told` is to hear, which may take long: after the turn."""
-        values = self.tracker.values()
-        outside = {
-            name
-            for name, limit in self.limits.items()
-            if values[name] < limit or (math.isnan(values[name]) and name in self.left)
-        }
-        news = [(name, values[name], self.limits[name]) for name in sorted(outside - self.left)]
-        self.left = outside
-        return news
-
-    def _tell(self, news: list[tuple[str, float, float]]) -> None:
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """A turn to change the window, and after it, since that may take long, the calls of :attr:`told`."""
+        with self._turns:
+            yield
+            values = self.tracker.values()
+            outside = {
+                name
+                for name, limit in self.limits.items()
+                if values[name] < limit or (math.isnan(values[name]) and name in self.left)
+            }
+            news, self.left = sorted(outside - self.left), outside
         if self.told is not None:
-            for each in news:
-                self.told(*each)
+            for name in news:
+                self.told(name, values[name], self.limits[name])
