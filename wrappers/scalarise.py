@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
+from stable_baselines3.common.vec_env import unwrap_vec_normalize
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
@@ -54,6 +55,11 @@ class Scalarising(Core):
         space = attribute(env, "reward_space")
         if space is None:
             raise ValueError(NO_VECTOR)
+        normaliser = unwrap_vec_normalize(env)
+        if normaliser is not None and normaliser.norm_reward:
+            raise ValueError(
+                "env must not normalise rewards, which would be lost: put VecNormalize around VecScalarise"
+            )
         dim = int(space.shape[0])
         if weights is None:
             weights = _default(attribute(env, "objective_names"), dim)
@@ -102,7 +108,8 @@ class Scalarise(Scalarising, Face):
         objectives without names
     :param on: what a function is applied to. ``"return"``: the vector return so far; the reward is its change, so
         that the rewards of an episode sum to f(vector return) - f(0); ``"step"``: each step's vector
-    :raises ValueError: if ``weights`` does not fit the objectives, or is missing where "R" is not an objective
+    :raises ValueError: if ``weights`` does not fit the objectives, or is missing where "R" is not an objective; if
+        ``env`` normalises rewards
 
     Example:
         >>> import mo_gymnasium

@@ -60,14 +60,6 @@ class FairRolloutBuffer(ColumnRolloutBuffer):
                     self.baseline.fit(observations, credit.ravel(), BASELINE_EPOCHS, BASELINE_BATCH)
             self.advantages = self._regularised(self.advantages, ..., self.credit)
 
-    def added_share(self) -> float | None:
-        """The standard deviation of all that was added to the advantages as a share of theirs; None where these are
-        scaled, and weights are relative."""
-        if self.regulariser.get("scaling") != "none":
-            return None
-        added = self._regularised(np.zeros_like(self.advantages), ..., self.credit)
-        return float(added.std() / max(float(self.advantages.std()), np.finfo(np.float32).tiny))
-
     def _get_samples(self, batch_inds: NDArray[np.int64], env: VecNormalize | None = None) -> Any:
         batch = super()._get_samples(batch_inds, env)
         if not self._per_minibatch:

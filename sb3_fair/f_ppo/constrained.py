@@ -16,6 +16,7 @@ from sb3_fair.common.columns import ColumnRolloutBuffer, figure
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.fairness.arguments import checked, recheck
+from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.layer import attribute
@@ -51,9 +52,9 @@ class PPOLagrangian(FairnessPPO):
     :param policy: ``"MlpPolicy"``, ``"CnnPolicy"``, ``"MultiInputPolicy"``, or a class
     :param env: an environment whose steps have a cost; a registered ID, a Gymnasium env or a VecEnv
     (The arguments of PPO.)
-    :param cost: the cost of a step: the name of a figure in ``info["fairness"]`` (0 if it is undefined), or f(infos) ->
-        finite numbers (n_envs,); None: the short-term disparity that the environment measures, or that of demographic
-        parity if it measures none
+    :param cost: the cost of a step: the name of a figure in ``info["fairness"]`` (0 if it is undefined; of notions,
+        which are negative, the size), or f(infos) -> finite numbers (n_envs,); None: the short-term disparity that the
+        environment measures, or that of demographic parity if it measures none
     :param cost_limit: largest mean cost of a step
     :param multiplier_lr: how much the dual variable moves per rollout and unit of cost above the limit
     :param multiplier_damping: how much the multiplier responds to the last rollout alone; 0: plain dual ascent
@@ -153,7 +154,8 @@ class PPOLagrangian(FairnessPPO):
     def _costs(self, infos: list[dict[str, Any]]) -> NDArray[np.float64]:
         if not callable(self.cost_source):
             try:
-                return np.nan_to_num(figure(infos, self.cost_source))
+                sign = -1.0 if self.cost_source.partition("@")[0] in NOTIONS else 1.0
+                return np.nan_to_num(sign * figure(infos, self.cost_source))
             except KeyError:
                 known, name = sorted(infos[0].get("fairness", {})), self.cost_source
                 raise ValueError(

@@ -398,12 +398,14 @@ class FPPO(FairnessPPO):
         seconds = perf_counter() - self._began
         buffer, columns = self.rollout_buffer, self.rollout_buffer.columns
         buffer.reward_scale = reward_scale(self._vec_normalize_env)
+        of_rewards = buffer.advantages
         buffer.reshape_advantages()
         if self.cost_limit is not None:
             costs = np.nan_to_num(columns["d_s"])
             multiplier = self._follow("cost", float(costs.mean()) - self.cost_limit) / self._relief
             harm = self._judge(self._critic("cost_critic"), costs, self.gamma).advantages
             buffer.advantages = lagrangian(buffer.advantages, harm, multiplier)
+            of_rewards = of_rewards / (1 + multiplier)
         if self.reward_floor is not None:
             self._follow("floor", self.reward_floor - float(columns["reward"].mean()))
         seen = columns["d_s"] + columns.get("gain", 0.0)  # the filter may be what keeps it at 0
@@ -419,9 +421,9 @@ class FPPO(FairnessPPO):
         bonus = regulariser(self.rollout_buffer.disparities(), self.delta) if credit is None else credit
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
-        share = self.rollout_buffer.added_share()
-        if share is not None:
-            self.logger.record("train/reg_share", share)
+        if self.scaling == "none":  # otherwise weights are relative
+            spread = max(float(buffer.advantages.std()), np.finfo(np.float32).tiny)
+            self.logger.record("train/reg_share", float((buffer.advantages - of_rewards).std()) / spread)
         self.logger.record("time/env", self.watched.seconds)
         self.logger.record("time/massage", self._massage_seconds)
         self.logger.record("time/policy", seconds - self.watched.seconds - self._massage_seconds)

@@ -54,7 +54,8 @@ class Greed(gym.Env):
         self.day += 1
         taken = float(np.mean(action))
         over = self.day == 8
-        info = {"fairness": {"harm": taken, "double": 2 * taken, "sometimes": None if self.day % 2 else taken}}
+        info = {"fairness": {"harm": taken, "SP": -taken, "double": 2 * taken}}
+        info["fairness"]["sometimes"] = None if self.day % 2 else taken
         return self._seen(), self.pay * taken, over and self.terminates, over and not self.terminates, info
 
 
@@ -232,12 +233,15 @@ def test_the_log_tells_the_mean_cost_of_a_step():
 
 
 def test_a_step_costs_the_short_term_disparity_another_figure_or_what_a_function_says():
+    def triple(infos):
+        return [3 * info["fairness"]["harm"] for info in infos]
+
     means = {}
-    for cost in (None, "harm", "double", "sometimes", lambda infos: [3 * info["fairness"]["harm"] for info in infos]):
+    for cost in (None, "harm", "SP", "double", "sometimes", triple):
         model = PPOLagrangian("MlpPolicy", greed(), cost=cost, max_multiplier=0, **SMALL).learn(64)
-        means[cost if isinstance(cost, str | None) else "triple"] = model.cost_mean
+        means[cost] = model.cost_mean
         assert model.cost_source == ("harm" if cost is None else cost)
-    assert means[None] == means["harm"] == means["double"] / 2 == pytest.approx(means["triple"] / 3)
+    assert means[None] == means["harm"] == means["SP"] == means["double"] / 2 == pytest.approx(means[triple] / 3)
     assert 0 < means["sometimes"] < means["harm"]  # undefined costs nothing
 
 
@@ -364,7 +368,9 @@ def test_a_cost_must_be_told_where_none_can_be_measured():
 
 
 def test_a_figure_that_steps_do_not_tell():
-    with pytest.raises(ValueError, match=r"\['double', 'harm', 'sometimes'\], got 'harms' \(did you mean 'harm'\?\)"):
+    with pytest.raises(
+        ValueError, match=r"\['SP', 'double', 'harm', 'sometimes'\], got 'harms' \(did you mean 'harm'\?\)"
+    ):
         PPOLagrangian("MlpPolicy", greed(1), cost="harms", **SMALL).learn(16)
 
 

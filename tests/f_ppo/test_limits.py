@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.f_ppo import FPPO, PPOLagrangian, f_ppo
-from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, changed, model_of, weights
+from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, changed, learned, model_of, weights
 
 STEPS = 24 * 3
 """Of a rollout."""
@@ -67,6 +67,15 @@ def test_a_floor_that_is_missed_lessens_the_multiplier_of_a_limit(monkeypatch):
     floors = [0.0, *(each["floor"] for each in multipliers[:-1])]  # those that divided the other weights too
     assert min(floors[1:]) > 0
     assert_allclose(used, [each["cost"] / (1 + floor) for each, floor in zip(multipliers, floors, strict=True)])
+
+
+def test_the_share_of_what_is_added_counts_the_limit():
+    rates = {"multiplier_lr": 1e6, "max_multiplier": 9.0}
+    model = learned(model_of(banks(), massage=False, reg_lambda=5.0, cost_limit=0.0, **rates), STEPS)
+    of_rewards = model_of(banks(), **NEUTRAL).learn(STEPS).rollout_buffer.advantages / (1 + 9)
+    advantages = model.rollout_buffer.advantages
+    share = np.std(advantages - of_rewards) / np.std(advantages)
+    assert model.logger.name_to_value["train/reg_share"] == pytest.approx(share, rel=1e-4)
 
 
 def test_a_floor_holds_off_levelling_down():

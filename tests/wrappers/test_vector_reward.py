@@ -6,7 +6,7 @@ import gymnasium as gym
 import mo_gymnasium.wrappers as mo
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_fair.wrappers import Scalarise, VecScalarise, VectorReward, VecVectorReward
 from sb3_fair.wrappers.scalarise import Chebyshev
@@ -222,6 +222,13 @@ def test_the_batched_twin_scalarises_the_same(weights):
 def test_weights_must_fit_the_objectives(weights):
     with pytest.raises(ValueError, match="weights"):
         Scalarise(VectorReward(Told(), ("R", "SP")), weights)
+
+
+def test_rewards_normalised_inside_would_be_lost():
+    vectors = VecVectorReward(DummyVecEnv([Told]), ("R", "SP"))
+    with pytest.raises(ValueError, match="put VecNormalize around VecScalarise"):
+        VecScalarise(VecNormalize(vectors))
+    assert VecNormalize(VecScalarise(VecNormalize(vectors, norm_reward=False))).num_envs == 1
 
 
 def test_a_scalar_env_cannot_be_scalarised():
