@@ -6,6 +6,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,8 +19,11 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import plain
 from sb3_fair.fair_qcm import TabularFairQCM
+from sb3_fair.fair_qcm.environment import memory_of, remembering
+from sb3_fair.pcn.pcn import SETTLED
 from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS, FORMERLY, find_algorithm
+from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.reference import shipped_reference
 from sb3_fair.zoo.registry.registration import WORLDS, register_all
 from sb3_fair.zoo.runs.plan import make_plan
@@ -59,13 +63,21 @@ def settings(algo: str, env: str, env_kwargs: Mapping[str, Any] | None = None) -
     if plan.weights is not None:
         given.setdefault("scalarise", list(plan.weights))
     if algo.endswith("fair_qcm"):
-        given.setdefault("memory", "full")  # which FairQCM adds to its own environment only
+        given["memory"] = _memory(env, given)  # which FairQCM adds to its own environment only
     if plan.algorithm.vector:
         hyperparams.setdefault("ref_point", shipped_reference(plan.env, plan.env_kwargs))
     if plan.policy is not None:
         hyperparams["policy"] = plan.policy
     around = {key: getattr(plan, key) for key in AROUND if getattr(plan, key) is not None}
     return {"n_timesteps": plan.n_timesteps, "n_envs": plan.n_envs, "env_kwargs": given, **around, **hyperparams}
+
+
+def _memory(env: str, env_kwargs: Mapping[str, Any]) -> str:
+    """The name of the memory with which FairQCM trains in an environment."""
+    with closing(make_vec(env, **env_kwargs)) as venv:
+        memory = memory_of(remembering(venv))
+    assert memory is not None
+    return memory.name
 
 
 def experiment_manager() -> Any:
@@ -91,8 +103,7 @@ def experiment_manager() -> Any:
             entry = settings(self.algo, self.env_name.gym_id, self.env_kwargs)
             if self.env_kwargs:
                 self.env_kwargs = self.args.env_kwargs = entry["env_kwargs"]
-            if self._eval_env_kwargs_args is None:
-                self.eval_env_kwargs = entry["env_kwargs"]
+            self.eval_env_kwargs = {**entry["env_kwargs"], **(self._eval_env_kwargs_args or {})}
             with TemporaryDirectory() as folder:
                 file = Path(folder) / f"{self.algo}.yml"
                 file.write_text(yaml.safe_dump({self.env_name.gym_id: plain(entry)}), encoding="utf-8")
@@ -102,6 +113,11 @@ def experiment_manager() -> Any:
         def _preprocess_hyperparams(self, hyperparams: dict[str, Any]) -> tuple[Any, ...]:
             given, *others = super()._preprocess_hyperparams(hyperparams)
             return arguments(given), *others
+
+        def _load_pretrained_agent(self, hyperparams: dict[str, Any], env: VecEnv) -> Any:
+            settled = SETTLED if self.algorithm is not None and self.algorithm.vector else ()
+            kept = {name: value for name, value in hyperparams.items() if name not in settled}
+            return super()._load_pretrained_agent({"policy": None, **kept}, env)
 
         def create_callbacks(self) -> None:
             if self.algorithm is not None and self.algorithm.vector:
@@ -130,9 +146,10 @@ def experiment_manager() -> Any:
             super().save_trained_model(model)
 
         def _command(self, model: Any) -> None:
-            """Evaluates the trade-offs; enjoy is to follow the one with the best performance."""
+            """Evaluates the trade-offs of most probable actions, as enjoy takes; it is to follow the one with the best
+            performance."""
             venv = self.create_envs(1, eval_env=True, no_log=True)
-            front = model.coverage_set(self.n_eval_episodes, eval_env=venv)
+            front = model.coverage_set(self.n_eval_episodes, deterministic=True, eval_env=venv)
             front.save(Path(self.save_path) / "front.json")
             model.set_command(front[0])
             aim = {"desired_return": model.command.desired_return, "desired_horizon": model.command.desired_horizon}

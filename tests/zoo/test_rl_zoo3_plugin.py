@@ -18,6 +18,7 @@ from sb3_fair.zoo.registry.pairs import obstacles
 from sb3_fair.zoo.registry.registration import WORLDS
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.settings import AROUND
+from sb3_fair.zoo.runs.train import build_model, training_env
 
 ROOT = Path(__file__).parents[2]
 HIRING, LENDING, DOUGHNUTS = "sb3_fair/JobHiring-Small-v0", "sb3_fair/Lending-v0", "sb3_fair/Doughnut-Small-v0"
@@ -56,6 +57,13 @@ def test_what_is_given_goes_before_what_the_zoo_has():
     usual = rl_zoo3_plugin.settings("f_ppo", LENDING)["env_kwargs"]
     assert usual["detail"] and usual["scalarise"] == [1.0] and usual["episode_length"] > 20
     assert entry["env_kwargs"] == usual | {"episode_length": 20}
+
+
+@pytest.mark.parametrize("env", ["sb3_fair/LoanAllocation-v0", "sb3_fair/HomeVisits-v0", DOUGHNUTS])
+def test_fair_qcm_has_the_memory_that_it_trains_with(env):
+    plan = make_plan("fair_qcm", env)
+    given = rl_zoo3_plugin.settings("fair_qcm", env)["env_kwargs"]
+    assert given["memory"] == build_model(plan, training_env(plan), "cpu").memory.name
 
 
 def test_normalisation_and_wrappers_are_handed_on(monkeypatch):
@@ -99,9 +107,13 @@ def test_pcn_trains_in_rl_zoo3_and_is_enjoyed_with_its_best_command(tmp_path):
     ((name, command),) = config["vec_env_wrapper"][0].items()
     assert name == "sb3_fair.wrappers.VecDesiredReturn"
     assert command["desired_return"] == plain(front[0].command.desired_return)
+    assert all(policy.deterministic for policy in front)  # as enjoy plays them
     assert config["env_kwargs"]["objectives"] == ["R", "SP"] and config["env_kwargs"]["team_size"] == 5
     look = ("-n", "100", "-f", "logs", "--no-render", "--num-threads", "1", "--device", "cpu")
     assert "Mean reward" in run(tmp_path, *plugin, "enjoy", "--algo", "pcn", "--env", HIRING, *look)
+    trained = ("-i", str(folder / "sb3_fair-JobHiring-Small-v0.zip"))
+    run(tmp_path, *plugin, "train", "--algo", "pcn", "--env", HIRING, *learn.split(), *settings.split(), *trained)
+    assert (tmp_path / "logs" / "pcn" / "sb3_fair-JobHiring-Small-v0_2" / "front.json").exists()
 
 
 @needs_rl_zoo3
@@ -125,6 +137,17 @@ def test_all_other_algorithms_train_and_are_enjoyed_in_rl_zoo3(tmp_path):
     assert {path.parent.name for path in tmp_path.glob("logs/*/*_1")} == set(RUNS)
     for algo in RUNS:
         assert list(tmp_path.glob(f"logs/{algo}/*_1/best_model.zip"))
+
+
+@needs_rl_zoo3
+@pytest.mark.slow
+def test_a_table_learns_on_and_evaluations_keep_the_settings_that_are_not_given(tmp_path):
+    learn = f"train --algo tabular_fair_qcm --env {DOUGHNUTS} -n 200 -f logs --eval-freq 100 --eval-episodes 1"
+    learn += " --eval-env-kwargs episode_length:10"
+    trained = " -i logs/tabular_fair_qcm/sb3_fair-Doughnut-Small-v0_1/sb3_fair-Doughnut-Small-v0.zip"
+    for command in (learn, learn + trained):
+        run(tmp_path, "-m", "sb3_fair.zoo.rl_zoo3_plugin", *command.split())
+    assert len(list(tmp_path.glob("logs/tabular_fair_qcm/*/best_model.zip"))) == 2
 
 
 @needs_rl_zoo3
