@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,16 +75,19 @@ class ApartRun:
 
     @property
     def episodes(self) -> Episodes | None:
-        """Those that ended, with D as it is now; None if none did."""
-        if not self._returns:
-            return None
+        """Those that ended, with D as it is now in worlds in which somebody is compared; None if none did, or nobody
+        is."""
         who, figures = levelled(self.populations[-1], self.disparity, self.means)
-        sizes = [total / number for number, _, total in self.finished.values()]
-        disparity = self.disparity(figures, who)
+        keys = set(keys_of(self.disparity, who, self.disparity.blocks(who).slots))
+        if not self._returns or not keys or not keys <= self.means.keys():
+            return None
+        size = self.disparity.size(who)
+        compared = size > 0
+        sizes = [total / number for key, (number, _, total) in self.finished.items() if key in keys]
         return Episodes(
-            disparity=disparity,
-            size=np.maximum(self.disparity.size(who), 1),
-            level=np.full(len(disparity), np.mean(sizes)),
+            disparity=self.disparity(figures, who)[compared],
+            size=size[compared],
+            level=np.full(compared.sum(), np.mean(sizes)),
             returns={group: np.array(self._returns[group]) for group in sorted(self._returns)},
         )
 
@@ -110,8 +113,8 @@ def end_apart(populations: Sequence[Population], dones: NDArray[np.bool_], dispa
     return False
 
 
-def keys_of(disparity: Disparity, population: Population, which: NDArray[np.bool_]) -> list[Key]:
-    """(legitimate factor, group) of slots (S,); the factor is 0 where it does not matter.
+def keys_of(disparity: Disparity, population: Population, which: NDArray[Any]) -> list[Key]:
+    """(legitimate factor, group) of some of the slots; the factor is 0 where it does not matter.
 
     :raises ValueError: if it matters and is not told
     """

@@ -320,10 +320,11 @@ class FairPPO(FairnessPPO):
             return
         if self.acts:
             self._meetings.note(self._populations, self.labels, self.disparity)
-        self.coefficient.update(past.normalised, float(worth.normalised.mean()), self._last_loss)
+        expected, normalised = worth.means()
+        self.coefficient.update(past.normalised, normalised, self._last_loss)
         self.logger.record("fair/D_retro", past.disparity)
         self.logger.record("fair/D_norm", past.normalised)
-        self.logger.record("fair/D_prosp", float(worth.disparity.mean()))
+        self.logger.record("fair/D_prosp", expected)
         self.logger.record("fair/lambda", self.coefficient.value)
         for group, mean in past.returns.items():
             self.logger.record(f"fair/return_{self.labels.name(group)}", mean)

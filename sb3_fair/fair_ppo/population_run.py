@@ -63,12 +63,12 @@ class PopulationRun:
         if not len(compared):
             return None
         worlds, first, which = np.unique(population.world_index[compared], return_index=True, return_inverse=True)
-        members = {label: ended & (population.group == label) for label in population.groups.tolist()}
+        members = {label: compared[population.group[compared] == label] for label in population.groups.tolist()}
         return Episodes(
             disparity=self.disparities[-1, compared[first]],
             size=self.disparity.size(population)[worlds],
             level=np.bincount(which, np.abs(returns[compared])) / np.bincount(which),
-            returns={label: returns[which] for label, which in members.items() if which.any()},
+            returns={label: returns[which] for label, which in members.items() if len(which)},
         )
 
     def gaps(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:

@@ -27,10 +27,18 @@ class Future(NamedTuple):
 
     :param disparity: D of the values
     :param normalised: D_norm = D / (m scale), 0 if the scale is
+    :param compared: whether somebody is compared in that world
     """
 
     disparity: Array
     normalised: Array
+    compared: NDArray[np.bool_]
+
+    def means(self) -> tuple[float, float]:
+        """Of D and D_norm where somebody is compared, 0 if nobody is."""
+        if not self.compared.any():
+            return 0.0, 0.0
+        return float(self.disparity[self.compared].mean()), float(self.normalised[self.compared].mean())
 
 
 def value_disparity(
@@ -64,8 +72,9 @@ def value_disparity(
             size[steps] = population.spread(disparity.size(population))
     if apart and not streaming:
         found = weighed(values, populations, disparity, mean_values(values, populations, disparity))
-    matters = (size > 0) & (scale > 0)
-    return Future(found, np.divide(found, size * scale, out=np.zeros_like(found), where=matters))
+    compared = size > 0
+    normalised = np.divide(found, size * scale, out=np.zeros_like(found), where=compared & (scale > 0))
+    return Future(found, normalised, compared)
 
 
 def state_cost(disparities: Array, gamma: float) -> Array:

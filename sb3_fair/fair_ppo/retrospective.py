@@ -20,8 +20,8 @@ groups' latest returns (:class:`~sb3_fair.fair_ppo.apart_run.ApartRun`). There `
 rewards add to D, like ``"linear"``, and ``"terminal"`` pays the same at the end of an episode. In streams whose rewards
 are carried over, such as episodes of one decision, ``"terminal"`` pays at the end of an episode what it has added to D.
 
-With a tolerance w, D is replaced by max(0, D - w m level), where level is the mean of abs(C_x) in the world at that
-step. ``"linear"`` and ``"own_reweight"`` then charge only in steps with an excess.
+With a tolerance w, D is replaced by max(0, D - w m level), where level is the mean of abs(C_x) at that step over
+those who are compared in the world. ``"linear"`` and ``"own_reweight"`` then charge only in steps with an excess.
 """
 
 from collections.abc import Mapping, Sequence
@@ -77,6 +77,8 @@ class Retrospective:
     """Whether episodes of the population have been seen to end apart."""
     _finished: Finished = MappingProxyType({})
     _owed: Array | float = 0.0
+    _charged: Array | float = 0.0
+    """What of D (S,) the running episodes have been charged with."""
 
     def __init__(
         self,
@@ -159,16 +161,17 @@ class Retrospective:
         """Of streams that go on over the ends of episodes; a rollout is what averages and figures are of."""
         opening: Tally | None = self._state
         run = StreamRun(self.disparity, opening and opening.faded(), rewards, populations)
-        self._state = run.closing(np.zeros(rewards.shape[1], dtype=bool))
-        everywhere = np.ones(rewards.shape[1], dtype=bool)
-        so_far = run.episodes(everywhere)
-        self.scale = float(so_far.level.mean())
-        self.past = summary([so_far], self.scale)
+        nowhere = np.zeros(rewards.shape[1], dtype=bool)
+        self._state, self._charged = run.closing(nowhere), self.excess(run)[0]
+        so_far = run.episodes(~nowhere)
+        if so_far is not None:
+            self.scale = float(so_far.level.mean())
+            self.past = summary([so_far], self.scale)
         if self.retro == "terminal":
-            penalties = self._at_ends(self._of_mode("telescoped", run, everywhere), dones)
+            penalties = self._at_ends(self._of_mode("telescoped", run, nowhere), dones)
         else:
-            penalties = self._of_mode(self.retro, run, everywhere)
-        self._learn(run, everywhere)
+            penalties = self._of_mode(self.retro, run, nowhere)
+        self._learn(run, ~nowhere)
         return penalties
 
     def _of_apart(self, rewards: Array, populations: Sequence[Population], dones: NDArray[np.bool_]) -> Array:
@@ -195,7 +198,7 @@ class Retrospective:
 
     def restart(self) -> None:
         """All slots begin new episodes (the VecEnv was reset); averages over episodes stay."""
-        self._state, self._owed = None, 0.0
+        self._state, self._owed, self._charged = None, 0.0, 0.0
 
     def excess(self, run: Run | ApartRun) -> Array:
         """What of D (t + 1, S) is not tolerated, before the first step and after each."""
@@ -206,7 +209,10 @@ class Retrospective:
     def _of_mode(self, mode: str, run: Any, ended: NDArray[np.bool_]) -> Array:
         """F (t, S), or the factors g, of steps the last of which ends the episodes of some slots (S,)."""
         if mode == "telescoped":
-            return -np.diff(self.excess(run), axis=0)
+            excess = self.excess(run)[1:]
+            before = np.broadcast_to(self._charged, excess[:1].shape)
+            self._charged = np.where(ended, 0.0, excess[-1])
+            return -np.diff(excess, prepend=before, axis=0)
         penalties = np.zeros_like(run.rewards)
         if mode == "terminal" and ended.any():
             penalties[-1] = np.where(ended, -self.excess(run)[-1], 0.0)

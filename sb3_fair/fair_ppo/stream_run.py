@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fair_ppo.episodes import Array, Averages, Episodes, Ints, names_of
-from sb3_fair.fairness.disparity.blocks import gaps
+from sb3_fair.fairness.disparity.blocks import ROUNDING, gaps, others
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 KEPT = 0.5
@@ -50,7 +50,7 @@ class StreamRun:
 
     D of a stream with two groups is (k_U + k_S) / 2 abs(C_U / k_U - C_S / k_S), where group g got C_g in k_g steps of
     the episode so far; 0 while one had no step. Of ``"csp"`` it is summed over the values of the legitimate factor; of
-    more than two groups, all pairs are summed up and divided by the number of other groups that one has.
+    more than two groups with a step, all pairs are summed up and divided by the number of other groups that one has.
 
     :param disparity: ``fairness``, ``include_cross_lf`` and ``sign`` of D
     :param opening: before the steps; None: all episodes begin
@@ -107,15 +107,18 @@ class StreamRun:
         leads = self.disparity.leads(np.where(np.isnan(known), running, known))
         both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
         shares = np.where(both, _weights(counts) / _divisors(counts)[..., :, None], 0.0)
-        return -self.rewards * (leads * shares).sum(axis=-1)[self._own] / self._others
+        return -self.rewards * (leads * shares).sum(axis=-1)[self._own]
 
-    def episodes(self, ended: NDArray[np.bool_]) -> Episodes:
-        """Those of the streams (S,) that end theirs with the last step; a group's sum of rewards is a return."""
-        sums, counts = self.sums[-1][ended], self.counts[-1][ended]
-        seen = counts > 0
-        by_group, present = sums.sum(axis=1), seen.any(axis=1)
+    def episodes(self, ended: NDArray[np.bool_]) -> Episodes | None:
+        """Those of the streams (S,) that end theirs with the last step, and in which somebody is compared; None if
+        there are none. A group's sum of rewards is a return."""
+        compared = np.flatnonzero(ended & _compared(self.counts[-1]).any(axis=(-2, -1)))
+        if not len(compared):
+            return None
+        sums, counts = self.sums[-1][compared], self.counts[-1][compared]
+        by_group, present = sums.sum(axis=1), np.asarray(_compared(counts).any(axis=1))
         return Episodes(
-            disparity=self.disparities[-1, ended],
+            disparity=self.disparities[-1, compared],
             size=self._sizes(counts),
             level=self._level(sums, counts),
             returns={
@@ -135,15 +138,16 @@ class StreamRun:
     def envies(self, ended: NDArray[np.bool_]) -> tuple[Ints, Array]:
         """Envy of groups, by (legitimate factor, group)."""
         sums, counts = self.sums[-1][ended], self.counts[-1][ended]
-        return self._group_names, np.where(counts > 0, self._envies(sums, counts), np.nan)
+        return self._group_names, np.where(_compared(counts), self._envies(sums, counts), np.nan)
 
     def mean_gaps(self) -> Array:
         """The same as D (t, S) after each step, but of the groups' means alone, however many steps they had."""
         found = self._gaps(self.sums[1:], self.counts[1:])
-        return (found * self.disparity.leads(found)).sum(axis=(-3, -2, -1)) / 2 / self._others
+        leads = self.disparity.leads(found) / others(self.counts[1:])[..., None, None]
+        return (found * leads).sum(axis=(-3, -2, -1)) / 2
 
     def sizes(self) -> Array:
-        """m (t, S) after each step: 1 for each legitimate factor that came, if there are two groups."""
+        """m (t, S) after each step: 1 for each legitimate factor with two groups that came."""
         return self._sizes(self.counts[1:])
 
     def closing(self, ended: NDArray[np.bool_]) -> Tally:
@@ -151,30 +155,26 @@ class StreamRun:
         goes_on = ~ended[:, None, None]
         return self.opening._replace(sums=self.sums[-1] * goes_on, counts=self.counts[-1] * goes_on)
 
-    @property
-    def _others(self) -> int:
-        """Number of other groups that a group has, among those that occur."""
-        return max(int((self.groups >= 0).sum()) - 1, 1)
-
     def _gaps(self, sums: Array, counts: Array) -> Array:
         return gaps(sums / _divisors(counts), counts > 0)
 
     def _disparity(self, sums: Array, counts: Array) -> Array:
         found = self._gaps(sums, counts)
         leads = self.disparity.leads(found)
-        return (found * leads * _weights(counts)).sum(axis=(-3, -2, -1)) / 2 / self._others
+        return (found * leads * _weights(counts)).sum(axis=(-3, -2, -1)) / 2
 
     def _level(self, sums: Array, counts: Array) -> Array:
-        """Mean of the sizes of sums (..., L, G), of groups that had a step."""
-        return np.abs(sums).sum(axis=(-2, -1)) / np.maximum((counts > 0).sum(axis=(-2, -1)), 1)
+        """Mean of the sizes of sums (..., L, G), of groups that are compared."""
+        compared = _compared(counts)
+        return (np.abs(sums) * compared).sum(axis=(-2, -1)) / np.maximum(compared.sum(axis=(-2, -1)), 1)
 
     def _sizes(self, counts: Array) -> Array:
-        came = (counts > 0).any(axis=-1).sum(axis=-1)
-        return np.maximum(came, 1) * (self._others + 1) / 2
+        return _compared(counts).sum(axis=(-2, -1)) / 2
 
     def _envies(self, sums: Array, counts: Array) -> Array:
-        others = (counts > 0).sum(axis=-1, keepdims=True) - (counts > 0)
-        return self.disparity.leads(self._gaps(sums, counts)).sum(axis=-1) / np.maximum(others, 1)
+        found, largest = self._gaps(sums, counts), np.abs(sums / _divisors(counts)).max(axis=-1)
+        leads = self.disparity.leads(np.where(np.abs(found) > ROUNDING * largest[..., None, None], found, 0.0))
+        return leads.sum(axis=-1) / others(counts)[..., None]
 
     @property
     def _group_names(self) -> Ints:
@@ -199,8 +199,13 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
 
 
 def _weights(counts: Array) -> Array:
-    """(..., G, G) mean number of steps of each two groups."""
-    return (counts[..., :, None] + counts[..., None, :]) / 2
+    """(..., G, G) mean number of steps of each two groups, over the number of other groups that one has."""
+    return (counts[..., :, None] + counts[..., None, :]) / 2 / others(counts)[..., None, None]
+
+
+def _compared(counts: Array) -> NDArray[np.bool_]:
+    """(..., G) whether a group had a step, and another one too."""
+    return (counts > 0) & ((counts > 0).sum(axis=-1, keepdims=True) > 1)
 
 
 def _divisors(counts: Array) -> Array:

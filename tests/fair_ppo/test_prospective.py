@@ -26,6 +26,13 @@ def test_each_step_has_labels_of_its_own():
     assert_array_equal(worth.disparity[:, 0], [6, (2 + 4 + 2 + 0) / 2])
 
 
+def test_worlds_in_which_nobody_is_compared_do_not_count():
+    beside, nobody = Population([0, 1, 0, 0], world=[0, 0, 1, 1]), Population([0] * 4)
+    worth = value_disparity(VALUES, [beside] * 3, Disparity(), scale=2.0)
+    assert_allclose(worth.means(), [(4 + 0 + 1) / 3, (4 + 0 + 1) / 3 / 2])
+    assert value_disparity(VALUES, [nobody] * 3, Disparity(), scale=2.0).means() == (0, 0)
+
+
 def test_streams_compare_the_means_so_far():
     steps = [Population([group]) for group in (0, 1, 1, 0)]
     worth = value_disparity([[4.0], [1], [3], [2]], steps, Disparity("dp"), scale=2.0, streaming=True)

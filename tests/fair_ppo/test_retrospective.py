@@ -65,6 +65,15 @@ def test_four_agents_are_reweighted():
     assert_array_equal(averaged(REWARDS, [FOUR] * 3, ENDS), np.tile([0.5, -0.5], (3, 2)))
 
 
+def test_equal_returns_in_single_precision_are_no_lead():
+    rewards = np.float32([[0.1, 0.3], [0.1, 0], [0.1, 0]]).astype(np.float64)
+    factors = Retrospective("own_reweight")(rewards, [Population([0, 1])] * 3, ENDS[:, :2])
+    assert_array_equal(factors, [[-1, 1], [-1, 1], [0, 0]])
+    steps = [Population([group]) for group in (0, 0, 0, 1)]
+    means = Retrospective("own_reweight")(np.full((4, 1), 0.1), steps, np.zeros((4, 1), dtype=bool), True)
+    assert_array_equal(means, np.zeros((4, 1)))
+
+
 def test_twins_share_their_penalty():
     twins = Population([0] * 4 + [1] * 4, world=[0] * 4 + [1] * 4, pair=[4, 5, 6, 7, 0, 1, 2, 3])
     rewards, dones = np.array([[8.0, 4, 5, 6, 5, 4, 2, 7]]), np.ones((1, 8), dtype=bool)
@@ -155,6 +164,15 @@ def test_penalties_are_those_of_a_world_by_itself(game, fairness, cuts):
                 assert_array_equal(terminal[step, members], 0)
 
 
+@pytest.mark.parametrize("cut", [(), (1,)])
+@pytest.mark.parametrize(("factors", "left"), [([[0, 1, 0, 1], [0, 0, 1, 1]], 2), ([[0, 0, 1, 1], [0, 1, 0, 1]], 0)])
+def test_telescoped_penalties_add_up_though_labels_change_in_an_episode(factors, left, cut):
+    populations = [Population([0, 1, 0, 1], lf=lf) for lf in factors]
+    rewards, dones = np.array([[3.0, 1, 0, 0], [1, 1, 1, 1]]), np.array([[False] * 4, [True] * 4])
+    penalties = followed(Retrospective(disparity=Disparity("csp")), rewards, populations, dones, cut)
+    assert_array_equal(penalties.sum(axis=0), np.full(4, -left))
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     games(), st.sampled_from(MODES), st.sampled_from(["running", "episode"]), st.lists(st.integers(1, 8), max_size=3)
@@ -204,7 +222,7 @@ def test_linear_follows_the_sign_of_an_average_over_episodes(game):
 def streams(draw):
     slots, steps = draw(st.integers(1, 3)), draw(st.integers(1, 9))
     row = lambda values: st.lists(values, min_size=slots, max_size=slots)  # noqa: E731
-    populations = [Population(draw(row(st.integers(-1, 1))), draw(row(st.integers(1, 2)))) for _ in range(steps)]
+    populations = [Population(draw(row(st.integers(-1, 2))), draw(row(st.integers(1, 2)))) for _ in range(steps)]
     rewards = np.array([draw(row(st.integers(-3, 3))) for _ in range(steps)], dtype=float)
     return rewards, populations, np.array([draw(row(st.booleans())) for _ in range(steps)])
 
@@ -222,9 +240,9 @@ def test_streams_follow_their_formula(stream, fairness, cuts):
             got.setdefault((factor, population.group[slot]), []).append(rewards[step, slot])
             now = 0.0
             for each in {f for f, _ in got}:
-                for a, b in combinations([got.get((each, 0), []), got.get((each, 1), [])], 2):
-                    if a and b:
-                        now += (len(a) + len(b)) / 2 * abs(np.mean(a) - np.mean(b))
+                groups = [got[each, group] for group in range(3) if (each, group) in got]
+                for a, b in combinations(groups, 2):
+                    now += (len(a) + len(b)) / 2 * abs(np.mean(a) - np.mean(b)) / (len(groups) - 1)
             assert_allclose(penalties[step, slot], before - now, atol=1e-9)
             before = now
             if dones[step, slot]:
@@ -290,11 +308,14 @@ def test_only_what_exceeds_the_tolerance_is_paid_for(game, fairness, w, cuts):
         for step, population in enumerate(populations):
             cumulated += rewards[step, members]
             groups, factors = population.group[members], population.lf[members]
-            size = 0
+            size, compared = 0, np.zeros(len(members), dtype=bool)
             for factor in set(factors) if fairness == "csp" else (None,):
-                same = groups if factor is None else groups[factors == factor]
-                size += max((same == 0).sum(), (same == 1).sum())
-            excess = d_of(cumulated, groups, fairness, factors) - w * size * np.abs(cumulated).mean()
+                same = (factors == factor) | (factor is None)
+                sizes = [(same & (groups == label)).sum() for label in (0, 1)]
+                if min(sizes):
+                    size, compared = size + max(sizes), compared | same
+            level = np.abs(cumulated[compared]).mean() if size else 0.0
+            excess = d_of(cumulated, groups, fairness, factors) - w * size * level
             now = max(0.0, excess)
             assert_allclose(found["telescoped"][step, members], before - now, atol=1e-9)
             paid += found["telescoped"][step, members[0]]
@@ -344,9 +365,9 @@ def test_streams_tolerate_a_share_of_the_groups_mean_sum(stream, fairness, w, cu
                 key = (factor, population.group[slot])
                 sums[key] = sums.get(key, 0.0) + rewards[step, slot]
             d -= whole[step, slot]
-            level = sum(abs(each) for each in sums.values()) / max(len(sums), 1)
-            size = max(len({each for each, _ in sums}), 1)
-            now = max(0.0, d - w * size * level)
+            factors = [each for each, _ in sums]
+            compared = [abs(sums[key]) for key in sums if factors.count(key[0]) > 1]
+            now = max(0.0, d - w * sum(compared) / 2)  # m is half the number of groups, level their mean
             assert_allclose(tolerant[step, slot], before - now, atol=1e-9)
             before = now
             if dones[step, slot]:
@@ -451,15 +472,50 @@ def test_before_an_episode_ended_the_figures_are_those_so_far():
     assert_allclose(retrospective.scale, 0.95 * 5.75 + 0.05 * 11.5)
 
 
-def test_the_scale_is_of_those_who_are_compared():
-    retrospective = Retrospective()
-    retrospective(np.array([[2.0, 1.0, 1000.0]]), [Population([0, 1, -1])], np.ones((1, 3), dtype=bool))
+@pytest.mark.parametrize(
+    ("disparity", "population"),
+    [(Disparity("dp"), Population([0, 1, -1])), (Disparity("csp"), Population([0, 1, 0], lf=[1, 1, 2]))],
+)
+def test_scale_and_size_are_of_those_who_are_compared(disparity, population):
+    retrospective = Retrospective(disparity=disparity)
+    retrospective(np.array([[2.0, 1.0, 1000.0]]), [population], np.ones((1, 3), dtype=bool))
     assert retrospective.scale == 1.5
     assert_allclose(retrospective.past.normalised, 1 / 1.5)
 
 
+@pytest.mark.parametrize(("others", "mean"), [([-1, -1], (2 + 1) / 2), ([0, 0], (2 + 1 + 10 + 5 + 5) / 5)])
+def test_worlds_in_which_nobody_is_compared_do_not_count_where_episodes_end_apart(others, mean):
+    rewards = np.array([[2.0, 1, 5, 5], [1, 1, 5, 5]])
+    dones = np.array([[True, False, False, True], [True] * 4])
+    worlds = Population([0, 1, *others], world=[0, 0, 1, 1])
+    retrospective = Retrospective()
+    retrospective(rewards, [worlds] * 2, dones)
+    assert retrospective.apart
+    assert retrospective.past.disparity == pytest.approx(abs(mean - 2))
+    assert retrospective.scale == pytest.approx((mean + 2) / 2)
+    assert retrospective.past.normalised == pytest.approx(abs(mean - 2) / retrospective.scale)
+
+
+@pytest.mark.parametrize("carries", [False, True])
+def test_a_stream_of_one_group_does_not_count(carries):
+    rewards, groups = np.array([[1.0, 9], [1, 9], [0, 9], [1, 9]]), ([0, 0, 1, 1], [0, 0, 0, 0])
+    dones = np.array([[False] * 2] * 3 + [[True] * 2])
+    alone, beside, nobody = (Retrospective() for _ in range(3))
+    for retrospective, slots in ((alone, [0]), (beside, [0, 1]), (nobody, [1])):
+        steps = [Population([groups[slot][step] for slot in slots]) for step in range(4)]
+        retrospective(rewards[:, slots], steps, dones[:, slots], True, carries)
+    assert (beside.past, beside.scale) == (alone.past, alone.scale)
+    assert nobody.past.normalised == nobody.scale == 0
+
+
 @pytest.mark.parametrize(
-    ("disparity", "nobody"), [(Disparity("dp"), {"group": [-1] * 4}), (Disparity("csp"), {"lf": [-1] * 4})]
+    ("disparity", "nobody"),
+    [
+        (Disparity("dp"), {"group": [-1] * 4}),
+        (Disparity("dp"), {"group": [0] * 4}),
+        (Disparity("csp"), {"lf": [-1] * 4}),
+        (Disparity("csp"), {"lf": [1, 2, 3, 4]}),
+    ],
 )
 @pytest.mark.parametrize("ended", [True, False])
 def test_a_world_in_which_nobody_is_compared_counts_only_when_somebody_is(disparity, nobody, ended):

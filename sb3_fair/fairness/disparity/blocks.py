@@ -1,7 +1,7 @@
 """Arrays of many small populations, padded to one block."""
 
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,17 +10,19 @@ Array: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 FEW = 32
 """Up to so many members, comparing each with each costs less than sorting them."""
+ROUNDING = 1e-6
+"""Figures that differ by no more than this share of the largest may be equal sums of rewards in single precision."""
 
 
 class Blocks:
-    """S slots sorted into B blocks of up to n members, in each of which G groups are compared.
+    """S slots sorted into B blocks of up to n members, in each of which at least two of G groups are compared.
 
     Shorter blocks are padded with members of no group, which do not count. All methods take figures with any
     leading axes.
 
     :param world: (S,) number of the slot's world
     :param key: (S,) what else tells blocks of a world apart; -1: the slot is in no block
-    :param group: (S,) number of the slot's group; -1: the slot is in no block
+    :param group: (S,) number of the slot's group; -1: the slot is in no block, nor is one that meets its own group only
     :param worlds: W, how many worlds there are
     :param groups: G, how many groups there are; at least 2 are made
     """
@@ -30,9 +32,13 @@ class Blocks:
         slots = slots[np.lexsort((key[slots], world[slots]))]
         begins = np.ones(len(slots), dtype=bool)
         begins[1:] = (np.diff(world[slots]) != 0) | (np.diff(key[slots]) != 0)
-        first = np.flatnonzero(begins)
+        block = np.cumsum(begins) - 1
+        met = np.zeros((begins.sum(), max(groups, 2)))
+        met[block, group[slots]] = 1
+        compared = (met.sum(axis=1) > 1)[block]
+        slots, begins = slots[compared], begins[compared]
+        first, block = np.flatnonzero(begins), np.cumsum(begins) - 1
         lengths = np.diff(np.r_[first, len(slots)])
-        block = np.repeat(np.arange(len(first)), lengths)
         place = np.arange(len(slots)) - np.repeat(first, lengths)
         shape = len(first), int(lengths.max(initial=1))
         self.slots, self.place = slots, block * shape[1] + place
@@ -45,7 +51,9 @@ class Blocks:
         self.sizes: Array = self.belongs.sum(axis=1)
         """(B, G) members of each group."""
         self._larger = np.maximum(self.sizes[:, :, None], self.sizes[:, None, :])
-        self._different = 1 - np.eye(self.sizes.shape[-1])
+        present = self.sizes > 0
+        self._different = present[:, :, None] & present[:, None, :] & ~np.eye(max(groups, 2), dtype=bool)
+        self._others = others(self.sizes)[..., None, None]
         self.world, self.key = world[slots[first]], key[slots[first]]
         """(B,) what is common to the members of a block."""
         self.worlds, self.n_slots = worlds, len(world)
@@ -53,13 +61,13 @@ class Blocks:
 
     @cached_property
     def larger(self) -> Array:
-        """(B, G, G) size of the larger of two different groups, over the number of groups that one can differ from."""
-        return self._larger * self._different / (len(self._different) - 1)
+        """(B, G, G) size of the larger of two different groups with members, over the number of others that one has."""
+        return self._larger * self._different / self._others
 
     @cached_property
     def per_pair(self) -> Array:
         """(B, G, G) what a pair of members counts: 1 / size of the larger group, over the same number."""
-        return self._different / np.maximum(self._larger, 1) / (len(self._different) - 1)
+        return self._different / np.maximum(self._larger, 1) / self._others
 
     @cached_property
     def per_partner(self) -> Array:
@@ -92,11 +100,11 @@ class Blocks:
         """Mean figure of one group less that of another, (..., B, G, G), 0 where one has no members."""
         return gaps(self.means(figures), self.sizes > 0)
 
-    def standing(self, figures: Array) -> tuple[Array, Array]:
+    def standing(self, figures: Array, near: Array | float = 0.0) -> tuple[Array, Array]:
         """How many of each group have less, and how many have more, than a member: (..., B, n, G) each, from
-        :meth:`gather`'s figures (..., B, n)."""
+        :meth:`gather`'s figures (..., B, n), of which those that differ by up to ``near`` (..., B, 1) are equal."""
         if figures.shape[-1] <= FEW:
-            has_more = (figures[..., :, None] > figures[..., None, :]).astype(np.float64)
+            has_more = (figures[..., :, None] > (figures + near)[..., None, :]).astype(np.float64)
             return has_more @ self.belongs, has_more.swapaxes(-1, -2) @ self.belongs
         order = np.argsort(figures, axis=-1)
         rising = np.take_along_axis(figures, order, axis=-1)
@@ -105,7 +113,7 @@ class Blocks:
         # Equals share the places of the first and the last of them.
         first = np.broadcast_to(np.arange(order.shape[-1]), order.shape).copy()
         last = first.copy()
-        equal = rising[..., 1:] == rising[..., :-1]
+        equal = rising[..., 1:] <= rising[..., :-1] + near
         first[..., 1:][equal] = 0
         last[..., :-1][equal] = order.shape[-1]
         first = np.maximum.accumulate(first, axis=-1)
@@ -114,6 +122,11 @@ class Blocks:
         more = upto[..., -1:, :] - np.take_along_axis(upto, last[..., None], axis=-2)
         back = np.argsort(order, axis=-1)[..., None]
         return np.take_along_axis(less, back, axis=-2), np.take_along_axis(more, back, axis=-2)
+
+
+def others(sizes: NDArray[Any]) -> Ints:
+    """How many other groups a group with members has (...), by the sizes (..., G) of groups; 1 if there is none."""
+    return np.maximum((sizes > 0).sum(axis=-1) - 1, 1)
 
 
 def gaps(means: Array, known: NDArray[np.bool_]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.disparity.blocks import Array, Blocks, Ints
+from sb3_fair.fairness.disparity.blocks import ROUNDING, Array, Blocks, Ints
 
 Fairness: TypeAlias = Literal["dp", "csp", "cf"]
 Sign: TypeAlias = Literal["absolute", "one_sided"]
@@ -141,8 +141,8 @@ class Disparity:
     ``"cf"``     counterfactual fairness: sum of abs(C_x - C_x') over twins x and x'; the same for both their worlds
     ===========  ================================================================================================
 
-    A group without members contributes 0. Of more than two groups, all pairs of groups are summed up and divided by
-    the number of other groups that one has.
+    A group without members contributes 0. Of more than two groups that are compared with each other, all pairs of
+    groups are summed up and divided by the number of other groups that one has.
 
     >>> Disparity("dp")([8.0, 4.0, 5.0, 6.0], Population(group=[0, 1, 0, 1]))
     array([4.])
@@ -177,7 +177,8 @@ class Disparity:
         return self.tell(blocks, (members * self._pull(blocks, members, blocks.per_pair)).sum(axis=-1), population)
 
     def size(self, population: Population) -> Array:
-        """m (W,), of which D / (m scale) is of the order of a relative difference: max(n_U, n_S).
+        """m (W,), of which D / (m scale) is of the order of a relative difference: max(n_U, n_S); 0 where nobody is
+        compared.
 
         Of ``"csp"`` the sum of these, of ``"cf"`` the number of twins in a world.
         """
@@ -185,7 +186,7 @@ class Disparity:
         return self.tell(blocks, blocks.larger.sum(axis=(-2, -1)) / 2, population)
 
     def level(self, figures: ArrayLike, population: Population) -> Array:
-        """Mean (..., W) of abs(C_x) over the members of a world, of ``"cf"`` of both twin worlds.
+        """Mean (..., W) of abs(C_x) over those who are compared in a world, of ``"cf"`` in both twin worlds.
 
         :param figures: (..., S)
         """
@@ -196,7 +197,7 @@ class Disparity:
 
     def compares(self, population: Population) -> bool:
         """Whether a world has members of two groups who are compared."""
-        return bool(((self.blocks(population).sizes > 0).sum(axis=-1) > 1).any())
+        return len(self.blocks(population).slots) > 0
 
     # ---------------------------------------------------------------- figures of slots
 
@@ -213,9 +214,12 @@ class Disparity:
         """g (..., S): mean of sign(C_x - C_y) over all y that x is compared with, 0 without any.
 
         1: x has more than each of them, -1: less; with ``sign="one_sided"``, only a lead of the lower label counts.
+        What may be due to rounding is no lead.
         """
         values, blocks = self._checked(figures, population), self.pairs(population)
-        return blocks.scatter(self._pull(blocks, blocks.gather(values), blocks.per_partner))
+        members = blocks.gather(values)
+        near = ROUNDING * np.abs(members * blocks.belongs.any(axis=-1)).max(axis=-1, keepdims=True)
+        return blocks.scatter(self._pull(blocks, members, blocks.per_partner, near))
 
     def leads(self, gaps: Array) -> Array:
         """Sign of the gaps (..., G, G) that count."""
@@ -230,7 +234,7 @@ class Disparity:
         return self.fairness == "csp" and not self.include_cross_lf
 
     def pairs(self, population: Population) -> Blocks:
-        """The blocks in which every member is compared with every member of other groups."""
+        """The blocks in which every member is compared with every member of other groups; nobody else is compared."""
         if self.fairness == "cf":
             return population.twins
         return population.strata if self.by_factor else population.whole
@@ -254,10 +258,10 @@ class Disparity:
             raise ValueError(f"figures must have one entry per slot ({len(population)}), got shape {values.shape}")
         return values
 
-    def _pull(self, blocks: Blocks, members: Array, weights: Array) -> Array:
+    def _pull(self, blocks: Blocks, members: Array, weights: Array, near: Array | float = 0.0) -> Array:
         """How many of other groups a member has more than, less how many it has less than, (..., B, n), weighted by
         (B, G, G) for each two groups."""
-        less, more = blocks.standing(members)
+        less, more = blocks.standing(members, near)
         if self.sign == "absolute":
             return ((less - more) * (blocks.belongs @ weights)).sum(axis=-1)
         ahead, behind = blocks.belongs @ np.triu(weights), blocks.belongs @ np.tril(weights)
