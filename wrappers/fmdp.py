@@ -58,6 +58,7 @@ class Decisions:
         self._one_hot = half_roots(np.eye(int(self.high - self.low) + 1)) if self.has_chances else None
         whole = self.predicate and not isinstance(space, spaces.Discrete)  # an action has parts
         self.n_actions = None if self._one_hot is None or whole or spec.treatment else len(self._one_hot)
+        self._untried = self.predicate
 
     def require(self, name: str, values: Any, present: Any = True) -> None:
         """:raises ValueError: if one of the ``values`` is neither unknown (NaN) nor a decision"""
@@ -75,6 +76,18 @@ class Decisions:
                 else f"an action of {self.space}"
             )
             raise ValueError(f"{name} must be {what}, got {numbers[wrong & present][0]:g}")
+
+    def decided(self, actions: NDArray[Any]) -> NDArray[Any]:
+        """What :meth:`FairnessSpec.decided` makes of actions (n, ...).
+
+        A predicate is tried first on another number of actions than an action has entries: with as many,
+        ``lambda action: action[0] > 0`` would look right.
+        """
+        if self._untried:
+            rows = next(n for n in range(2, actions.ndim + 2) if n not in actions.shape[1:])
+            self.spec.decided(np.resize(actions, (rows, *actions.shape[1:])))
+            self._untried = False
+        return self.spec.decided(actions)
 
     def roots(self, actions: NDArray[Any]) -> NDArray[np.float64]:
         """Executed actions (m, ...) as coordinates (m, e); their Euclidean distances are those of treatment."""
@@ -304,7 +317,7 @@ class Measuring(Core):
             own = own.astype(np.int64)  # as SB3 gives those of MultiBinary spaces
         if people.get("feedback") is not None:
             self._decisions.require("feedback", people["feedback"], present)
-        decided = self.fairness_spec.decided(own)
+        decided = self._decisions.decided(own)
         chances = people.get("probabilities")
         if chances is None and np.ndim(probabilities) == decided.ndim + 1:
             chances = probabilities

@@ -8,7 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.disparity.returns import return_figures
-from sb3_fair.wrappers.labels import slots
+from sb3_fair.wrappers.labels import Numbers, numbered, slots
 from sb3_fair.wrappers.layer import VecLayer
 
 SIGNLESS = ("gini", "jain", "nash")
@@ -34,8 +34,8 @@ def games_of(venv: VecEnv) -> NDArray[np.int64] | None:
 class VecGroupReturns(VecLayer):
     """Adds disparities of returns to ``info["fairness"]`` of every agent when a game ends.
 
-    Gaps are sizes: 0 is fair. Their names:
-    :func:`~sb3_fair.fairness.disparity.returns.return_figures`.
+    Gaps are sizes: 0 is fair. Of more than two groups, each gap is that of the two which are furthest apart by it.
+    Their names: :func:`~sb3_fair.fairness.disparity.returns.return_figures`.
 
     :param venv: a VecEnv whose agents have a slot each, with arrays ``slot_group`` and ``slot_world``, and ``slot_lf``
         and ``slot_pair`` if there are legitimate factors and twins; all agents of a game end their episodes together
@@ -51,6 +51,7 @@ class VecGroupReturns(VecLayer):
             raise ValueError(f"venv must have slots of agents that share worlds, got {venv}")
         self.games = games
         self._returns = np.zeros(self.num_envs)
+        self._numbers: Numbers = {}
         self._order = np.argsort(games, kind="stable").reshape(games.max() + 1, -1)
         blank = np.zeros(self._order.shape, dtype=np.int64)
         self.return_names = list(self._figures(blank * 0.0, np.arange(blank.shape[1]) % 2 + blank, self._factors))
@@ -59,6 +60,10 @@ class VecGroupReturns(VecLayer):
     def _factors(self) -> NDArray[Any] | None:
         factors = slots(self.venv, "slot_lf")
         return None if factors is None else factors[self._order]
+
+    def _labels(self) -> NDArray[Any]:
+        """Numbers of the groups, (games, agents)."""
+        return numbered("group", slots(self.venv, "slot_group"), self.num_envs, self._numbers)[self._order]
 
     def _figures(self, returns: NDArray[Any], groups: NDArray[Any], factors: Any) -> dict[str, NDArray[Any]]:
         pair = slots(self.venv, "slot_pair")
@@ -69,7 +74,7 @@ class VecGroupReturns(VecLayer):
     def reset(self) -> VecEnvObs:
         self._returns[:] = 0
         obs = self.venv.reset()
-        self._groups, self._lf = slots(self.venv, "slot_group")[self._order], self._factors
+        self._groups, self._lf = self._labels(), self._factors
         return obs
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -83,12 +88,11 @@ class VecGroupReturns(VecLayer):
                     "venv must end the episodes of all agents of a game in the same step, got a game of which "
                     f"{ended[over].sum(axis=1).min()} of {ended.shape[1]} agents end"
                 )
-            factors = None if self._lf is None else self._lf[over]
-            found = self._figures(self._returns[self._order][over], self._groups[over], factors)
-            for row, game in enumerate(over):
-                figures = {name: float(values[row]) for name, values in found.items()}
+            found = self._figures(np.where(dones, self._returns, 0.0)[self._order], self._groups, self._lf)
+            for game in over:
+                figures = {name: float(values[game]) for name, values in found.items()}
                 for slot in self._order[game]:
                     infos[slot]["fairness"] = {**infos[slot].get("fairness", {}), **figures}
             self._returns[dones] = 0
-            self._groups, self._lf = slots(self.venv, "slot_group")[self._order], self._factors
+            self._groups, self._lf = self._labels(), self._factors
         return obs, rewards, dones, infos

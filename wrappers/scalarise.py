@@ -8,9 +8,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
-from stable_baselines3.common.vec_env import unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.validation import function_of_vectors
 from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
@@ -55,7 +56,7 @@ class Scalarising(Core):
         space = attribute(env, "reward_space")
         if space is None:
             raise ValueError(NO_VECTOR)
-        normaliser = unwrap_vec_normalize(env)
+        normaliser = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
         if normaliser is not None and normaliser.norm_reward:
             raise ValueError(
                 "env must not normalise rewards, which would be lost: put VecNormalize around VecScalarise"
@@ -68,8 +69,8 @@ class Scalarising(Core):
             self._weights = np.asarray(weights, dtype=np.float64)
             if self._weights.shape != (dim,) or not np.isfinite(self._weights).all():
                 raise ValueError(f"weights must be one finite number per objective ({dim}), got {weights!r}")
-        elif np.shape(weights(np.zeros((2, dim)))) != (2,):
-            raise ValueError(f"weights as a function must map arrays (n, {dim}) to (n,), got {weights!r}")
+        else:
+            function_of_vectors("weights", weights, dim)
         self._on = on
         self._total = np.zeros((self._n_copies, dim))
 

@@ -18,8 +18,11 @@ class WorkError(RuntimeError):
     """What was asked for makes sense, but could not be done."""
 
 
-def choose(what: str, name: str, allowed: Iterable[str]) -> str:
-    """``name`` if it is one of ``allowed``, else an InputError with the nearest one, or without one what there is."""
+def choose(what: str, name: str, allowed: Iterable[str], otherwise: str = "") -> str:
+    """``name`` if it is one of ``allowed``, else an InputError with the nearest one, or without one what there is.
+
+    :param otherwise: end of the message, with what else may be meant
+    """
     allowed = list(allowed)
     if name in allowed:
         return name
@@ -31,7 +34,7 @@ def choose(what: str, name: str, allowed: Iterable[str]) -> str:
         hint = f"there are {len(allowed)}, such as {allowed[0]!r}"
     else:
         hint = f"choose one of {', '.join(allowed)}" if allowed else f"there is no {what} to choose from"
-    raise InputError(f"unknown {what} {name!r}: {hint}")
+    raise InputError(f"unknown {what} {name!r}: {hint}{otherwise}")
 
 
 def choose_all(what: str, names: Iterable[str] | None, allowed: Iterable[str]) -> list[str]:

@@ -8,6 +8,18 @@ from sb3_fair.fairness.notions.table import NOTIONS, find_notion
 from sb3_fair.fairness.validation import number
 
 
+def check_limit(key: str, limit: float) -> float:
+    """The limit of a notion, or notion@attribute, as float.
+
+    :raises ValueError: if there is no such notion, or it cannot have that value
+    """
+    low, high = find_notion(key.partition("@")[0]).bounds
+    value = number(f"limit of {key}", limit)
+    if not low <= value <= high:
+        raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
+    return value
+
+
 def lowest_values(
     limits: Mapping[str, float], names: Sequence[str], group: Sequence[str]
 ) -> dict[tuple[str, str], float]:
@@ -30,10 +42,7 @@ def lowest_values(
         allowed = dict.fromkeys((*group, " and ".join(group))) if grouped else {}
         if at and attribute not in allowed:
             raise ValueError(f"limits must be about {', '.join(map(repr, allowed)) or 'no attribute'}, got {key!r}")
-        low, high = NOTIONS[notion].bounds
-        value = number(f"limit of {key}", limit)
-        if not low <= value <= high:
-            raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")
+        value = check_limit(str(key), limit)
         found |= {(notion, of): value for of in ([attribute] if at else group if grouped else [""])}
     return found
 

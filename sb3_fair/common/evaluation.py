@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.people import CHANCE, COUNTS, GROUPS
 from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute
@@ -141,6 +142,20 @@ def _group_counts(rows: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, 
         }
         for attribute_ in rows[0]
     }
+
+
+def warn_of_undefined(policies: Sequence[EvaluatedPolicy]) -> None:
+    """Warns of objectives that were undefined at the end of episodes, which mean returns take for fair.
+
+    :param policies: those of one evaluation
+    """
+    for name in dict.fromkeys(name for policy in policies for name in policy.objectives):
+        ends = np.concatenate([np.isnan(policy.final.get(name, np.zeros(0))) for policy in policies])
+        if ends.any():
+            warn(
+                f"{name} was undefined at the end of {ends.sum()} of {len(ends)} episodes, which count as 0 in .mean "
+                f"(or as undefined= says); summary()[{name!r}] leaves them out"
+            )
 
 
 def objective_names(venv: VecEnv, k: int) -> tuple[str, ...]:

@@ -422,7 +422,7 @@ class FPPO(FairnessPPO):
         self.logger.record("train/reg_mean", float(bonus.mean()))
         self.logger.record("train/reg_nonzero_fraction", float((bonus != 0).mean()))
         if self.scaling == "none":  # otherwise weights are relative
-            spread = max(float(buffer.advantages.std()), np.finfo(np.float32).tiny)
+            spread = max(float(buffer.advantages.std()), float(np.finfo(np.float32).tiny))
             self.logger.record("train/reg_share", float((buffer.advantages - of_rewards).std()) / spread)
         self.logger.record("time/env", self.watched.seconds)
         self.logger.record("time/massage", self._massage_seconds)

@@ -308,7 +308,9 @@ def _described(kind: Any, allowed: Range | None, value: Any, words: Mapping[Any,
     if not parts or origin.__module__ not in ("builtins", "collections.abc"):
         return f"of class {origin.__name__}"
     if issubclass(origin, Mapping):
-        return "a dict" if parts[1] is Any else f"a dict (each value {_alternatives(parts[1], allowed, None, words)})"
+        keys = f"each key {_alternatives(parts[0], None, None, words)}, " if get_origin(parts[0]) is Literal else ""
+        values = "" if parts[1] is Any else f"each value {_alternatives(parts[1], allowed, None, words)}"
+        return f"a dict ({keys}{values})" if keys or values else "a dict"
     if origin is tuple and parts[-1] is not Ellipsis:
         each = [_alternatives(part, allowed, None, words) for part in parts]
         return f"a sequence of {len(parts)} (each {each[0]})" if len({*each}) == 1 else f"({', '.join(each)})"

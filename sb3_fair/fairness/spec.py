@@ -182,7 +182,8 @@ class FairnessSpec:
         found = np.asarray(_called("favourable", self.favourable, actions))
         if found.ndim not in (1, 2) or len(found) != len(actions) or found.dtype.kind not in "biu":
             raise ValueError(
-                f"favourable must return one bool per action ({len(actions)}), got shape {found.shape} of {found.dtype}"
+                f"favourable must return one bool per action ({len(actions)}), as lambda actions: actions[:, 0] > 0 "
+                f"does, got shape {found.shape} of {found.dtype}"
             )
         return found.astype(np.int64)
 

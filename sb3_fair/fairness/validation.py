@@ -2,9 +2,11 @@
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
+
+import numpy as np
 
 
 def integer(name: str, value: Any, low: int) -> int:
@@ -41,6 +43,21 @@ def actions(name: str, value: Any) -> tuple[int, ...]:
     if not given or any(isinstance(a, bool) or not isinstance(a, numbers.Integral) for a in given):
         raise ValueError(f"{name} must hold at least one action number, got {value!r}")
     return tuple(sorted({int(action) for action in given}))
+
+
+def function_of_vectors(name: str, function: Callable[..., Any], width: int, n_arguments: int = 1) -> None:
+    """Refuses a function that does not map vectors (..., width) to (...).
+
+    It is tried on more vectors than a vector has entries, of which ``lambda v: v[0]`` would pick one by mistake.
+    """
+    vectors = [np.ones((width + 1, width)) for _ in range(n_arguments)]
+    wanted = f"{name} as a function must map (..., {width}) to (...), as lambda v: v[..., 0] does"
+    try:
+        shape = np.shape(function(*vectors))
+    except Exception as error:
+        raise ValueError(f"{wanted}, but of {width + 1} vectors it raised {error!r}") from error
+    if shape != (width + 1,):
+        raise ValueError(f"{wanted}, but of {width + 1} vectors it made shape {shape}")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

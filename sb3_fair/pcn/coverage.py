@@ -25,7 +25,7 @@ from sb3_fair.common.pareto import (
 )
 from sb3_fair.common.rollout import twin
 from sb3_fair.fairness.warning import warn
-from sb3_fair.pcn.objectives import Array, check_emit
+from sb3_fair.pcn.objectives import Array, check_alike
 from sb3_fair.wrappers.desired_return import VecDesiredReturn
 from sb3_fair.wrappers.layer import attribute
 
@@ -139,7 +139,7 @@ def _evaluation_env(model: "PCN", eval_env: GymEnv | None, n: int = 1) -> VecDes
     """``eval_env``, else a copy of the training environment: of environments that are stepped one by one ``n``."""
     if eval_env is not None:
         venv = model._wrap_env(eval_env)
-        check_emit("eval_env", venv, model.emit)
+        check_alike("eval_env", venv, model.objective_names, model.emit)
         return model._commanded(scaled(model, venv))
     if model.env is None:
         raise ValueError("eval_env must be given because the model has no environment")

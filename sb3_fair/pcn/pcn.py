@@ -15,6 +15,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import check_for_correct_spaces
 from stable_baselines3.common.vec_env import VecEnv, is_vecenv_wrapped, unwrap_vec_normalize
 
+from sb3_fair.common.evaluation import warn_of_undefined
 from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.own_generator import OwnGenerator
@@ -26,7 +27,7 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_times
-from sb3_fair.pcn.objectives import Objectives, PerObjective, check_emit, names_of
+from sb3_fair.pcn.objectives import Objectives, PerObjective, check_alike, names_of
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn, command_setter
 from sb3_fair.wrappers.layer import attribute, max_steps_of
@@ -481,10 +482,12 @@ class PCN(SameLayers, OwnGenerator):
             are on the scale of the ``VecNormalize`` that the model was trained in
         :param seed: of the evaluation, the same for every command
         :return: evaluated policies, non-dominated by their mean returns, best in the first objective first
-        :raises ValueError: if there is nothing to evaluate yet, ``eval_env`` pays for notions at other times than the
-            training environment, or that cannot be copied
+        :raises ValueError: if there is nothing to evaluate yet, ``eval_env`` has other objectives or pays for notions
+            at other times than the training environment, or that cannot be copied
         """
-        front = front_of(evaluated(self, n_eval_episodes, deterministic, n_commands, eval_env, seed))
+        policies = evaluated(self, n_eval_episodes, deterministic, n_commands, eval_env, seed)
+        warn_of_undefined(policies)
+        front = front_of(policies)
         return Front(tuple(replace(policy, name=f"PCN {index}") for index, policy in enumerate(front)))
 
     # ---------------------------------------------------------------- using what was learned
@@ -507,10 +510,12 @@ class PCN(SameLayers, OwnGenerator):
 
         :param env: a Gymnasium env or a VecEnv with the vector reward that the model was trained on; returned as it is,
             with the chosen command from its next episodes on, if there is one in its observations
-        :raises ValueError: if no command was chosen, or ``env`` pursues commands in another way
+        :raises ValueError: if no command was chosen, or ``env`` has other objectives, pays for notions at other times
+            or pursues commands in another way
         """
         if self.command is None:
             raise ValueError("no command was chosen: call model.set_command(policy), e.g. one of model.coverage_set()")
+        check_alike("env", env, self.objective_names, self.emit)
         pursuit = attribute(env, "pursuit")
         if pursuit is None:
             return self._commanded(env, self.command)
@@ -543,7 +548,7 @@ class PCN(SameLayers, OwnGenerator):
             raise ValueError(
                 f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead"
             )
-        check_emit("env", venv, self.emit)
+        check_alike("env", venv, names, self.emit)
         commanded = self._commanded(venv)
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:

@@ -1,7 +1,7 @@
 """PCN's network: actions from observation, desired return and horizon."""
 
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch as th
@@ -50,7 +50,7 @@ class PCNPolicy(BasePolicy):
         observation_space: spaces.Dict,
         action_space: spaces.Space[Any],
         lr_schedule: Schedule,
-        net_arch: dict[str, list[int]] | None = None,
+        net_arch: dict[Literal["embedding", "head"], list[int]] | None = None,
         hidden_fn: type[nn.Module] = nn.Sigmoid,
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
@@ -60,10 +60,8 @@ class PCNPolicy(BasePolicy):
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         widths = {"embedding": [64], "head": [64], **(net_arch or {})}
-        if set(widths) != {"embedding", "head"} or not widths["embedding"]:
-            raise ValueError(
-                f"net_arch must be a dict with the keys 'embedding' (not empty) and 'head', got {net_arch!r}"
-            )
+        if not widths["embedding"]:
+            raise ValueError(f"net_arch must have at least one layer in 'embedding', got {net_arch!r}")
         shown = {key: space for key, space in observation_space.spaces.items() if key not in (RETURN, HORIZON)}
         plain = set(shown) == {OBSERVATION}
         if optimizer_kwargs is None and optimizer_class is th.optim.Adam:
@@ -130,9 +128,8 @@ class PCNPolicy(BasePolicy):
         :param random: from a shape to uniform random numbers; None: the most likely actions
         """
         with th.inference_mode():
-            outputs = self(
-                self.shown(observations), self.tensor(observations[RETURN]), self.tensor(observations[HORIZON])
-            )
+            command = (self.tensor(observations[key]).float() for key in (RETURN, HORIZON))
+            outputs = self(self.shown(observations), *command)
             rows = self.actions.rows(outputs)
         return self.actions.draw(rows, None if random is None else random((len(rows), *self.actions.shape)))
 
@@ -154,8 +151,9 @@ class PCNPolicy(BasePolicy):
         """
         if not isinstance(observation, dict) or RETURN not in observation or HORIZON not in observation:
             raise ValueError(
-                f"observation must carry a command under {RETURN!r} and {HORIZON!r}: "
-                "step an environment made by model.follow(env)"
+                f"observation must carry a command under {RETURN!r} and {HORIZON!r}: step an environment made by "
+                "model.follow(env). In training, PCN evaluates itself (eval_freq); without an environment, "
+                "load_agent(run) decides"
             )
         if self.training:
             self.set_training_mode(False)

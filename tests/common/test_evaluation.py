@@ -1,5 +1,7 @@
 """Does evaluation report complete episodes of any agent, and leave the world as it was?"""
 
+import warnings
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -181,6 +183,27 @@ def test_any_policy_is_evaluated_in_any_environment():
 def test_rewards_of_plain_environments_are_returns():
     found = sb3_fair.evaluate(lambda observation: int(observation[2] > 0), gym.make("CartPole-v1"), 3)
     np.testing.assert_array_equal(found.table()["return R"], found.lengths)
+
+
+def test_an_id_that_only_gymnasium_knows_has_returns_alone():
+    def policy(observation):
+        return int(observation[2] > 0)
+
+    found = sb3_fair.evaluate(policy, "CartPole-v1", 3, seed=5, n_envs=1, sutton_barto_reward=True)
+    assert not found.final and found.objectives == ("R",)
+    assert found.returns[:, 0].tolist() == [-1] * 3
+    np.testing.assert_array_equal(found.lengths, sb3_fair.evaluate(policy, gym.make("CartPole-v1"), 3, seed=5).lengths)
+
+
+def test_undefined_objectives_are_warned_of_once_and_only_if_asked_for():
+    """Predictive parity compares those who are hired."""
+    with pytest.warns(UserWarning, match="PP was undefined at the end of 5 of 5 episodes, which count as 0") as told:
+        found = sb3_fair.evaluate(reject, SMALL, 5, objectives=("R", "PP"), **SHORT)
+    assert len(told) == 1 and found.mean[1] == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sb3_fair.evaluate(reject, SMALL, 5, objectives=("R", "SP"), audit=("PP",), **SHORT)
+        sb3_fair.evaluate(reject, Fair(Chain()), 1)
 
 
 def test_array_rewards_are_vector_returns():

@@ -253,8 +253,8 @@ def test_notions_that_are_undefined_for_the_same_reason_share_a_warning():
 
 
 def test_outcomes_that_never_come_are_warned_of_in_short_episodes_too():
-    """But not where an outcome comes now and then."""
-    for seen, told in ((False, 1), (True, 0)):
+    """But not where an outcome comes now and then, or no decision has one."""
+    for granted, seen, told in ((1.0, False, 1), (1.0, True, 0), (np.nan, False, 0)):
         tracker = Tracker(1, notions=("EO",), history=SlidingWindow(100), groups=("a", "b"))
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
@@ -262,7 +262,7 @@ def test_outcomes_that_never_come_are_warned_of_in_short_episodes_too():
                 for group in "ab":
                     for action in (0, 0, 1):
                         known = action or (seen and episode % 5 == 0)
-                        tracker.add([group], [action], feedback=[1.0 if known else np.nan])
+                        tracker.add([group], [action], feedback=[granted if known else np.nan])
                 tracker.values()
                 tracker.reset([0])
         assert len(warned) == told

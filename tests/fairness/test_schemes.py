@@ -383,6 +383,8 @@ def test_only_a_callable_looks_at_the_status(when, time_based):
         (lambda: Scheme(when=lambda u, v: True).score(COUNTS), "when must return one entry per status vector"),
         (lambda: SchemeTracker(Scheme(), 0, 3), "n_copies must be a positive integer, got 0"),
         (lambda: SchemeTracker(Scheme(), 2, 3).step([1, 1, 1], None), r"increments must have the shape \(2, 3\)"),
+        (lambda: SchemeTracker(Scheme(welfare=lambda u: u[0] * u[1]), 2, 2), "welfare as a function must map"),
+        (lambda: SchemeTracker(Scheme(when=lambda u, v: u[0] > 3), 2, 2), "when as a function must map"),
         (lambda: count_status([0, 1], stakeholders=()), "stakeholders must serve somebody"),
         (lambda: count_status([0, 1], stakeholders=(-1, -1)), "stakeholders must serve somebody"),
         (lambda: count_status([0, 1], stakeholders=(0, -2)), "stakeholders must be a sequence"),

@@ -70,7 +70,7 @@ def test_commands_take_environments_of_users(name, tmp_path):
         assert list(tmp_path.rglob("*.wandb"))
     if name in ("ppo", "world, pcn"):
         told = sb3_fair(f"evaluate --run {runs[0].path} --n-eval-episodes 2", tmp_path)
-        assert ("south" if name == "ppo" else "young") in told and "outcome known" in told
+        assert ("south" if name == "ppo" else "young") in told and "known if favourable" in told
         sb3_fair(f"report --run {runs[0].path}", tmp_path)
     if name == "ppo":
         sb3_fair(f"enjoy --run {runs[0].path} --film film.gif", tmp_path)

@@ -96,6 +96,13 @@ def test_predictions_carry_the_softmax(trained):
     assert np.array_equal(trained.predict(rows, deterministic=True)[0], actions.probabilities.argmax(axis=1))
 
 
+def test_a_command_may_have_any_precision(trained):
+    row = {"observation": np.zeros(2), "desired_return": np.array([3.0, 0.0]), "desired_horizon": np.array([3])}
+    actions, _ = trained.predict(row, deterministic=True)
+    again, _ = trained.predict({key: value.astype(np.float32) for key, value in row.items()}, deterministic=True)
+    assert np.array_equal(actions.probabilities, again.probabilities)
+
+
 class Recorder(BaseCallback):
     def __init__(self, stop_after=np.inf):
         super().__init__()
@@ -163,8 +170,8 @@ def test_evaluation_steps_do_not_count_as_training():
 # -------------------------------------------------------------------- errors
 
 
-def test_predicting_without_a_command_names_follow(trained):
-    with pytest.raises(ValueError, match=r"model\.follow\(env\)"):
+def test_predicting_without_a_command_names_what_has_one(trained):
+    with pytest.raises(ValueError, match=r"model\.follow\(env\).*eval_freq.*load_agent"):
         trained.predict(np.zeros(2, dtype=np.float32))
 
 
@@ -218,6 +225,8 @@ def test_a_reward_that_is_not_finite_is_an_error():
         ("scaling_factor", [1.0, 1.0], "scaling_factor must be .*'auto'"),
         ("scaling_factor", "none", "scaling_factor must be .*'auto'"),
         ("policy_kwargs", {"net_arch": {"body": [3]}}, "net_arch must be a dict"),
+        ("policy_kwargs", {"net_arch": [3]}, r"net_arch must be a dict \(each key one of 'embedding', 'head'"),
+        ("policy_kwargs", {"net_arch": {"embedding": []}}, "net_arch must have at least one layer in 'embedding'"),
     ],
 )
 def test_a_wrong_argument_is_named(argument, value, message):
@@ -265,17 +274,40 @@ def test_the_policy_can_be_saved_alone(trained, tmp_path):
     assert np.array_equal(loaded.predict(obs)[0].probabilities, trained.policy.predict(obs)[0].probabilities)
 
 
-def hiring(emit="difference"):
-    return make_vec("sb3_fair/JobHiring-Small-v0", 2, seed=0, objectives=("R", "SP"), emit=emit)
+def hiring(objectives=("R", "SP"), emit="difference"):
+    settings = {"team_size": 4, "episode_length": 12}
+    return make_vec("sb3_fair/JobHiring-Small-v0", 2, seed=0, objectives=objectives, emit=emit, **settings)
 
 
-def test_another_environment_must_pay_as_the_first_one_did(tmp_path):
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"emit": "level"}, "env must have emit='difference', as in training, got 'level'"),
+        ({"objectives": ("SP", "R")}, r"env must have the objectives \('R', 'SP'\).* got \('SP', 'R'\)"),
+        ({"objectives": ("R", "EO")}, r"env must have the objectives \('R', 'SP'\).* got \('R', 'EO'\)"),
+    ],
+)
+def test_another_environment_must_pay_as_the_first_one_did(tmp_path, other, message):
     model = model_on(hiring(), n_fill_episodes=2, n_episodes=2).learn(1)
+    model.set_command(Command([0.0, 0.0], 12))
     model.save(tmp_path / "model")
-    with pytest.raises(ValueError, match="env must have emit='difference', as in training, got 'level'"):
-        model.set_env(hiring("level"))
-    with pytest.raises(ValueError, match="env must have emit='difference'"):
-        PCN.load(tmp_path / "model", hiring("level"))
+    for use in (
+        model.set_env,
+        model.follow,
+        lambda env: model.follow(model_on(env).get_env()),
+        lambda env: model.coverage_set(1, eval_env=env),
+        lambda env: sb3_fair.evaluate(model, env, 1),
+        lambda env: PCN.load(tmp_path / "model", env),
+    ):
+        with pytest.raises(ValueError, match=message):
+            use(hiring(**other))
+
+
+def test_objectives_after_those_of_training_do_not_change_what_is_done():
+    model = model_on(hiring(), n_fill_episodes=2, n_episodes=2).learn(1)
+    model.set_command(Command([5.0, 0.0], 12))
+    expected = sb3_fair.evaluate(model, hiring(), 4).returns
+    np.testing.assert_array_equal(sb3_fair.evaluate(model, hiring(("R", "SP", "EO")), 4).returns[:, :2], expected)
 
 
 @pytest.mark.parametrize(

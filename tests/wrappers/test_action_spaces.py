@@ -163,6 +163,15 @@ def test_actions_of_any_space_are_favourable_or_not(space, favourable, face):
     assert info["fairness"]["IF"] == pytest.approx(-1 + (similar - apart)[pairs].mean())
 
 
+@pytest.mark.parametrize("n_envs", [1, 2, 3])
+def test_a_predicate_must_take_the_actions_of_all_copies(n_envs):
+    spec = FairnessSpec(group=lambda obs, info: 0, favourable=lambda action: action[0] > 0.5)
+    venv = VecFairMDP(DummyVecEnv([lambda: Bank(gym.spaces.Box(-1, 1, (2,)), lambda t: {})] * n_envs), spec)
+    venv.reset()
+    with pytest.raises(ValueError, match=r"favourable must return one bool per action .*, as lambda actions: actions"):
+        venv.step(np.zeros((n_envs, 2)))
+
+
 @pytest.mark.parametrize("face", [0, 1])
 def test_each_entry_of_an_action_decides_on_one_of_several_people(face):
     groups = np.array([0, 1, 1])

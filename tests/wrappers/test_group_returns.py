@@ -62,6 +62,42 @@ def test_an_evaluated_episode_is_a_game_with_the_mean_return_of_its_agents():
         VecGroupReturns(sb3_fair.make_vec("sb3_fair/Doughnut-v0", 2))
 
 
+@pytest.mark.parametrize("names", [(0, 1, 2), ("slow", "mid", "fast"), (5, 3, 9)])
+def test_of_several_groups_the_two_furthest_apart_are_told(names):
+    """Whoever is in no group counts in no gap, nor does a group without members in a game."""
+    lengths, groups = [1, 1, 2, 2, 4, 4, 4, 4], [0, 0, 1, 1, 2, 2, 0, 2]
+    venv = DummyVecEnv([lambda n=n: Paid(n) for n in [*lengths, *lengths]])
+    venv.slot_world = np.repeat([0, 1], 8)
+    unknown = -1 if isinstance(names[0], int) else None
+    telling = dict(enumerate(names))
+    venv.slot_group = [telling[group] for group in groups] + [{**telling, 2: unknown}[group] for group in groups]
+    venv.slot_lf = np.array([1, 2] * 8)
+    found = {name: values.tolist() for name, values in sb3_fair.evaluate(lambda observation: 0, venv, 2).final.items()}
+    assert found["dp"] == [12 - 4, 6 - 4]  # 0 has 1 + 1 + 4, 1 has 2 + 2, 2 has 4 + 4 + 4
+    assert found["dp_norm"] == [8 / 16, 2 / 10]
+    assert found["dp_pc"] == [2, 0] and found["dp_pc_norm"] == [2 / 6, 0]
+    assert found["csp_G1_pc"] == [4 - 2, 2.5 - 2] and found["csp_G2_pc"] == [4 - 1, 2 - 1]
+    assert found["pairs"] == [(6 * 3) / 9, (1 + 1 + 1 + 1 + 2 + 2) / 6]
+    assert found["gini"][0] == found["gini"][1] == pytest.approx(gini(lengths))
+
+
+class Paid(gym.Env):
+    """Pays once, so much, and takes two steps."""
+
+    observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+    def __init__(self, pay):
+        self.pay = pay
+
+    def reset(self, *, seed=None, options=None):
+        self.over = True
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.over = not self.over
+        return np.zeros(1, np.float32), self.pay * self.over, self.over, False, {}
+
+
 def carts(lengths, worlds):
     venv = DummyVecEnv([lambda n=n: gym.make("CartPole-v1", max_episode_steps=n) for n in lengths])
     venv.slot_world, venv.slot_group = np.array(worlds), np.arange(len(worlds)) % 2

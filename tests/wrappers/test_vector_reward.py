@@ -224,6 +224,14 @@ def test_weights_must_fit_the_objectives(weights):
         Scalarise(VectorReward(Told(), ("R", "SP")), weights)
 
 
+@pytest.mark.parametrize("n_envs", [1, 2])
+@pytest.mark.parametrize("weights", [lambda v: v[0] + 5 * v[1], lambda v: v[0] + 30 * min(v[1], -0.1)])
+def test_a_function_must_take_the_vectors_of_all_copies(weights, n_envs):
+    vectors = VecVectorReward(DummyVecEnv([Told] * n_envs), ("R", "SP"))
+    with pytest.raises(ValueError, match=r"weights as a function must map \(..., 2\) to \(...\), as lambda v"):
+        VecScalarise(vectors, weights)
+
+
 def test_rewards_normalised_inside_would_be_lost():
     vectors = VecVectorReward(DummyVecEnv([Told]), ("R", "SP"))
     with pytest.raises(ValueError, match="put VecNormalize around VecScalarise"):

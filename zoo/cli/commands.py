@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from sb3_fair.common.extras import MissingExtra
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.audit_command import audit
 from sb3_fair.zoo.cli.benchmark_commands import benchmark
@@ -143,6 +144,7 @@ def train(
     from sb3_fair.zoo.runs.train import train
 
     plan = make_plan(algo, **asked)
+    _tell_unweighted(plan, asked)
     options |= {"log_dir": log_dir, "command": command_line(), "device": device}
     hold_threads(num_threads)
     if seeds is None and cluster is None and scheduler is None:
@@ -163,6 +165,20 @@ def train(
         show(seed_table({plan.seed: run.front for plan, run in zip(plans, runs, strict=True)}))
     for run in runs:
         typer.echo(run.report)
+
+
+def _tell_unweighted(plan: Any, asked: dict[str, Any]) -> None:
+    """Says which of the objectives that were asked for count nothing in the reward, unless weights were given too."""
+    named = "objectives" in {**asked, **asked["env_kwargs"]}
+    if not named or plan.weights is None or "weights" in {**asked, **asked["hyperparams"]}:
+        return
+    idle = [name for name, weight in zip(plan.objectives, plan.weights, strict=True) if not weight]
+    if idle:
+        example = ":".join("1" if weight else "10" for weight in plan.weights)
+        warn(
+            f"{', '.join(idle)} will be measured but not learned, with weight 0 in the reward: give weights, as in "
+            f"--weights {example}"
+        )
 
 
 def _results(run: Any) -> None:

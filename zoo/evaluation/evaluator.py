@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from sb3_fair.common.connection import apart, connected
-from sb3_fair.common.evaluation import evaluate_vector
+from sb3_fair.common.evaluation import evaluate_vector, warn_of_undefined
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.people import VecPeople
@@ -17,7 +17,8 @@ from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.wrappers.scalarise import with_scalar_reward
-from sb3_fair.zoo.registry.build import make_vec, unseen
+from sb3_fair.zoo.registry.build import Measurement, make_vec, unseen
+from sb3_fair.zoo.registry.registration import ROWS, find
 from sb3_fair.zoo.registry.rules import RuleAgent
 
 
@@ -37,9 +38,9 @@ def evaluate(
 
     :param policy: a model of SB3, of this package, or anything else with SB3's ``predict``; the name of one of the
         environment's ``rules``; or a function from one observation to an action
-    :param env: an ID, for which ``n_envs`` parallel environments are made; an environment; or a VecEnv, which is seeded
-        and reset. Its fairness histories begin empty. A ``VecNormalize`` in it has the scale that a model was trained
-        with meanwhile, learns nothing and leaves rewards as they are
+    :param env: an ID of ours or of Gymnasium, for which ``n_envs`` parallel environments are made; an environment; or a
+        VecEnv, which is seeded and reset. Its fairness histories begin empty. A ``VecNormalize`` in it has the scale
+        that a model was trained with meanwhile, learns nothing and leaves rewards as they are
     :param n_episodes: number of episodes, shared out over the parallel environments. Where agents share a world, an
         episode is that of all of them: its returns are means over agents
     :param seed: of the environments and of what the policy samples from, which is put back afterwards
@@ -64,15 +65,28 @@ def evaluate(
     elif attribute(venv, "fairness_spec") is not None and attribute(venv, "fairness_names", ()):
         venv = VecPeople(venv)
     agent = _agent(policy, venv, seed)
-    return evaluate_vector(agent, VecMeans(connected(agent, venv)), n_episodes, deterministic, name, seed, scalar=True)
+    measured = VecMeans(connected(agent, venv))
+    found = evaluate_vector(agent, measured, n_episodes, deterministic, name, seed, scalar=True)
+    warn_of_undefined([found])
+    return found
 
 
 def _parallel(env: str | gym.Env | VecEnv, n_envs: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
     if isinstance(env, str):
-        return make_vec(env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs))
+        return _bare(env, n_envs, env_kwargs) or make_vec(
+            env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs)
+        )
     if env_kwargs:
         raise ValueError(f"env_kwargs must be left out unless env is an ID, got {sorted(env_kwargs)}")
     return env if isinstance(env, VecEnv) else DummyVecEnv([lambda: with_scalar_reward(env)])
+
+
+def _bare(env_id: str, n_envs: int, env_kwargs: Mapping[str, Any]) -> VecEnv | None:
+    """Copies of an environment that only Gymnasium knows, None if something is to be measured in it."""
+    if find(env_id).id in ROWS or Measurement.__dataclass_fields__.keys() & env_kwargs.keys():
+        return None
+    venv = DummyVecEnv([lambda: with_scalar_reward(gym.make(env_id, **env_kwargs))] * n_envs)
+    return venv if attribute(venv, "fairness_spec") is None else None
 
 
 def _agent(policy: Any, venv: VecEnv, seed: int) -> Any:

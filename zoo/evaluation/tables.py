@@ -85,7 +85,13 @@ def group_table(policies: Sequence[EvaluatedPolicy]) -> Table | None:
 
     At most :data:`MOST` policies are shown, evenly spread over their order.
     """
-    shares = ("favourable", "of known deserving", "of known undeserving", "outcome known", "if unfavourable")
+    shares = (
+        "favourable",
+        "of known deserving",
+        "of known undeserving",
+        "known if favourable",
+        "known if unfavourable",
+    )
     table = blank_table("policy", "group", "decisions", *shares, texts=2)
     for policy in _spread(policies, MOST):
         first = policy.name

@@ -1,6 +1,7 @@
 """The env stack of an ID: a World or copies of a Gymnasium env, in the wrappers that make it a fairness MDP."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -13,7 +14,7 @@ from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.fairness import NOTIONS, FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.histories.history import History
-from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.validation import did_you_mean, one_of
 from sb3_fair.wrappers.faces import Face, VecFace
 from sb3_fair.wrappers.fmdp import FairMDP, Probabilities, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
@@ -96,6 +97,10 @@ class Measurement:
         return replace(spec, **{name: value for name, value in changes.items() if value is not None})
 
 
+KEYWORDS = (*Measurement.__dataclass_fields__, "vec_env")
+"""What ``make_vec`` takes besides the environment's own settings."""
+
+
 def _is_notion(objective: str) -> bool:
     return objective != PERFORMANCE and not objective.startswith(DISPARITY)
 
@@ -157,6 +162,19 @@ def unseen(env_id: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     row = find(env_id)
     chosen = row.defaults.keys() | settings.keys()
     return {key: value for key, value in getattr(_entry(row), "unseen", {}).items() if key not in chosen}
+
+
+@contextmanager
+def _known_keywords(config: Mapping[str, Any]) -> Iterator[None]:
+    """An error about a keyword that the environment does not know names those that every ID takes."""
+    try:
+        yield
+    except TypeError as error:
+        unknown = next((name for name in config if repr(name) in str(error)), None)
+        if unknown is None:
+            raise
+        also = f"every ID also takes {', '.join(KEYWORDS)}{did_you_mean(unknown, KEYWORDS)}"
+        raise TypeError(f"{error}; {also}") from error
 
 
 def _is_world(entry: Any) -> bool:
@@ -234,11 +252,13 @@ def make(env_id: str, render_mode: str | None = None, **settings: Any) -> gym.En
     row, entry, measurement, config = _parts(env_id, settings)
     if _is_batch(entry):
         raise InputError(f"env must be of one agent for gym.make: {row.id} has one slot per agent in sb3_fair.make_vec")
-    env: gym.Env = (
-        WorldEnv(entry, render_mode, **config)  # type: ignore[arg-type]  # it checks that
-        if _is_world(entry)
-        else _single(entry, render_mode, config)
-    )
+    env: gym.Env
+    with _known_keywords(config):
+        env = (
+            WorldEnv(entry, render_mode, **config)  # type: ignore[arg-type]  # it checks that
+            if _is_world(entry)
+            else _single(entry, render_mode, config)
+        )
     spec = fairness_of(row, measurement.spec, config, attribute(env, "fairness_spec"))
     for (face, _), arguments in _layers(measurement, spec):
         env = face(env, **arguments)
@@ -268,12 +288,13 @@ def make_batch(
     """``n_envs`` copies as an SB3 VecEnv, those of a World on one World, with the wrappers' VecEnv twins."""
     row, entry, measurement, config = _parts(env_id, settings)
     venv: VecEnv
-    if _is_world(entry):
-        venv = WorldVecEnv(entry, n_envs, render_mode, **config)  # type: ignore[arg-type]  # it checks that
-    elif _is_batch(entry):
-        venv = entry(n_envs, render_mode=render_mode, **config)
-    else:
-        venv = Copies(KINDS[vec_env]([partial(_copy, entry, render_mode, config)] * n_envs))
+    with _known_keywords(config):
+        if _is_world(entry):
+            venv = WorldVecEnv(entry, n_envs, render_mode, **config)  # type: ignore[arg-type]  # it checks that
+        elif _is_batch(entry):
+            venv = entry(n_envs, render_mode=render_mode, **config)
+        else:
+            venv = Copies(KINDS[vec_env]([partial(_copy, entry, render_mode, config)] * n_envs))
     _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
     spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
     for (_, face), arguments in _layers(measurement, spec):

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
+from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.disparity import measured
@@ -38,6 +39,9 @@ def _no_decisions(venv: VecEnv) -> str | None:
 
 
 def _several_individuals(venv: VecEnv) -> str | None:
+    attributes = attribute(venv, "fairness_spec").attributes
+    if attributes:
+        return f"groups have attributes: {', '.join(map(attribute_name, attributes))}"
     venv.seed(0)
     venv.reset()
     infos = venv.step(random_actions(venv))[3]
@@ -81,7 +85,7 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
         "a fairness scheme, whose past can be told otherwise",
         lambda venv: "the reward follows none" if attribute(venv, "scheme") is None else None,
     ),
-    "individual": ("one individual per step, with a group", _several_individuals),
+    "individual": ("one individual per step, with one label as its group", _several_individuals),
     "disparity": ("measures of disparity, or the group of whom it decides on next", _no_disparity),
     "episodes": (f"whole episodes of at most {LONGEST:,} steps", _long_episodes),
     "groups": ("episodes in which groups can be compared", _nobody_to_compare),

@@ -164,7 +164,8 @@ def find(env_id: str) -> Row:
         return ROWS[name]
     if name in gym.registry and module != SHIPPED:
         return Row(name, env_id, module=module or None)
-    choose("environment", name, gym.registry)
+    own = "" if separator else f" (an environment of your own: my_module:{name})"
+    choose("environment", name, gym.registry, own)
     raise InputError(f"env must be an ID without that module, got {env_id!r}")  # sb3_fair:CartPole-v1 is none of ours
 
 
@@ -187,9 +188,11 @@ def _same_file(module: str | None, caller: Mapping[str, Any]) -> bool:
 def _new_id(id: Any) -> str:
     if not isinstance(id, str):
         raise TypeError(f"id must be a text such as 'Loans-v0', got {id!r}")
-    if id in ROWS or id in gym.registry:
+    if id in gym.registry:
         where = f" by {ROWS[id].module}" if id in ROWS and ROWS[id].module else ""
-        raise ValueError(f"id must be new, got {id!r}, which is registered already{where}")
+        raise ValueError(
+            f"id must be new, got {id!r}, which is registered already{where}; gymnasium.registry.pop({id!r}) frees it"
+        )
     try:
         gym.envs.registration.parse_env_id(id)
     except gym.error.Error as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,11 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
     :raises InputError: if there is no such policy, it acts by more than the present observation, or wrappers changed
         its observations or actions
     :raises FileNotFoundError: if there is no run
+    :raises TypeError: if ``run`` is something else, such as a model
     """
+    if not isinstance(run, str | PathLike):
+        made = "of sb3-fair train or train(make_plan(...)), which knows the environment too"
+        raise TypeError(f"run must be the folder of a run {made}, got {run!r}")
     folder = RunFolder.open(Path(run))
     plan, front = Plan.of_run(folder), folder.front
     names = [each.name for each in front]
@@ -254,7 +259,7 @@ class Agent:
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping) or self.space.keys() - person.keys():
                 raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
-            parts = {key: self._fitting(person[key], space) for key, space in self.space.items()}
+            parts = {key: self._fitting(person[key], space, f"person[{key!r}]") for key, space in self.space.items()}
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
             return {key: rows for key, (rows, _) in parts.items()}, next(iter(parts.values()))[1]
@@ -267,12 +272,12 @@ class Agent:
         rows = (self._encode or self._ordered)(columns)
         return self._fitting(rows, self.space)[0], all(np.ndim(value) == 0 for value in person.values())
 
-    def _fitting(self, given: Any, space: Any) -> tuple[Array, bool]:
-        """Observations (n, ...) of a space, and whether one was given."""
+    def _fitting(self, given: Any, space: Any, part: str = "person") -> tuple[Array, bool]:
+        """Observations (n, ...) of a space, and whether one was given; ``part`` is what errors call them."""
         rows = np.asarray(given)
         single = rows.ndim == len(space.shape)
         rows = rows[None] if single else rows
-        self._require(rows, space)
+        self._require(rows, space, part)
         return rows.astype(space.dtype), single
 
     def _require_names(self, columns: Mapping[str, Array]) -> None:
@@ -295,23 +300,23 @@ class Agent:
                 raise ValueError(f"column {name!r} must have numbers, got {values.tolist()[0]!r}")
         return np.column_stack([columns[name] for name in self.columns])
 
-    def _require(self, rows: Array, space: Any) -> None:
+    def _require(self, rows: Array, space: Any, part: str) -> None:
         if rows.shape[1:] != space.shape:
-            raise ValueError(f"person must be an array of shape {space.shape} or (n, ...) of them, got {rows.shape}")
+            raise ValueError(f"{part} must be an array of shape {space.shape} or (n, ...) of them, got {rows.shape}")
         if not len(rows):
-            raise ValueError("person must be at least one, got none")
+            raise ValueError(f"{part} must be at least one, got none")
         if rows.dtype.kind not in "biuf":
-            raise ValueError(f"person must be numbers, got {rows.ravel()[0]!r}")
+            raise ValueError(f"{part} must be numbers, got {rows.ravel()[0]!r}")
         low, high = (space.low, space.high) if isinstance(space, spaces.Box) else _ends(space)
         whole = np.issubdtype(space.dtype, np.integer)
         wrong = ~((rows >= low) & (rows <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
             named = self._entries and len(place) == 1 and space is self.space
-            name = self._entries[place[0]] if named else str(tuple(place))
+            name = f"column {self._entries[place[0]]!r}" if named else f"{part}{place or ''}"
             least, most = (np.broadcast_to(end, space.shape)[tuple(place)] for end in (low, high))
             kind, value = "a whole number between" if whole else "between", rows[(row, *place)]
-            raise ValueError(f"column {name!r} must be {kind} {least:g} and {most:g}, got {value:g} in row {row}")
+            raise ValueError(f"{name} must be {kind} {least:g} and {most:g}, got {value:g} in row {row}")
 
     def _probabilities(self, actions: Any, seen: Any, deterministic: bool) -> Array | None:
         """With which the actions were drawn: all in one where none were."""

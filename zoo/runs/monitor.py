@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from sb3_fair.audit.limits import check_limit
 from sb3_fair.fairness import FairnessTracker, Interaction
-from sb3_fair.fairness.validation import number
 
 
 class Turns:
@@ -39,7 +39,7 @@ class Monitor:
     :param select: what is compared of the features of a person, None: all as they are
     :param actions: all there are; empty: any whole numbers
     :param settings: further arguments of :class:`~sb3_fair.fairness.FairnessTracker`
-    :raises ValueError: if a limit is of a notion that is not measured, or is no number
+    :raises ValueError: if a limit is of a notion that is not measured, or not in [-1, 0]
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Monitor:
         for name, limit in limits.items():
             if name not in self.tracker.names:
                 raise ValueError(f"limits must be of {', '.join(self.tracker.names)}, got {name!r}")
-            number(f"the limit of {name}", limit)
+            check_limit(name, limit)
         self.limits, self.told, self.select, self.actions = dict(limits), told, select, actions
         self.left: set[str] = set()
         self._recorded = 0

@@ -11,6 +11,7 @@ section 5 and figure 1, whose disparity is normalised by the sum of all returns.
 """
 
 from collections.abc import Hashable, Sequence
+from itertools import combinations
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -233,20 +234,17 @@ def return_figures(
 ) -> dict[str, NDArray[Any]]:
     """Gaps, Gini, Jain and Nash of episodes; name -> (episodes,). NaN where one is undefined.
 
+    Of more than two groups, each gap is that of the two groups which are furthest apart by it in an episode.
+
     :param returns: of every agent, (episodes, agents)
-    :param groups: 0 without and 1 with the sensitive attribute, (episodes, agents)
+    :param groups: 0 without and 1 with the sensitive attribute, further numbers for further groups, negative where
+        an agent is in none, (episodes, agents)
     :param factors: legitimate factor, (episodes, agents); None: no conditional disparities
     :param twins: whether the second half of the agents are the twins of the first half
     """
-    found = {f"dp{form}": demographic_disparity(returns, groups, **way) for form, way in FORMS.items()}
-    if factors is not None:
-        for form, way in FORMS.items():
-            gaps = conditional_disparity(returns, groups, factors, **way)
-            for factor in np.unique(factors).tolist():
-                found[f"csp_G{factor}{form}"] = gaps.get(factor, np.full(len(returns), np.nan))
+    pairs: list[Any] = list(combinations(np.unique(groups[groups >= 0]).tolist(), 2))
+    found = _widest([_gaps(returns, groups, factors, pair) for pair in pairs or [None]])
     found |= {
-        "pairs": pairwise_disparity(returns, groups),
-        "pairs_sum": pairwise_disparity(returns, groups, aggregate="sum"),
         "gini": gini(returns),
         "jain": Welfare("jain")(returns),
         "nash": nash_welfare(returns),
@@ -258,6 +256,36 @@ def return_figures(
         for form, way in FORMS.items():
             found[f"cf{form}"] = counterfactual_disparity(factual, counterfactual, labels, **way)
         found["twins"] = twin_disparity(factual, counterfactual)
+    return found
+
+
+def _gaps(
+    returns: NDArray[Any], groups: NDArray[Any], factors: NDArray[Any] | None, compared: tuple[Any, Any] | None
+) -> dict[str, NDArray[Any]]:
+    """The gaps between two groups."""
+    found = {
+        f"dp{form}": demographic_disparity(returns, groups, compared=compared, **way) for form, way in FORMS.items()
+    }
+    if factors is not None:
+        for form, way in FORMS.items():
+            gaps = conditional_disparity(returns, groups, factors, compared=compared, **way)
+            found |= {f"csp_G{factor}{form}": values for factor, values in gaps.items()}
+    found["pairs"] = pairwise_disparity(returns, groups, compared=compared)
+    found["pairs_sum"] = pairwise_disparity(returns, groups, aggregate="sum", compared=compared)
+    return found
+
+
+def _widest(gaps: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """Of the gaps of several pairs of groups, the widest one of each episode; a group that is not there has none."""
+    if len(gaps) == 1:
+        return gaps[0]
+    found = {}
+    for name in gaps[0]:
+        per_capita = f"{name.removesuffix('_norm').removesuffix('_pc')}_pc"
+        there = ~np.isnan([pair.get(per_capita, pair["dp_pc"]) for pair in gaps])
+        values = np.where(there, [pair[name] for pair in gaps], np.nan)
+        place = np.where(there, np.abs(values), -1.0).argmax(axis=0)
+        found[name] = np.take_along_axis(values, place[None], axis=0)[0]
     return found
 
 

@@ -254,7 +254,7 @@ class GapTable:
             self._weighted = self._masks[:, : 2 * self._rates] * from_feedback
         self.reweights = self._judges and feedback_missing == "reweight"
         self.unseen: NDArray[np.float64] | None = None
-        """(n, groups, 2) decisions of a kind without a single known outcome, when it last happened."""
+        """(n, groups, 2) decisions of a kind without a single known outcome, when other outcomes were last known."""
 
     def __call__(self, counts: NDArray[np.float64]) -> NDArray[np.float64]:
         """Values (n, number of notions), NaN where fewer than two groups have a rate.
@@ -282,8 +282,10 @@ class GapTable:
             decided, known = sums[..., -4:-2], sums[..., -2:]
             sums = self._reweighted(counts, decided, known) if self.reweights else sums[..., :-4]
             if np.minimum.reduce(known, axis=None) == 0:
-                self.unseen = decided * (known == 0)
-                blind = (self.unseen > 0) @ self._needs.T  # (n, groups, rates)
+                unseen = decided * (known == 0)
+                blind = (unseen > 0) @ self._needs.T  # (n, groups, rates)
+                if known.any():
+                    self.unseen = unseen
                 sums[..., : self._rates][blind] = 0.0
                 sums[..., self._rates :][blind] = 0.0
         return sums[..., self._rates :], sums[..., : self._rates]

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_fair.fairness.arguments import Count, Positive, Share, checked
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.schemes.statuses import Array, status_array, within
+from sb3_fair.fairness.validation import function_of_vectors
 from sb3_fair.fairness.welfare import WELFARES, Welfare, find_welfare
 
 When: TypeAlias = Literal["every", "end"] | tuple[Literal["period"], Count] | Callable[[Array, Array], Any]
@@ -211,10 +212,13 @@ class SchemeTracker:
     :param scheme: whose welfare and assessments
     :param n_copies: number of episodes
     :param n: number of stakeholders
-    :raises ValueError: if a number is not a positive integer
+    :raises ValueError: if a number is not a positive integer, or a callable does not map (..., n) to (...)
     """
 
     def __init__(self, scheme: Scheme, n_copies: int, n: int) -> None:
+        function_of_vectors("welfare", scheme.W, n)
+        if callable(scheme.when):
+            function_of_vectors("when", scheme.when, n, n_arguments=2)
         self.scheme = scheme
         self._welfare, self._period = scheme.W, scheme.period
         self.status: Array = np.zeros((n_copies, n))

@@ -19,6 +19,7 @@ from sb3_fair.report.groups import group_rates
 from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.cli import options
 from sb3_fair.zoo.evaluation.tables import figure_table, group_table, policy_table, seed_table
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.registration import TABLE, WORLDS
 from sb3_fair.zoo.studies import speed as benchmark
@@ -53,6 +54,7 @@ def train(command, algo, *more):
     [
         ("train --algo pcm --env sb3_fair/JobHiring-v0", "unknown algorithm 'pcm': did you mean 'pcn'?"),
         ("train --algo pcn --env sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
+        ("train --algo pcn --env Credit-v0", "'CartPole-v0'? (an environment of your own: my_module:Credit-v0)"),
         ("train --algo pcn --env sb3_fair:sb3_fair/JobHirng-v0", "did you mean 'sb3_fair/JobHiring-v0'?"),
         ("train --algo pcn --env {small} --objectives R:SPP", "unknown objective 'SPP': did you mean 'SP'?"),
         ("train --algo pcn --env {small} --objectives R,SP", "objectives must be separated by colons, as in R:SP, got"),
@@ -217,7 +219,7 @@ def test_a_policy_of_a_run_is_run_again_by_its_number(pcn_run, command):
     assert code == 0, err
     learned = [line for line in out.splitlines() if line.startswith("PCN")]
     assert [line.split()[1] for line in learned] == ["0", "0"]
-    assert "patient oracle" in out and "if unfavourable" in out and " woman " in out
+    assert "patient oracle" in out and "known if favourable" in out and " woman " in out
     code, out, err = command("evaluate", "--run", pcn_run.path, "--policy", 99)
     assert code == 2 and "policy must be a number from 0 to" in err
 
@@ -250,6 +252,24 @@ def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_po
     assert algo.upper() in out
     code, out, _ = command("evaluate", "--run", run.path, "--n-eval-episodes", 1)
     assert code == 0 and algo.upper() in out
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("--algo ppo --objectives R:SP:PP", ["SP, PP will be measured but not learned", "--weights 1:10:10"]),
+        ("--algo ppo --objectives R:SP:PP --weights 1:0:0", []),
+        ("--algo ppo", []),
+        ("--algo pcn --objectives R:SP:PP", []),
+    ],
+)
+def test_objectives_that_were_asked_for_without_weights_are_told(command, monkeypatch, recwarn, asked, told):
+    def stop(*_, **__):
+        raise InputError("so far")
+
+    monkeypatch.setattr("sb3_fair.zoo.runs.train.train", stop)
+    assert command("train", "--env", SMALL, *asked.split())[0] == 2
+    assert len(recwarn) == bool(told) and all(part in str(recwarn[0].message) for part in told)
 
 
 def test_values_on_the_command_line_are_data_and_never_run(command, tmp_path):

@@ -121,5 +121,11 @@ def test_settings_may_supply_what_an_environment_lacks():
         make_plan("pcn", "sb3_fair/Lending-v0", env_kwargs={"episode_length": 3_000})
 
 
+def test_several_attributes_are_refused_where_one_is_compared():
+    attributes = {"env_kwargs": {"group": ["gender", "nationality"]}}
+    with pytest.raises(InputError, match=r"fair_ppo needs one .* label .* attributes: gender, nationality"):
+        make_plan("fair_ppo", "sb3_fair/JobHiring-v0", **attributes)
+
+
 def test_needs_are_known():
     assert {need for algorithm in ALGORITHMS.values() for need in algorithm.needs} == set(NEEDS)

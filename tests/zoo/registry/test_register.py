@@ -255,6 +255,22 @@ def test_every_form_says_what_was_registered(bank, form, kind):
         sb3_fair.evaluate("lent", env, 2)
 
 
+@pytest.mark.parametrize("make", [gym.make, sb3_fair.make_vec])
+def test_a_keyword_that_nobody_knows_is_told_with_those_of_every_id(registries, make):
+    sb3_fair.register("test/Other-v0", "CartPole-v1", FairnessSpec(group=lambda obs, info: 0))
+    with pytest.raises(TypeError, match=r"'objective'.*every ID also takes .*did you mean 'objectives'"):
+        make("test/Other-v0", objective=("R", "SP"))
+
+
+def test_an_id_is_new_again_after_gymnasium_forgot_it(registries):
+    for title in ("first", "second"):
+        sb3_fair.register("test/Other-v0", "CartPole-v1", FairnessSpec(group=lambda obs, info: 0), title=title)
+        assert attribute(gym.make("test/Other-v0"), "source") == title
+        with pytest.raises(ValueError, match=r"id must be new, .*registry\.pop\('test/Other-v0'\) frees it"):
+            sb3_fair.register("test/Other-v0", "CartPole-v1")
+        gym.registry.pop("test/Other-v0")
+
+
 def test_without_rules_none_is_known():
     with pytest.raises(ValueError, match=r"rule must be one of \(\), got 'lend'"):
         sb3_fair.evaluate("lend", gym.make("CartPole-v1"), 1)

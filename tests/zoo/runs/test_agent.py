@@ -63,7 +63,8 @@ def test_an_agent_acts_as_its_model(algo, tmp_path):
     seen = observations
     if algo == "pcn":
         agent.model.set_command(agent.policy)
-        seen = agent.model.follow(sb3_fair.make_vec(SMALL, 5, seed=3, objectives=("R", "SP"))).reset()
+        commanded = sb3_fair.make_vec(SMALL, 5, seed=3, objectives=("R", "SP"), emit="difference")
+        seen = agent.model.follow(commanded).reset()
     np.testing.assert_array_equal(decided.action, agent.model.predict(seen, deterministic=True)[0])
     one = agent.act(observations[2], deterministic=True)
     assert one.action == decided.action[2] and isinstance(one.action, int)
@@ -96,7 +97,7 @@ def test_what_does_not_fit_an_observation_of_whole_numbers_is_refused(tmp_path):
             agent._rows(wrong)
     agent.space = gym.spaces.Box(0, 100, (2,), np.uint8)
     for wrong in ([13.7, 0], [300, 0], [float("nan"), 0]):
-        with pytest.raises(ValueError, match="whole number between 0 and 100"):
+        with pytest.raises(ValueError, match=r"^person\[0\] must be a whole number between 0 and 100"):
             agent._rows(wrong)
 
 
@@ -169,8 +170,9 @@ def test_the_parts_of_an_observation_are_checked_like_columns(clerk):
     for wrong, message in (
         ({"age": [0.5]}, "a dict of age, has, job"),
         ([0.5], "a dict of age, has, job"),
-        ({"age": [2.0], "job": 2, "has": [0, 1]}, "between 0 and 1, got 2"),
-        ({"age": [0.5], "job": 3, "has": [0, 1]}, "whole number between 0 and 2, got 3"),
+        ({"age": [2.0], "job": 2, "has": [0, 1]}, r"person\['age'\]\[0\] must be between 0 and 1, got 2"),
+        ({"age": ["x"], "job": 2, "has": [0, 1]}, r"person\['age'\] must be numbers, got"),
+        ({"age": [0.5], "job": 3, "has": [0, 1]}, r"person\['job'\] must be a whole number between 0 and 2, got 3"),
         ({"age": [0.5], "job": 2, "has": [0, 2]}, "whole number between 0 and 1, got 2"),
         ({"age": [[0.5], [0.5]], "job": [2], "has": [0, 1]}, "as many values in all parts"),
     ):
@@ -219,6 +221,11 @@ def test_policies_that_act_by_more_than_the_present_are_refused(tmp_path):
         load_agent(trained(tmp_path, "fair_qcm", "sb3_fair/Doughnut-Small-v0"))
 
 
+def test_a_model_without_its_run_is_no_agent(clerk):
+    with pytest.raises(TypeError, match=r"run must be the folder of a run.* knows the environment too, got <stable"):
+        load_agent(clerk.model)
+
+
 def test_a_policy_of_several_must_be_named(tmp_path, monkeypatch):
     run = trained(tmp_path, "pcn", SMALL, **small("pcn"))
     first = load_agent(run, 0)
@@ -253,6 +260,9 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
             monitor.feedback(unknown, 1)
     with pytest.raises(ValueError, match="limits must be of SP, got 'PP'"):
         Monitor({"PP": 0.0}, ("SP",))
+    for name in ("SP", "SP@sex"):
+        with pytest.raises(ValueError, match=rf"limit of {name} must be in \[-1, 0\], got 0.1"):
+            Monitor({name: 0.1}, (name,), attributes=("sex",))
 
 
 @pytest.mark.parametrize("wrong", [7, -1, 1.7, float("nan"), "x"])
