@@ -69,24 +69,25 @@ def listed(what: str, text: str) -> tuple[str, ...]:
 
 def notions(text: str) -> tuple[str, ...]:
     """Notions separated by colons: ``"SP:IF"``, also ``"SP@gender"``; an empty text names none."""
-    return _listed_notions("notion", text)
+    names = listed("notions", text)
+    _choose_notions("notion", names)
+    return names
 
 
 def objectives(text: str) -> tuple[str, ...]:
-    """Objectives separated by colons: ``"R"`` and notions, as in ``"R:SP:IF"``."""
-    names = _listed_notions("objective", text, "R")
+    """Objectives separated by colons: ``"R"``, notions, and disparities of the environment's, as in ``"R:SP:d_s"``."""
+    names = listed("objectives", text)
     if not names:
         raise InputError(f"objectives must name at least one, as in R:SP:IF, got {text!r}")
+    _choose_notions("objective", [name for name in names if not name.startswith("d_")], "R")
     return names
 
 
-def _listed_notions(what: str, text: str, *more: str) -> tuple[str, ...]:
+def _choose_notions(what: str, names: Iterable[str], *more: str) -> None:
     from sb3_fair.fairness.notions.table import NOTIONS
 
-    names = listed(f"{what}s", text)
     for name in names:
         choose(what, name.partition("@")[0], (*more, *NOTIONS))
-    return names
 
 
 def yaml_number(value: Any) -> Any:

@@ -16,6 +16,7 @@ from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute, max_steps_of
+from sb3_fair.wrappers.vector_reward import DISPARITY
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import Algorithm
 from sb3_fair.zoo.registry.build import make_vec
@@ -134,8 +135,12 @@ def named_in_full(env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
     """The objectives in ``env_kwargs``, with ``"SP@gender"`` and so on for the SP of several attributes."""
     with input_errors():
         venv = make_vec(env_id, monitor=False, **env_kwargs)
+        names = list(attribute(venv, "objective_names"))
+        if any(name.startswith(DISPARITY) for name in names):  # steps tell whether it is measured
+            venv.reset()
+            venv.step(random_actions(venv))
     venv.close()
-    return list(attribute(venv, "objective_names"))
+    return names
 
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:

@@ -61,6 +61,7 @@ def train(command, algo, *more):
         ("train --algo pcn --env {small} --audit EO,PP", "notions must be separated by colons, as in EO:PP, got"),
         ("tune --algo ppo --env {small} --scores R,SP", "scores must be separated by colons, as in R:SP, got"),
         ("tune --algo ppo --env {small} --only gamma,n_steps", "only must be separated by colons, as in gamma:n_steps"),
+        ("train --algo pcn --env {small} --objectives R:d_s", "objectives must be what env measures, [], got 'd_s'"),
         ("train --algo pcn --env {small} --objectives :", "objectives must name at least one"),
         ("train --algo ppo --env {small} --objectives SP:SP", "objectives must name none twice, got SP:SP"),
         ("train --algo pcn --env {small} --audit EOO", "unknown notion 'EOO': did you mean 'EO'?"),

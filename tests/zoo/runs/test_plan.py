@@ -7,7 +7,7 @@ import pytest
 import sb3_fair
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, objectives
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import default_settings
@@ -99,6 +99,11 @@ def test_weights_belong_to_objectives_by_name():
         make_plan("ppo", SMALL, env_kwargs={"scalarise": [0, 0, 1]})
     with pytest.raises(InputError, match="objectives must be a list of names"):
         make_plan("ppo", SMALL, env_kwargs={"objectives": None})
+
+
+def test_disparities_of_the_environment_may_be_objectives():
+    plan = make_plan("ppo", "sb3_fair/Lending-v0", objectives=objectives("R:d_s:SP"), weights=(1, 2, 3))
+    assert plan.objectives == ("R", "d_s", "SP") and plan.weights == (1, 2, 3)
 
 
 def test_what_is_said_of_a_notion_holds_for_each_attribute():
