@@ -6,8 +6,9 @@ import pytest
 
 import sb3_fair
 from sb3_fair.wrappers.layer import attribute
+from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env
-from sb3_fair.zoo.names import InputError, objectives
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import default_settings
@@ -102,7 +103,7 @@ def test_weights_belong_to_objectives_by_name():
 
 
 def test_disparities_of_the_environment_may_be_objectives():
-    plan = make_plan("ppo", "sb3_fair/Lending-v0", objectives=objectives("R:d_s:SP"), weights=(1, 2, 3))
+    plan = make_plan("ppo", "sb3_fair/Lending-v0", objectives=names.objectives("R:d_s:SP"), weights=(1, 2, 3))
     assert plan.objectives == ("R", "d_s", "SP") and plan.weights == (1, 2, 3)
 
 
