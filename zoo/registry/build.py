@@ -139,7 +139,7 @@ def fairness_of(row: Row, given: Any, config: Mapping[str, Any], own: FairnessSp
         found = found(**config)
     found = own if found is None else found
     if not isinstance(found, FairnessSpec):
-        what = "nothing" if found is None else repr(found)
+        what = "nothing: give spec=, or --fairness module:spec" if found is None else repr(found)
         raise InputError(f"fairness must be a FairnessSpec for {row.id}, got {what}")
     return found
 

@@ -225,7 +225,7 @@ def test_the_spec_of_a_registered_id_travels_to_workers():
 
 
 def test_make_vec_wants_a_fairness_spec():
-    with pytest.raises(ValueError, match="fairness must be a FairnessSpec for CartPole-v1, got nothing"):
+    with pytest.raises(ValueError, match="fairness must be a FairnessSpec for CartPole-v1, got nothing: give spec="):
         sb3_fair.make_vec("CartPole-v1", 2)
 
 
