@@ -145,7 +145,7 @@ def _group_counts(rows: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, 
 
 
 def warn_of_undefined(policies: Sequence[EvaluatedPolicy]) -> None:
-    """Warns of objectives that were undefined at the end of episodes, which mean returns take for fair.
+    """Warns of objectives that were undefined at the end of episodes, which mean returns do not show.
 
     :param policies: those of one evaluation
     """
@@ -153,14 +153,19 @@ def warn_of_undefined(policies: Sequence[EvaluatedPolicy]) -> None:
         ends = np.concatenate([np.isnan(policy.final.get(name, np.zeros(0))) for policy in policies])
         if ends.any():
             warn(
-                f"{name} was undefined at the end of {ends.sum()} of {len(ends)} episodes, which count as 0 in .mean "
-                f"(or as undefined= says); summary()[{name!r}] leaves them out"
+                f"{name} was undefined at the end of {ends.sum()} of {len(ends)} episodes, which summary()[{name!r}] "
+                "leaves out; .mean counts what is undefined as undefined= says, by default as 0"
             )
 
 
 def objective_names(venv: VecEnv, k: int) -> tuple[str, ...]:
     """Names of the k entries of the vector reward: the environment's ``objective_names``, else R0, R1, ..."""
-    return tuple(attribute(venv, "objective_names", ["R"] if k == 1 else [f"R{index}" for index in range(k)]))
+    return tuple(attribute(venv, "objective_names", invented_names(k)))
+
+
+def invented_names(k: int) -> tuple[str, ...]:
+    """Names of k objectives that have none."""
+    return ("R",) if k == 1 else tuple(f"R{index}" for index in range(k))
 
 
 def evaluate_vector(

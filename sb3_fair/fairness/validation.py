@@ -50,10 +50,11 @@ def function_of_vectors(name: str, function: Callable[..., Any], width: int, n_a
 
     It is tried on more vectors than a vector has entries, of which ``lambda v: v[0]`` would pick one by mistake.
     """
-    vectors = [np.ones((width + 1, width)) for _ in range(n_arguments)]
+    vectors = [np.zeros((width + 1, width)) for _ in range(n_arguments)]
     wanted = f"{name} as a function must map (..., {width}) to (...), as lambda v: v[..., 0] does"
     try:
-        shape = np.shape(function(*vectors))
+        with np.errstate(all="ignore"):
+            shape = np.shape(function(*vectors))
     except Exception as error:
         raise ValueError(f"{wanted}, but of {width + 1} vectors it raised {error!r}") from error
     if shape != (width + 1,):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from sb3_fair.common.evaluation import objective_names
+from sb3_fair.common.evaluation import invented_names, objective_names
 from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
@@ -90,19 +90,12 @@ class Objectives:
         return self.numbers(argument, value, missing)
 
 
-def announced(env: Any) -> tuple[str, ...] | None:
-    """Names of all objectives; None if ``env`` tells neither them nor their number."""
-    names, space = attribute(env, "objective_names"), attribute(env, "reward_space")
-    if names is None and space is not None:
-        names = objective_names(env, space.shape[0])
-    return None if names is None else tuple(names)
-
-
 def names_of(venv: VecEnv) -> tuple[str, ...]:
     """Names of all objectives; their number is as announced, else that of one step."""
-    names = announced(venv)
-    if names is not None:
-        return names
+    if venv.has_attr("objective_names"):
+        return tuple(venv.get_attr("objective_names")[0])
+    if venv.has_attr("reward_space"):
+        return objective_names(venv, venv.get_attr("reward_space")[0].shape[0])
     venv.reset()
     return objective_names(venv, vector_rewards(venv.step(random_actions(venv))[3]).shape[1])
 
@@ -114,8 +107,15 @@ def check_alike(argument: str, env: Any, names: tuple[str, ...], emit: str | Non
     :param emit: when notions were paid for
     :raises ValueError: if it has other objectives, or pays for notions at other times; names the ``argument``
     """
-    found, when = announced(env), attribute(env, "emit")
-    if found is not None and found[: len(names)] != names:
+    found = attribute(env, "objective_names")
+    told = found is not None and names != invented_names(len(names))
+    if told and tuple(found[: len(names)]) != names:
         raise ValueError(f"{argument} must have the objectives {names} in this order, as in training, got {found}")
-    if None not in (when, emit) and when != emit:
-        raise ValueError(f"{argument} must have emit={emit!r}, as in training, got {when!r}")
+    check_emit(argument, env, emit)
+
+
+def check_emit(name: str, env: Any, expected: str | None) -> None:
+    """:raises ValueError: if both are known and the environment pays for notions at other times than ``expected``"""
+    emit = attribute(env, "emit")
+    if None not in (emit, expected) and emit != expected:
+        raise ValueError(f"{name} must have emit={expected!r}, as in training, got {emit!r}")

@@ -27,7 +27,7 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.pcn.actions import Categorical, head_for
 from sb3_fair.pcn.buffer import Episode, EpisodeBuffer, episodes_of
 from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_times
-from sb3_fair.pcn.objectives import Objectives, PerObjective, check_alike, names_of
+from sb3_fair.pcn.objectives import Objectives, PerObjective, check_alike, check_emit, names_of
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn, command_setter
 from sb3_fair.wrappers.layer import attribute, max_steps_of
@@ -548,7 +548,7 @@ class PCN(SameLayers, OwnGenerator):
             raise ValueError(
                 f"env must have {self.n_envs} copies, got {venv.num_envs}: use PCN.load(path, env) instead"
             )
-        check_alike("env", venv, names, self.emit)
+        check_emit("env", venv, self.emit)
         commanded = self._commanded(venv)
         check_for_correct_spaces(commanded, self.observation_space, self.action_space)
         if force_reset:

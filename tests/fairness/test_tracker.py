@@ -142,15 +142,6 @@ def test_many_groups_may_turn_up():
     assert tracker.values()["SP"][0] == -1
 
 
-def test_labels_that_hardly_anybody_shares_are_told_once(recwarn):
-    for decisions, told in ((6, 0), (4, 1)):
-        tracker = Tracker(1, notions=["SP"], history=FullHistory())
-        for label in np.repeat(np.linspace(0, 1, 300), decisions).tolist():
-            tracker.add([label], [1])
-        assert len(recwarn) == told
-    assert "group has more than 50 labels, with fewer than 5 decisions each" in str(recwarn[0].message)
-
-
 @pytest.mark.parametrize("kind", [lambda label: np.array([label]), lambda label: [label]])
 def test_only_the_compared_groups_count(kind):
     tracker = Tracker(1, notions=["SP"], groups=(0, 7))

@@ -175,10 +175,7 @@ def _tell_unweighted(plan: Any, asked: dict[str, Any]) -> None:
     idle = [name for name, weight in zip(plan.objectives, plan.weights, strict=True) if not weight]
     if idle:
         example = ":".join("1" if weight else "10" for weight in plan.weights)
-        warn(
-            f"{', '.join(idle)} will be measured but not learned, with weight 0 in the reward: give weights, as in "
-            f"--weights {example}"
-        )
+        warn(f"without weight in the reward: {', '.join(idle)}; as in --weights {example}, they would have one")
 
 
 def _results(run: Any) -> None:
@@ -229,13 +226,13 @@ def evaluate(
     n_eval_episodes: Annotated[int, typer.Option(min=1, help="Episodes per policy.")] = 20,
     trust: Trust = False,
     seed: Annotated[
-        int | None, seed_option("Of everything random; by default 20000 more than the run's, with --model 20000.")
+        int | None, seed_option("Of everything random; by default one that no other run has, with --model 20000.")
     ] = None,
     device: Device = "auto",
     num_threads: Threads = 1,
 ) -> None:
     """Runs the policies of a run, or any saved model, on new episodes beside the rules of the environment."""
-    from sb3_fair.zoo.evaluation.evaluate import AGAIN, evaluate_rules, evaluate_run, held_out
+    from sb3_fair.zoo.evaluation.evaluate import AGAIN, evaluate_rules, evaluate_run, held_out, seed_of
     from sb3_fair.zoo.evaluation.tables import figure_table, policy_table, show
     from sb3_fair.zoo.runs.model_file import evaluate_file
     from sb3_fair.zoo.runs.plan import Plan
@@ -247,7 +244,7 @@ def evaluate(
         folder = _run(run, pretrained, trust)
         hold_threads(num_threads)
         plan = held_out(Plan.of_run(folder))
-        seed = plan.seed + AGAIN if seed is None else seed
+        seed = seed_of(plan, AGAIN) if seed is None else seed
         policies = evaluate_run(folder, policy, n_eval_episodes=n_eval_episodes, seed=seed, device=device)
         rules = evaluate_rules(plan, n_eval_episodes, seed)
         show(policy_table(policies, rules, words=folder.words))
@@ -295,7 +292,7 @@ def enjoy(
     ] = None,
     fps: Annotated[float, typer.Option(help="Pictures per second.")] = 8.0,
     trust: Trust = False,
-    seed: Annotated[int | None, seed_option("Of everything random; by default 30000 more than the run's.")] = None,
+    seed: Annotated[int | None, seed_option("Of everything random; by default one that no other run has.")] = None,
     device: Device = "auto",
     num_threads: Threads = 1,
 ) -> None:

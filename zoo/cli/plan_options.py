@@ -18,7 +18,7 @@ _ABOUT = dict(re.findall(r":param (\w+): (.+?)(?=\n:|\Z)", cleandoc(TableConfig.
 _KINDS = {name: kind for name, kind in get_type_hints(TableConfig).items() if name != "sha256"}
 PLAN = (
     option("fairness", str, "module:name of a fairness spec, for an ID that has none or instead of its own."),
-    option("objectives", str, "R and notions, as in R:SP:IF."),
+    option("objectives", str, "R, notions, and disparities of the environment, as in R:SP:d_s."),
     option("audit", str, "Notions to measure in the final evaluation, as in SP:EO:CSC."),
     option("weights", str, "Of the objectives, for algorithms that learn from one number, as in 1:0.5:0."),
     option("window", int, "Number of latest decisions that notions look at."),

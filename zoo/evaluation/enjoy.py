@@ -21,6 +21,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     held_out,
     load_run,
     numbered,
+    seed_of,
 )
 from sb3_fair.zoo.evaluation.film import film_format, save_film
 from sb3_fair.zoo.evaluation.tables import blank_table
@@ -87,7 +88,7 @@ def enjoy(
     :param run: a finished run
     :param film: file to write, ``.gif`` or ``.mp4``
     :param policy: number of the policy in the run's front
-    :param seed: of the environment and of sampled actions; None: 30000 more than the run's
+    :param seed: of the environment and of sampled actions; None: one that no other run has
     :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
         episodes possible, and at least 1; where episodes have no limit, first 1, and twice as many whenever there are
         more than 100 pictures, of which every other one goes
@@ -106,7 +107,7 @@ def enjoy(
     if not Path(film).parent.is_dir():
         raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
     plan = held_out(Plan.of_run(run))
-    seed = plan.seed + FILMED if seed is None else seed
+    seed = seed_of(plan, FILMED) if seed is None else seed
     model = load_run(plan, run, device)
     pictures: list[Picture] = []
     try:

@@ -31,10 +31,8 @@ from sb3_fair.zoo.runs.policy_file import load_policy
 from sb3_fair.zoo.runs.weights import check_weights
 
 COPIES = 25
-SEED = 10_000
-"""Added to the seed of a run for its final evaluation."""
-AGAIN, FILMED = 2 * SEED, 3 * SEED
-"""The same for later evaluations of the run, and for films of it."""
+FINAL, AGAIN, FILMED = 10_000, 20_000, 30_000
+"""Seeds for the final evaluation of a run with seed 0, for later ones, and for films."""
 SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
 """Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
 
@@ -85,6 +83,11 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
     return [name for name, notion in rows.items() if featured or not notion.needs_features]
 
 
+def seed_of(plan: Plan, purpose: int = FINAL) -> int:
+    """Of the first copy in an evaluation. Evaluations of two runs have no seed in common, however many the copies."""
+    return purpose + 10 * FINAL * plan.seed % 2**31
+
+
 def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> list[EvaluatedPolicy]:
     """The evaluated trade-off of an algorithm that learns one, else the one policy of the model.
 
@@ -92,7 +95,7 @@ def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> li
         several agents of a game, who would all do the same
     """
     check_weights(model)
-    seed = plan.seed + SEED
+    seed = seed_of(plan)
     if plan.algorithm.vector:
         return list(model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed))
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
@@ -111,7 +114,7 @@ def evaluate_rules(
     rules = tuple(attribute(evaluation_env(plan, 1), "rules"))
     if not rules:
         return []
-    seed = plan.seed + SEED if seed is None else seed
+    seed = seed_of(plan) if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
     size = min(COPIES, episodes)
     venv = evaluation_env(plan, size * len(rules))
@@ -139,14 +142,14 @@ def evaluate_run(
 ) -> list[EvaluatedPolicy]:
     """The policies of a run, or the one of a number in its front, on episodes of their own.
 
-    :param seed: of the first copy of the environment; None: 20000 more than the run's
+    :param seed: of the first copy of the environment; None: one that no other run has
     """
     front = front_of(run)
     chosen = list(front) if policy is None else [numbered(front, policy)]
     plan = held_out(Plan.of_run(run))
     model = load_run(plan, run, device)
     venv = evaluation_env(plan)
-    seed = plan.seed + AGAIN if seed is None else seed
+    seed = seed_of(plan, AGAIN) if seed is None else seed
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
 
 

@@ -1,6 +1,7 @@
 """The evaluator: seeded episodes of any policy in any environment, as a table with a row per episode."""
 
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -73,20 +74,20 @@ def evaluate(
 
 def _parallel(env: str | gym.Env | VecEnv, n_envs: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
     if isinstance(env, str):
-        return _bare(env, n_envs, env_kwargs) or make_vec(
-            env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs)
-        )
+        if _is_plain(env, env_kwargs):
+            return DummyVecEnv([lambda: with_scalar_reward(gym.make(env, **env_kwargs))] * n_envs)
+        return make_vec(env, n_envs=n_envs, monitor=False, **env_kwargs, **unseen(env, env_kwargs))
     if env_kwargs:
         raise ValueError(f"env_kwargs must be left out unless env is an ID, got {sorted(env_kwargs)}")
     return env if isinstance(env, VecEnv) else DummyVecEnv([lambda: with_scalar_reward(env)])
 
 
-def _bare(env_id: str, n_envs: int, env_kwargs: Mapping[str, Any]) -> VecEnv | None:
-    """Copies of an environment that only Gymnasium knows, None if something is to be measured in it."""
-    if find(env_id).id in ROWS or Measurement.__dataclass_fields__.keys() & env_kwargs.keys():
-        return None
-    venv = DummyVecEnv([lambda: with_scalar_reward(gym.make(env_id, **env_kwargs))] * n_envs)
-    return venv if attribute(venv, "fairness_spec") is None else None
+def _is_plain(env_id: str, env_kwargs: Mapping[str, Any]) -> bool:
+    """Whether only Gymnasium knows the environment, and nothing is to be measured in it."""
+    if find(env_id).id in ROWS or {*Measurement.__dataclass_fields__, "vec_env"} & env_kwargs.keys():
+        return False
+    with closing(gym.make(env_id, **env_kwargs)) as env:
+        return attribute(env, "fairness_spec") is None
 
 
 def _agent(policy: Any, venv: VecEnv, seed: int) -> Any:

@@ -97,10 +97,6 @@ class Measurement:
         return replace(spec, **{name: value for name, value in changes.items() if value is not None})
 
 
-KEYWORDS = (*Measurement.__dataclass_fields__, "vec_env")
-"""What ``make_vec`` takes besides the environment's own settings."""
-
-
 def _is_notion(objective: str) -> bool:
     return objective != PERFORMANCE and not objective.startswith(DISPARITY)
 
@@ -173,7 +169,8 @@ def _known_keywords(config: Mapping[str, Any]) -> Iterator[None]:
         unknown = next((name for name in config if repr(name) in str(error)), None)
         if unknown is None:
             raise
-        also = f"every ID also takes {', '.join(KEYWORDS)}{did_you_mean(unknown, KEYWORDS)}"
+        known = tuple(Measurement.__dataclass_fields__)
+        also = f"every ID also takes {', '.join(known)}{did_you_mean(unknown, known)}"
         raise TypeError(f"{error}; {also}") from error
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -133,14 +134,12 @@ def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any
 
 def named_in_full(env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
     """The objectives in ``env_kwargs``, with ``"SP@gender"`` and so on for the SP of several attributes."""
-    with input_errors():
-        venv = make_vec(env_id, monitor=False, **env_kwargs)
+    with input_errors(), closing(make_vec(env_id, monitor=False, **env_kwargs)) as venv:
         names = list(attribute(venv, "objective_names"))
         if any(name.startswith(DISPARITY) for name in names):  # steps tell whether it is measured
             venv.reset()
             venv.step(random_actions(venv))
-    venv.close()
-    return names
+        return names
 
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:

@@ -20,12 +20,10 @@ from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import (
     COPIES,
-    SEED,
     evaluate_model,
     evaluate_rules,
     evaluation_env,
     load_model,
-    policies_of,
 )
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import find_algorithm
@@ -79,7 +77,7 @@ def evaluate_file(
     plan = Plan(
         algo=algo,
         env=known,
-        seed=seed - SEED,
+        seed=seed,
         n_timesteps=0,
         n_envs=1,
         policy=algorithm.policy,
@@ -97,7 +95,8 @@ def evaluate_file(
             settings["objectives"] = list(model.objective_names)
             if model.emit is not None:
                 settings.setdefault("emit", model.emit)
-            return policies_of(plan, model), evaluate_rules(plan)
+            policies = model.coverage_set(n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
+            return [*policies], evaluate_rules(plan, seed=seed)
         rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
         venv = evaluation_env(plan, size) if foreign is None else foreign
         if attribute(venv, "objective_names") is None:
@@ -107,7 +106,7 @@ def evaluate_file(
         check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
-    return [policy], evaluate_rules(plan, around=averaged) if ours else []
+    return [policy], evaluate_rules(plan, seed=seed, around=averaged) if ours else []
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
@@ -13,7 +14,7 @@ from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_model, evaluation_env, policies_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_model, evaluation_env, policies_of, seed_of, words_of
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
@@ -33,11 +34,6 @@ def direction(name: str, words: Words = NO_WORDS) -> Direction:
             f"scores must be figures of which better and worse are known (see words of register), got {name!r}"
         )
     return "maximize" if better == "higher" else "minimize"
-
-
-def score(name: str, value: float, words: Words = NO_WORDS) -> float:
-    """The figure as Optuna is to see it."""
-    return abs(value) if describe(name, words).better == "zero" else value
 
 
 def check_figures(plan: Plan, scores: Sequence[str], budgets: Iterable[str]) -> None:
@@ -74,7 +70,7 @@ def measure(
     """Figures of a trained model on the episodes on which ``sb3-fair train`` would evaluate it.
 
     Means over episodes: ``R`` is the return, a notion or disparity what it was after the last step, or with ``mean_``
-    before it over all steps; NaN where it was undefined in all episodes.
+    before it over all steps, its size where 0 is best; NaN where it was undefined in all episodes.
 
     :param wanted: names of figures, which the result has at least
     """
@@ -89,9 +85,14 @@ def measure(
     averaged = [name.removeprefix(MEAN) for name in wanted if name.startswith(MEAN)]
     if averaged:
         venv = VecMeans(venv, averaged)
-    policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, plan.seed + SEED, deterministic)
+    policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed_of(plan), deterministic)
     venv.close()
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},
-        **{name: mean_of_known(values) for name, values in policy.final.items()},
+        **{name: mean_of_known(_sizes(name, values, words_of(plan))) for name, values in policy.final.items()},
     }
+
+
+def _sizes(name: str, values: NDArray[np.float64], words: Words) -> NDArray[np.float64]:
+    """Of each episode, as gaps of opposite signs are not small on average."""
+    return np.abs(values) if describe(name, words).better == "zero" else values

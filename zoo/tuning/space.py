@@ -58,7 +58,9 @@ class Values:
         """These values and ``value``."""
         if self.choices:
             known = value in self.choices.values()
-            return self if known else replace(self, choices={_name(value): value, **self.choices})
+            name = _name(value)
+            name = f"{name} (zoo)" if name in self.choices else name
+            return self if known else replace(self, choices={name: value, **self.choices})
         if not _is_number(value) or (self.log and value <= 0):
             raise InputError(f"space of {setting!r} must be a choice, as its value here is {value!r}, got an interval")
         whole = self.whole and isinstance(value, int)
@@ -109,7 +111,7 @@ def space_of(
             if value is not None or (values.choices and "." in name):
                 space[name] = values.around(name, value)
             elif setting in own:
-                raise InputError(f"{setting!r} must have a value to be tried, and is switched off here: set it with -P")
+                raise InputError(f"{setting!r} must have a value to be tried, and has none here: set it in --conf-file")
     if not space:
         raise InputError("there must be a setting to try: all are fixed")
     return space
@@ -127,11 +129,11 @@ def current(plan: Plan, setting: str) -> Any:
     top, _, inner = setting.partition(".")
     if top == WEIGHTS:
         assert plan.weights is not None
-        return plan.weights[plan.objectives.index(inner)]
+        return plan.weights[plan.objectives.index(names.choose("objective", inner, plan.objectives))]
     value = plan.hyperparams.get(top, plan.algorithm.settings[top])
     if inner:
         return (value or {}).get(inner)
-    return float(value.removeprefix("lin_")) if _falls(value) else value
+    return float(value.split("_")[1]) if _falls(value) else value
 
 
 def parameters(plan: Plan, space: Space) -> dict[str, Any]:
@@ -151,7 +153,8 @@ def planned(plan: Plan, values: Mapping[str, Any]) -> Plan:
             nested = {**(hyperparams.get(top) or {}), inner: value}
             hyperparams[top] = {key: entry for key, entry in nested.items() if entry is not None} or None
         else:
-            hyperparams[top] = f"lin_{value:g}" if _falls(hyperparams.get(top)) else value
+            before = hyperparams.get(top)
+            hyperparams[top] = "_".join(["lin", f"{value:g}", *before.split("_")[2:]]) if _falls(before) else value
     tuned = replace(plan, hyperparams=hyperparams, weights=None if plan.weights is None else tuple(weights))
     if plan.algorithm.settings.keys() >= ON_POLICY:  # a minibatch is not to be larger than what it is taken from
         before, after = (int(current(each, "n_steps")) * plan.n_envs for each in (plan, tuned))

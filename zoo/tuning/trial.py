@@ -8,13 +8,12 @@ import numpy as np
 from optuna import Trial, TrialPruned
 
 from sb3_fair.common.run_folder import plain
-from sb3_fair.fairness.descriptions import Words
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.settings import PLAN_KEYS
 from sb3_fair.zoo.runs.train import build_model, training_env
-from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure, score
+from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 
 ERROR, FIGURES, SEEDS, SETTINGS = "error", "figures", "seeds", "settings"
@@ -62,12 +61,11 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
     """Trains and evaluates with each seed; the scores. ``prunes``: whether the study's pruner may end the trial
     early.
     """
-    words = words_of(tuning.plan)
     plan = planned(tuning.plan, {name: values.suggest(trial, name) for name, values in tuning.space.items()})
     trial.set_user_attr(SETTINGS, settings_of(plan))
     done: list[Figures] = []
     for number in range(tuning.n_seeds):
-        done.append(_trained(trial, tuning, replace(plan, seed=plan.seed + number), done, words, prunes, device))
+        done.append(_trained(trial, tuning, replace(plan, seed=plan.seed + number), done, prunes, device))
     figures = _means(done)
     trial.set_user_attr(FIGURES, figures)
     trial.set_user_attr(SEEDS, done)
@@ -76,7 +74,7 @@ def run_trial(trial: Trial, tuning: Tuning, *, prunes: bool = False, device: str
             raise ValueError(f"{name} is {figures[name]} in all episodes")
     for name, budget in tuning.budgets.items():
         trial.set_constraint(name, abs(figures[name]) - budget)
-    return [score(name, figures[name], words) for name in tuning.scores]
+    return [figures[name] for name in tuning.scores]
 
 
 def settings_of(plan: Plan) -> dict[str, Any]:
@@ -87,9 +85,7 @@ def settings_of(plan: Plan) -> dict[str, Any]:
     return entry
 
 
-def _trained(
-    trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], words: Words, prunes: bool, device: str
-) -> Figures:
+def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
     """The figures of one seed; ``before``: those of the seeds before it."""
     model = build_model(plan, training_env(plan), device)
     parts, part, pruned = tuning.n_evaluations, 1, False
@@ -102,7 +98,7 @@ def _trained(
         nonlocal part, pruned
         if part < parts and model.num_timesteps >= plan.n_timesteps * part / parts:
             figure = _means([*before, judge()])[tuning.scores[0]]
-            trial.report(score(tuning.scores[0], figure, words), len(before) * parts + part)
+            trial.report(figure, len(before) * parts + part)
             part, pruned = part + 1, trial.should_prune()
         return not pruned
 

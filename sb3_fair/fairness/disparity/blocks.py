@@ -100,11 +100,11 @@ class Blocks:
         """Mean figure of one group less that of another, (..., B, G, G), 0 where one has no members."""
         return gaps(self.means(figures), self.sizes > 0)
 
-    def standing(self, figures: Array, near: Array | float = 0.0) -> tuple[Array, Array]:
+    def standing(self, figures: Array) -> tuple[Array, Array]:
         """How many of each group have less, and how many have more, than a member: (..., B, n, G) each, from
-        :meth:`gather`'s figures (..., B, n), of which those that differ by up to ``near`` (..., B, 1) are equal."""
+        :meth:`gather`'s figures (..., B, n)."""
         if figures.shape[-1] <= FEW:
-            has_more = (figures[..., :, None] > (figures + near)[..., None, :]).astype(np.float64)
+            has_more = (figures[..., :, None] > figures[..., None, :]).astype(np.float64)
             return has_more @ self.belongs, has_more.swapaxes(-1, -2) @ self.belongs
         order = np.argsort(figures, axis=-1)
         rising = np.take_along_axis(figures, order, axis=-1)
@@ -113,7 +113,7 @@ class Blocks:
         # Equals share the places of the first and the last of them.
         first = np.broadcast_to(np.arange(order.shape[-1]), order.shape).copy()
         last = first.copy()
-        equal = rising[..., 1:] <= rising[..., :-1] + near
+        equal = rising[..., 1:] == rising[..., :-1]
         first[..., 1:][equal] = 0
         last[..., :-1][equal] = order.shape[-1]
         first = np.maximum.accumulate(first, axis=-1)
@@ -122,6 +122,18 @@ class Blocks:
         more = upto[..., -1:, :] - np.take_along_axis(upto, last[..., None], axis=-2)
         back = np.argsort(order, axis=-1)[..., None]
         return np.take_along_axis(less, back, axis=-2), np.take_along_axis(more, back, axis=-2)
+
+
+def equalised(figures: Array) -> Array:
+    """Figures (..., n) of which each that may differ from the next lower one by rounding alone is that one."""
+    order = np.argsort(figures, axis=-1)
+    rising = np.take_along_axis(figures, order, axis=-1)
+    near = ROUNDING * np.abs(figures).max(axis=-1, keepdims=True)
+    first = np.broadcast_to(np.arange(order.shape[-1]), order.shape).copy()
+    first[..., 1:][np.diff(rising, axis=-1) <= near] = 0
+    found = np.empty_like(figures)
+    np.put_along_axis(found, order, np.take_along_axis(rising, np.maximum.accumulate(first, axis=-1), axis=-1), axis=-1)
+    return found
 
 
 def others(sizes: NDArray[Any]) -> Ints:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.disparity.blocks import ROUNDING, Array, Blocks, Ints
+from sb3_fair.fairness.disparity.blocks import Array, Blocks, Ints, equalised
 
 Fairness: TypeAlias = Literal["dp", "csp", "cf"]
 Sign: TypeAlias = Literal["absolute", "one_sided"]
@@ -217,9 +217,8 @@ class Disparity:
         What may be due to rounding is no lead.
         """
         values, blocks = self._checked(figures, population), self.pairs(population)
-        members = blocks.gather(values)
-        near = ROUNDING * np.abs(members * blocks.belongs.any(axis=-1)).max(axis=-1, keepdims=True)
-        return blocks.scatter(self._pull(blocks, members, blocks.per_partner, near))
+        members = equalised(blocks.gather(values) * blocks.belongs.any(axis=-1))
+        return blocks.scatter(self._pull(blocks, members, blocks.per_partner))
 
     def leads(self, gaps: Array) -> Array:
         """Sign of the gaps (..., G, G) that count."""
@@ -258,10 +257,10 @@ class Disparity:
             raise ValueError(f"figures must have one entry per slot ({len(population)}), got shape {values.shape}")
         return values
 
-    def _pull(self, blocks: Blocks, members: Array, weights: Array, near: Array | float = 0.0) -> Array:
+    def _pull(self, blocks: Blocks, members: Array, weights: Array) -> Array:
         """How many of other groups a member has more than, less how many it has less than, (..., B, n), weighted by
         (B, G, G) for each two groups."""
-        less, more = blocks.standing(members, near)
+        less, more = blocks.standing(members)
         if self.sign == "absolute":
             return ((less - more) * (blocks.belongs @ weights)).sum(axis=-1)
         ahead, behind = blocks.belongs @ np.triu(weights), blocks.belongs @ np.tril(weights)

@@ -100,14 +100,9 @@ def pairwise_disparity(
     :raises ValueError: if shapes do not fit, or ``aggregate`` is neither
     """
     array, labels = _aligned(returns, groups)
-    order = np.argsort(array, axis=-1)
-    gaps = np.diff(np.take_along_axis(array, order, axis=-1), axis=-1)
-    members = [np.take_along_axis(labels == label, order, axis=-1) for label in compared_labels(labels, compared)]
-    below = [np.cumsum(mask, axis=-1)[..., :-1] for mask in members]
-    sizes = [mask.sum(axis=-1) for mask in members]
-    across = below[0] * (sizes[1][..., None] - below[1]) + below[1] * (sizes[0][..., None] - below[0])
-    total: Array = (gaps * across).sum(axis=-1)  # so many pairs reach over each gap of the sorted returns
-    return total if aggregate == "sum" else _ratio(total, sizes[0] * sizes[1])
+    first, second = compared_labels(labels, compared)
+    total, n_pairs = _over_pairs(array, labels == first, labels == second)
+    return total if aggregate == "sum" else _ratio(total, n_pairs)
 
 
 @checked
@@ -234,7 +229,7 @@ def return_figures(
 ) -> dict[str, NDArray[Any]]:
     """Gaps, Gini, Jain and Nash of episodes; name -> (episodes,). NaN where one is undefined.
 
-    Of more than two groups, each gap is that of the two groups which are furthest apart by it in an episode.
+    Of more than two groups, each gap is that of the two groups of an episode which are furthest apart by it.
 
     :param returns: of every agent, (episodes, agents)
     :param groups: 0 without and 1 with the sensitive attribute, further numbers for further groups, negative where
@@ -242,8 +237,7 @@ def return_figures(
     :param factors: legitimate factor, (episodes, agents); None: no conditional disparities
     :param twins: whether the second half of the agents are the twins of the first half
     """
-    pairs: list[Any] = list(combinations(np.unique(groups[groups >= 0]).tolist(), 2))
-    found = _widest([_gaps(returns, groups, factors, pair) for pair in pairs or [None]])
+    found = _widest_gaps(returns, groups, factors)
     found |= {
         "gini": gini(returns),
         "jain": Welfare("jain")(returns),
@@ -259,33 +253,23 @@ def return_figures(
     return found
 
 
-def _gaps(
-    returns: NDArray[Any], groups: NDArray[Any], factors: NDArray[Any] | None, compared: tuple[Any, Any] | None
-) -> dict[str, NDArray[Any]]:
-    """The gaps between two groups."""
-    found = {
-        f"dp{form}": demographic_disparity(returns, groups, compared=compared, **way) for form, way in FORMS.items()
-    }
+def _widest_gaps(returns: NDArray[Any], groups: NDArray[Any], factors: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """Of each gap the widest one between two groups of an episode, or that to nobody where only one group is there."""
+    pairs = list(combinations(np.unique(groups[groups >= 0]).tolist(), 2)) or [(0, 1)]
+    among = {"dp": np.ones(groups.shape, dtype=bool)}
     if factors is not None:
-        for form, way in FORMS.items():
-            gaps = conditional_disparity(returns, groups, factors, compared=compared, **way)
-            found |= {f"csp_G{factor}{form}": values for factor, values in gaps.items()}
-    found["pairs"] = pairwise_disparity(returns, groups, compared=compared)
-    found["pairs_sum"] = pairwise_disparity(returns, groups, aggregate="sum", compared=compared)
-    return found
-
-
-def _widest(gaps: Sequence[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Of the gaps of several pairs of groups, the widest one of each episode; a group that is not there has none."""
-    if len(gaps) == 1:
-        return gaps[0]
+        among |= {f"csp_G{factor}": factors == factor for factor in np.unique(factors).tolist()}
     found = {}
-    for name in gaps[0]:
-        per_capita = f"{name.removesuffix('_norm').removesuffix('_pc')}_pc"
-        there = ~np.isnan([pair.get(per_capita, pair["dp_pc"]) for pair in gaps])
-        values = np.where(there, [pair[name] for pair in gaps], np.nan)
-        place = np.where(there, np.abs(values), -1.0).argmax(axis=0)
-        found[name] = np.take_along_axis(values, place[None], axis=0)[0]
+    for name, counted in among.items():
+        members = [[counted & (groups == label) for label in pair] for pair in pairs]
+        there = np.array([one.any(axis=-1) & other.any(axis=-1) for one, other in members])
+        gaps = {name + form: [_gap(returns, *two, **way) for two in members] for form, way in FORMS.items()}
+        if name == "dp":
+            totals, sizes = zip(*(_over_pairs(returns, *two) for two in members), strict=True)
+            gaps |= {"pairs": list(map(_ratio, totals, sizes)), "pairs_sum": list(totals)}
+        for gap, values in gaps.items():
+            width = np.where(there | ~there.any(axis=0), np.nan_to_num(np.abs(values), nan=-1.0), -2.0)
+            found[gap] = np.take_along_axis(np.array(values), width.argmax(axis=0)[None], axis=0)[0]
     return found
 
 
@@ -311,7 +295,19 @@ def _between(
     return _gap(array, labels == first, labels == second, per_capita, normalise)
 
 
-def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None) -> Array:
+def _over_pairs(returns: Array, first: Mask, second: Mask) -> tuple[Array, Array]:
+    """Sum of abs(R_x - R_y) over the pairs of x in the first and y in the second group, and how many there are."""
+    order = np.argsort(returns, axis=-1)
+    steps = np.diff(np.take_along_axis(returns, order, axis=-1), axis=-1)
+    members = [np.take_along_axis(mask, order, axis=-1) for mask in (first, second)]
+    below = [np.cumsum(mask, axis=-1)[..., :-1] for mask in members]
+    sizes = [mask.sum(axis=-1) for mask in members]
+    across = below[0] * (sizes[1][..., None] - below[1]) + below[1] * (sizes[0][..., None] - below[0])
+    # So many pairs reach over each step between sorted returns.
+    return (steps * across).sum(axis=-1), sizes[0] * sizes[1]
+
+
+def _gap(returns: Array, first: Mask, second: Mask, per_capita: bool, normalise: Norm | None = None) -> Array:
     return _difference(_total(returns, first, per_capita), _total(returns, second, per_capita), per_capita, normalise)
 
 

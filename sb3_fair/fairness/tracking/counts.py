@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from sb3_fair.fairness.histories.history import History
 from sb3_fair.fairness.notions.table import CELLS
 from sb3_fair.fairness.tracking.partition import Partition
-from sb3_fair.fairness.warning import warn
 
 Rows: TypeAlias = Any  # the copies concerned: slice(None), or their indices (m,)
-CROWD, FEW = 100, 5  # columns, two for each label; decisions of a group
 
 
 class GroupCounts:
@@ -37,16 +35,6 @@ class GroupCounts:
         self.counts = counts
         self._copies = np.arange(self._n) * (columns * CELLS)
 
-    def _grow(self) -> None:
-        """Makes room for new labels; warns once where hardly anybody shares one."""
-        before, columns = self.counts.shape[1], 2 * self.partition.size
-        if before <= CROWD < columns and self.counts.sum() < FEW * self.partition.size:
-            warn(
-                f"group has more than {CROWD // 2} labels, with fewer than {FEW} decisions each on average: put what "
-                "is continuous, such as an income, into bins"
-            )
-        self._shape(columns)
-
     @property
     def _flat(self) -> NDArray[np.float64]:
         """The counts end to end; made each time, since copies and pickles would part a kept view from them."""
@@ -60,7 +48,7 @@ class GroupCounts:
     def add(self, rows: Rows, slots: NDArray[np.intp], cells: NDArray[np.uint8], columns: NDArray[np.intp]) -> None:
         """One decision for each of the copies ``rows``, at the places ``slots`` (m,) of all rings end to end."""
         if self.partition.size > self.counts.shape[1]:
-            self._grow()
+            self._shape(2 * self.partition.size)
         codes = columns * CELLS + cells
         self._count(rows, self._copies[rows], codes, self._codes.take(slots))
         self._codes[slots] = codes

@@ -258,7 +258,7 @@ def test_an_algorithm_for_one_number_trains_on_weighted_objectives_and_is_one_po
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ("--algo ppo --objectives R:SP:PP", ["SP, PP will be measured but not learned", "--weights 1:10:10"]),
+        ("--algo ppo --objectives R:SP:PP", ["without weight in the reward: SP, PP", "--weights 1:10:10"]),
         ("--algo ppo --objectives R:SP:PP --weights 1:0:0", []),
         ("--algo ppo", []),
         ("--algo pcn --objectives R:SP:PP", []),

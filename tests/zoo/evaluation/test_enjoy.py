@@ -95,7 +95,7 @@ def test_the_same_seed_gives_the_same_episodes_and_the_same_film(finished, tmp_p
     run = finished("ppo")
     played = [enjoy(run, tmp_path / f"{turn}.gif", seed=5, every=10, device="cpu") for turn in range(2)]
     np.testing.assert_array_equal(played[0].returns, played[1].returns)
-    usual, told = (enjoy(run, tmp_path / "2.gif", every=50, device="cpu", **seed) for seed in ({}, {"seed": 30_003}))
+    usual, told = (enjoy(run, tmp_path / "2.gif", every=50, device="cpu", **seed) for seed in ({}, {"seed": 330_000}))
     np.testing.assert_array_equal(usual.returns, told.returns)
     assert (tmp_path / "0.gif").read_bytes() == (tmp_path / "1.gif").read_bytes()
 

@@ -1,5 +1,6 @@
 """Does an evaluation measure what it says, whichever way the episodes are shared out?"""
 
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -11,7 +12,16 @@ from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.zoo.evaluation.evaluate import SEED, evaluate_rules, evaluate_run, evaluation_env, measurable
+from sb3_fair.zoo.evaluation.evaluate import (
+    AGAIN,
+    FILMED,
+    FINAL,
+    evaluate_rules,
+    evaluate_run,
+    evaluation_env,
+    measurable,
+    seed_of,
+)
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
 from sb3_fair.zoo.runs.plan import make_plan
@@ -35,12 +45,22 @@ def test_rules_side_by_side_play_the_episodes_that_each_plays_alone(env):
     rules = venv.get_attr("world")[0].rules
     assert [policy.name for policy in together] == [rule.replace("-", " ") for rule in rules]
     for policy, rule in zip(together, rules, strict=True):
-        alone = evaluate_vector(RuleAgent(rule, venv, SEED), venv, 4, seed=SEED)
+        alone = evaluate_vector(RuleAgent(rule, venv, FINAL), venv, 4, seed=FINAL)
         np.testing.assert_array_equal(policy.returns, alone.returns)
         np.testing.assert_array_equal(policy.lengths, alone.lengths)
         assert policy.chance == alone.chance and policy.final.keys() == alone.final.keys()
         for name, values in policy.final.items():
             np.testing.assert_array_equal(values, alone.final[name])
+
+
+def test_runs_of_other_seeds_are_judged_on_episodes_of_their_own():
+    """Else intervals over seeds would leave out that another policy may be lucky with them."""
+    plan = make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"n_eval_episodes": 30})
+    plans = [replace(plan, seed=seed) for seed in (0, 1, 2, 10)]
+    returns = [evaluate_rules(plan)[0].returns[:, 0] for plan in plans]
+    assert len(np.unique(returns)) == 120
+    firsts = [seed_of(plan, purpose) for plan in plans for purpose in (FINAL, AGAIN, FILMED)]
+    assert np.diff(sorted(firsts)).min() >= 10_000
 
 
 def test_a_panel_needs_as_many_copies_for_each_rule():

@@ -193,7 +193,7 @@ def test_another_spec_replaces_the_scenarios_own():
         ({"team_size": 0}, "team_size"),
         ({"team_sise": 3}, "team_size"),
         ({"objective": ("R",)}, "did you mean 'objectives'"),
-        ({"vec_env_cls": None}, "every ID also takes objectives, audit, .*did you mean 'vec_env'"),
+        ({"vec_env_cls": None}, "every ID also takes objectives, audit, "),
         ({"probabilities": "soft"}, "probabilities"),
         ({"objectives": ("R", "IF"), "distance": "euclid"}, "euclid"),
     ],

@@ -25,7 +25,7 @@ def test_a_scale_is_learned_in_training_and_used_ever_after(quick_plan, tmp_path
     assert Plan.from_config(run.config).normalize == {}
     assert run.normaliser.is_file()
     (trained,) = run.front
-    (again,) = evaluate_run(run, n_eval_episodes=2, seed=3 + 10_000)
+    (again,) = evaluate_run(run, n_eval_episodes=2, seed=300_000 + 10_000)
     np.testing.assert_array_equal(again.returns, trained.returns)
     scale = load_model(Plan.from_config(run.config), run.model).get_vec_normalize_env().obs_rms
     assert scale.count > 600 and (scale.mean != 0).any()
@@ -64,7 +64,7 @@ def test_wrappers_are_named_with_their_arguments_innermost_first():
 def test_a_wrapped_environment_is_trained_evaluated_and_filmed(quick_plan, tmp_path):
     plan = quick_plan("ppo", n_timesteps=64, env_wrapper=RESCALE, vec_env_wrapper=STACK, normalize=True)
     run = train(plan, log_dir=tmp_path, device="cpu")
-    (again,) = evaluate_run(run, n_eval_episodes=2, seed=3 + 10_000)
+    (again,) = evaluate_run(run, n_eval_episodes=2, seed=300_000 + 10_000)
     np.testing.assert_array_equal(again.returns, run.front[0].returns)
     assert len(run.baselines) == 6
     played = enjoy(run, tmp_path / "film.gif", n_episodes=1, every=20)

@@ -7,7 +7,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
-from sb3_fair.zoo.tuning.space import Values, parameters, planned, space_of
+from sb3_fair.zoo.tuning.space import Values, current, parameters, planned, space_of
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
 ENVS = {"fair_qcm": "sb3_fair/Doughnut-v0", "tabular_fair_qcm": "sb3_fair/Doughnut-Small-v0"}
@@ -84,6 +84,17 @@ def test_weights_are_tried_of_the_fairness_that_is_judged_only():
 def test_a_learning_rate_that_falls_still_falls():
     plan = make_plan("ppo", "sb3_fair/Lending-v0")
     assert planned(plan, {"learning_rate": 0.0004}).hyperparams["learning_rate"] == "lin_0.0004"
+    plan = make_plan("ppo", SMALL, hyperparams={"learning_rate": "lin_0.02_0.01"})
+    assert current(plan, "learning_rate") == 0.02
+    assert planned(plan, {"learning_rate": 0.03}).hyperparams["learning_rate"] == "lin_0.03_0.01"
+
+
+def test_a_choice_of_the_users_may_have_the_name_of_the_zoos():
+    plan = make_plan("ppo", SMALL)
+    own = {"policy_kwargs.net_arch": {"choice": {"default": [32]}}}
+    space = space_of(plan, ["R"], [], own, ["policy_kwargs.net_arch"])
+    assert list(space["policy_kwargs.net_arch"].choices.values()) == [None, [32]]
+    assert parameters(plan, space) == {"policy_kwargs.net_arch": "default (zoo)"}
 
 
 def test_a_setting_within_a_setting_leaves_its_neighbours_alone():
@@ -119,6 +130,7 @@ def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
         ({"gamma": {"choice": {}}}, None, "choices for 'gamma' must be"),
         ({"ent_coef": {"log": [0.01, 0.1]}}, None, "'ent_coef' must be a choice, as its value here is 0.0"),
         ({"target_kl": {"log": [0.01, 0.1]}}, None, "'target_kl' must have a value"),
+        ({"weights.EO": {"choice": [0, 1]}}, None, "unknown objective 'EO'"),
     ],
 )
 def test_a_wrong_space_is_an_error_that_says_what_is_right(own, only, message):

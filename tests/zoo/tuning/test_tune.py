@@ -2,11 +2,13 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
 import pytest
 import yaml
+from stable_baselines3 import PPO
 
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import RunFolder
@@ -17,9 +19,10 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
+from sb3_fair.zoo.tuning import scores
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
-from sb3_fair.zoo.tuning.scores import direction, measure, score
+from sb3_fair.zoo.tuning.scores import direction, measure
 from sb3_fair.zoo.tuning.storage import Place
 from sb3_fair.zoo.tuning.trial import FIGURES, SEEDS, SETTINGS, run_trial
 from sb3_fair.zoo.tuning.tune import make_tuning, tune
@@ -213,8 +216,15 @@ def test_fairness_grows_and_disparity_falls(name, way):
     assert direction(name, LendingWorld.words) == way
 
 
-def test_a_gap_is_best_at_zero_and_unknown_figures_have_no_direction():
-    assert score("dp", -0.5) == 0.5 and score("SP", -0.5) == -0.5
+def test_gaps_of_opposite_signs_are_not_small_on_average(monkeypatch):
+    final = {"dp": np.array([-1.0, 0.5]), "SP": np.array([-0.5, -0.1])}
+    found = SimpleNamespace(objectives=("R",), mean=[3.0], final=final)
+    monkeypatch.setattr(scores, "evaluate_model", lambda *_: found)
+    plan = make_plan("ppo", SMALL)
+    assert measure(plan, PPO("MlpPolicy", "CartPole-v1"), ["R"]) == pytest.approx({"R": 3, "dp": 0.75, "SP": -0.3})
+
+
+def test_unknown_figures_have_no_direction():
     with pytest.raises(InputError, match=r"better and worse are known .* got 'luck'"):
         direction("luck")
 
