@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.wrappers.memories import Memory
+from sb3_fair.wrappers.memories import Memory, ProductMemory
 
 Array: TypeAlias = NDArray[Any]
 
@@ -25,8 +25,8 @@ class Recompute:
 
     def __init__(self, memory: Memory, scheme: Scheme) -> None:
         self.memory, self.scheme = memory, scheme
-        start = memory.initial((1,))
-        differences = getattr(memory, "differences", None)
+        start, holder = memory.initial((1,)), _holder(memory)
+        differences = getattr(holder, "differences", None) and getattr(memory, "differences", None)
         if differences and scheme.status != "counts":
             raise ValueError(
                 f"memory {memory.name!r} counts who was served, so the scheme's status must be 'counts' for its reward "
@@ -42,7 +42,7 @@ class Recompute:
                 f"{scheme.when!r} need, so the reward with another memory cannot be computed: use 'full', or train "
                 "with n_counterfactual=0"
             )
-        rounds = getattr(memory, "round_length", None)
+        rounds = getattr(holder, "round_length", None)
         wanted = scheme.period if scheme.restart else None
         if differences and rounds != wanted:
             allowed = f"'rounds({wanted})'" if wanted else "one that counts over the whole episode"
@@ -66,6 +66,14 @@ class Recompute:
     def welfare(self, memory: Array) -> Array:
         """W(U(m)), (...), of memories (..., dim)."""
         return self.scheme.W(self._status(memory))
+
+
+def _holder(memory: Memory) -> Memory:
+    """The part of a joined memory that holds the status; any other memory itself."""
+    parts = memory.parts if isinstance(memory, ProductMemory) else (memory,)
+    return next(
+        (part for part in parts if getattr(part, "differences", part.status)(part.initial((1,))) is not None), memory
+    )
 
 
 def needs_differences_only(scheme: Scheme) -> bool:

@@ -126,12 +126,13 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
 
         :raises ValueError: if what it stores was made for other settings
         """
-        stored = ("shaping", "gamma", "reward_scale") if loaded.stores_rows else ()
+        stored = ("shaping", "gamma", "reward_scale") if loaded.stores_rows else ("n_envs",)
         wrong = [name for name in ("stores_rows", *stored) if getattr(loaded, name) != getattr(self, name)]
         if wrong or (self.relabels and not loaded.relabels):
             raise ValueError(
-                "path must hold a buffer that was filled with the same storage (and shaping, gamma and reward_scale if "
-                f"that is 'rows'), and with events if they are needed, got another {', '.join(wrong) or 'one'}"
+                "path must hold a buffer that was filled with the same storage (with 'rows' also shaping, gamma and "
+                "reward_scale, else n_envs), and with events if they are needed, got another "
+                f"{', '.join(wrong) or 'one'}"
             )
         for name in ("n_counterfactual", "relabels", "shaping", "gamma", "reward_scale"):
             setattr(loaded, name, getattr(self, name))

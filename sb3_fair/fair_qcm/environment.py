@@ -122,11 +122,14 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
             f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others"
         )
     if when == "end" and not clock:
-        raise ValueError(f"memory must have a clock for a scheme assessed at the end, as '{memory.name}+clock'")
+        raise ValueError(
+            f"memory must have a clock for a scheme assessed at the end, as '{memory.name}+clock' (of an object: "
+            "(object, 'clock'))"
+        )
     if isinstance(when, tuple) and not clock and all(period % when[1] for period in periods):
         raise ValueError(
             f"memory must have a counter for a scheme assessed every {when[1]} steps, as "
-            f"'{memory.name}+counter({when[1]})'"
+            f"'{memory.name}+counter({when[1]})' (of an object: (object, 'counter({when[1]})'))"
         )
     return TimedEnds(None if clock else max_steps_of(venv), venv)
 

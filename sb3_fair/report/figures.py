@@ -74,7 +74,7 @@ def save_all(
         "parallel": parallel(front, words),
         "bars": bars(front, words),
     }
-    if len(front.objectives) > 1:
+    if len(_optimised(front)) > 1:
         drawn["pairs"] = pairs(front, baselines)
     if charts(curves or {}):
         drawn["curves"] = learning_curves([curves or {}])
@@ -181,10 +181,15 @@ def parallel(front: Front, words: Words = NO_WORDS) -> "Figure":
     return figure
 
 
+def _optimised(front: Front) -> list[Measure]:
+    """The objectives that some policy has a value of."""
+    return [measure for measure in axes(front) if measure.name in front.objectives]
+
+
 @styled
 def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
     """A scatter for every pair of objectives, with 95 % confidence intervals; rules as diamonds with their names."""
-    both = list(combinations([measure for measure in axes(front) if measure.name in front.objectives], 2))
+    both = list(combinations(_optimised(front), 2))
     columns = min(3, len(both))
     rows = -(-len(both) // columns)
     figure = blank(4.4 * columns, 3.7 * rows)

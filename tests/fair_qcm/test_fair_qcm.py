@@ -467,6 +467,8 @@ def test_a_loaded_buffer_goes_on_with_the_settings_of_the_model(tmp_path):
     for settings in ({"storage": "rows"}, {}):
         with pytest.raises(ValueError, match="path must hold a buffer that was filled with"):
             model_on(sharing(), **settings).load_replay_buffer(tmp_path / ("buffer" if settings else "plain"))
+    with pytest.raises(ValueError, match="got another n_envs"):
+        model_on(sharing(3)).load_replay_buffer(tmp_path / "buffer")
     DQN("MultiInputPolicy", model_on(sharing()).get_env(), **QUICK).learn(40).save_replay_buffer(tmp_path / "dqn")
     with pytest.raises(TypeError, match="path must hold a CounterfactualReplayBuffer, got a DictReplayBuffer"):
         model_on(sharing()).load_replay_buffer(tmp_path / "dqn")

@@ -192,8 +192,12 @@ def test_learning_curves_of_two_seeds_show_mean_and_spread(curves):
 
 def test_a_front_of_one_policy_and_one_objective_still_makes_a_report(tmp_path, front):
     alone = replace(front[0], objectives=("R",), returns=front[0].returns[:, :1], command=None, final={}, chance={})
-    data = data_of(write_report(tmp_path, Front((alone,))))
-    assert data["objectives"] == ["R"] and not (tmp_path / "figures" / "pairs.png").exists()
+    never = {"SP": np.full(10, np.nan)}
+    undefined = replace(front[0], objectives=("R", "SP"), returns=front[0].returns[:, :2] * [1, 0], final=never)
+    for policy in (alone, replace(undefined, command=None, chance={})):
+        data = data_of(write_report(tmp_path / policy.objectives[-1], Front((policy,))))
+        assert data["objectives"] == list(policy.objectives)
+        assert not (tmp_path / policy.objectives[-1] / "figures" / "pairs.png").exists()
 
 
 def test_an_empty_front_is_refused(tmp_path):

@@ -85,6 +85,36 @@ def test_a_reward_that_does_not_follow_from_the_memory_is_refused(name, scheme, 
         Recompute(make_memory(name, (0, 1, 2), 8), scheme)
 
 
+class Amounts:
+    """Of a status that is no count."""
+
+    name, dim = "amounts", 3
+    low, high = np.zeros(3, np.float32), np.full(3, 99, np.float32)
+
+    def initial(self, batch):
+        return np.zeros((*batch, 3), np.float32)
+
+    def update(self, memory, action, event):
+        return memory + 2 * np.eye(3)[action]
+
+    def encode(self, memory):
+        return memory
+
+    def status(self, memory):
+        return memory
+
+    def sample_counterfactuals(self, memory, rng):
+        return memory
+
+
+def test_a_memory_of_ones_own_may_stand_beside_a_clock():
+    memory = make_memory((Amounts(), "clock"), (0, 1, 2), 8)
+    following, reward = Recompute(memory, Scheme(status=lambda info: info["given"], welfare="utilitarian", when="end"))(
+        memory.initial((1,)), np.array([1]), np.array([[1, 0, 1]])
+    )
+    assert following.tolist() == [[0, 2, 0, 1]] and reward == [2]
+
+
 @pytest.mark.parametrize(("name", "scheme"), CASES, ids=lambda value: value if isinstance(value, str) else "")
 def test_nothing_speaks_against_a_memory_that_is_enough(name, scheme):
     env = MemoryAugmentation(FairnessScheme(Town(), scheme), name)
