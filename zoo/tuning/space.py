@@ -153,8 +153,8 @@ def planned(plan: Plan, values: Mapping[str, Any]) -> Plan:
             nested = {**(hyperparams.get(top) or {}), inner: value}
             hyperparams[top] = {key: entry for key, entry in nested.items() if entry is not None} or None
         else:
-            before = hyperparams.get(top)
-            hyperparams[top] = "_".join(["lin", f"{value:g}", *before.split("_")[2:]]) if _falls(before) else value
+            falling: Any = hyperparams.get(top)
+            hyperparams[top] = "_".join(["lin", f"{value:g}", *falling.split("_")[2:]]) if _falls(falling) else value
     tuned = replace(plan, hyperparams=hyperparams, weights=None if plan.weights is None else tuple(weights))
     if plan.algorithm.settings.keys() >= ON_POLICY:  # a minibatch is not to be larger than what it is taken from
         before, after = (int(current(each, "n_steps")) * plan.n_envs for each in (plan, tuned))

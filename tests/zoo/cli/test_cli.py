@@ -232,7 +232,7 @@ def test_the_same_evaluation_seed_gives_the_same_figures(pcn_run, command):
 
 def test_a_run_is_evaluated_on_episodes_that_it_was_not_judged_on(pcn_run, command):
     ask = ("evaluate", "--run", pcn_run.path, "--policy", 0, "--n-eval-episodes", 2)
-    assert command(*ask) == command(*ask, "--seed", 3 + 20_000)
+    assert command(*ask) == command(*ask, "--seed", 320_000)
 
 
 def test_a_report_is_rebuilt_from_its_folder(pcn_run, command):
