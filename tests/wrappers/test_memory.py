@@ -10,29 +10,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation, augment, make_memory
-from tests.wrappers.town import LENGTH, Town
-
-
-class Tally:
-    """A memory of one's own: how many actions took effect."""
-
-    name, dim = "tally", 1
-    low, high = np.zeros(1, np.float32), np.full(1, 8, np.float32)
-
-    def initial(self, batch):
-        return np.zeros((*batch, 1), np.float32)
-
-    def update(self, memory, action, event):
-        return memory + event[..., :1].astype(np.float32)
-
-    def encode(self, memory):
-        return (memory / 8).astype(np.float32)
-
-    def status(self, memory):
-        return None
-
-    def sample_counterfactuals(self, memory, rng):
-        return memory
+from tests.wrappers.town import LENGTH, Tally, Town
 
 
 def play(env, seed=0):

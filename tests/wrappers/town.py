@@ -48,3 +48,25 @@ class FirstActionOf(gym.ActionWrapper):
 
     def action(self, action):
         return action - self.start
+
+
+class Tally:
+    """A memory of one's own: how many actions took effect."""
+
+    name, dim = "tally", 1
+    low, high = np.zeros(1, np.float32), np.full(1, 8, np.float32)
+
+    def initial(self, batch):
+        return np.zeros((*batch, 1), np.float32)
+
+    def update(self, memory, action, event):
+        return memory + event[..., :1].astype(np.float32)
+
+    def encode(self, memory):
+        return (memory / 8).astype(np.float32)
+
+    def status(self, memory):
+        return None
+
+    def sample_counterfactuals(self, memory, rng):
+        return memory
