@@ -175,7 +175,7 @@ def _tell_unweighted(plan: Any, asked: dict[str, Any]) -> None:
     idle = [name for name, weight in zip(plan.objectives, plan.weights, strict=True) if not weight]
     if idle:
         example = ":".join("1" if weight else "10" for weight in plan.weights)
-        warn(f"without weight in the reward: {', '.join(idle)}; as in --weights {example}, they would have one")
+        warn(f"without weight in the reward: {', '.join(idle)} (give weights, as in --weights {example})")
 
 
 def _results(run: Any) -> None:

@@ -84,7 +84,7 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
 
 
 def seed_of(plan: Plan, purpose: int = FINAL) -> int:
-    """Of the first copy in an evaluation. Evaluations of two runs have no seed in common, however many the copies."""
+    """The seed of the first copy in an evaluation of a run. Two runs share no seed, however many copies they have."""
     return purpose + 10 * FINAL * plan.seed % 2**31
 
 

@@ -87,9 +87,10 @@ def measure(
         venv = VecMeans(venv, averaged)
     policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed_of(plan), deterministic)
     venv.close()
+    words = words_of(plan)
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},
-        **{name: mean_of_known(_sizes(name, values, words_of(plan))) for name, values in policy.final.items()},
+        **{name: mean_of_known(_sizes(name, values, words)) for name, values in policy.final.items()},
     }
 
 
