@@ -5,6 +5,8 @@ import io
 import math
 import resource
 import signal
+import subprocess
+import sys
 import warnings
 from dataclasses import fields
 from inspect import signature
@@ -415,6 +417,39 @@ def test_numpy_s_numbers_are_numbers(number):
         "SP", actions=np.array(ACTIONS, dtype=number), feedback=[None, 1, np.nan], groups=np.array(["a", "b", "a"])
     )
     assert fairness.Scheme(restart=np.True_, when=["period", number(3)]).period == 3
+
+
+ALIASES = """
+import numpy as np, numpy.typing
+from typing import TypeVar
+from typing_extensions import TypeAliasType
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+numpy.typing.ArrayLike = TypeAliasType("ArrayLike", numpy.typing.ArrayLike)
+numpy.typing.NDArray = TypeAliasType("NDArray", np.ndarray[tuple, np.dtype[Scalar]], type_params=(Scalar,))
+
+from sb3_fair.fairness.arguments import Numbers, checked
+
+@checked
+def drawn(width: int | None = None, rows: Numbers | None = None, table: numpy.typing.NDArray[np.float64] | None = None):
+    return width, rows, table
+
+drawn(3, [0.5], np.ones(2)), drawn(table=None)
+for wrong in ({"width": 0.5}, {"rows": [np.nan]}, {"table": [0.5]}):
+    try:
+        drawn(**wrong)
+    except ValueError as error:
+        print(error)
+"""
+
+
+def test_the_aliases_of_numpy_from_2_5_on_mean_what_its_unions_meant():
+    printed = subprocess.run([sys.executable, "-c", ALIASES], capture_output=True, text=True, check=True).stdout
+    assert printed.splitlines() == [
+        "width must be a positive integer or None, got 0.5",
+        "rows must be an array (each entry a finite number) or None, got nan at [0]",
+        "table must be an array or None, got [0.5]",
+    ]
 
 
 def test_further_arguments_by_place_are_those_of_no_name():

@@ -225,6 +225,6 @@ def _moment(value: str | None) -> Any:
     try:
         moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
     except ValueError:
-        return np.datetime64("NaT")
+        return np.datetime64("NaT", "us")
     # not astimezone: in UTC, 9999-12-31 of another zone may be in the year 10000
-    return np.datetime64(moment.replace(tzinfo=None)) - np.timedelta64(moment.utcoffset() or timedelta())
+    return np.datetime64(moment.replace(tzinfo=None)) - np.timedelta64(moment.utcoffset() or timedelta(), "us")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from inspect import signature
+from inspect import cleandoc, signature
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
@@ -25,33 +25,33 @@ from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
-PLACE = "    (The arguments of PPO.)"
+PLACE = "(The arguments of PPO.)"
 """The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param n_steps: steps of every environment per rollout; ``n_steps * n_envs`` must be larger than 1
-    :param batch_size: steps per minibatch, for extra critics too
-    :param n_epochs: passes over a rollout, for extra critics too
-    :param gamma: discount factor
-    :param gae_lambda: of the generalised advantage estimates
-    :param clip_range: of the policy; a number or a function of the remaining progress
-    :param clip_range_vf: of the value function, which depends on the scale of the rewards; None: no clipping
-    :param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
-    :param ent_coef: weight of the entropy
-    :param vf_coef: weight of the value loss
-    :param max_grad_norm: largest norm of the gradient
-    :param use_sde: whether to explore with state-dependent noise
-    :param sde_sample_freq: steps between new noise matrices, -1: one per rollout
-    :param rollout_buffer_class: a subclass of ``{buffer}``; None: the one that fits the observations
-    :param rollout_buffer_kwargs: further arguments of the rollout buffer
-    :param target_kl: no further epochs where the policy moved more than this; None: no limit
-    :param stats_window_size: episodes that ``rollout/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the networks now"""
+:param learning_rate: of Adam; a number or a function of the remaining progress
+:param n_steps: steps of every environment per rollout; ``n_steps * n_envs`` must be larger than 1
+:param batch_size: steps per minibatch, for extra critics too
+:param n_epochs: passes over a rollout, for extra critics too
+:param gamma: discount factor
+:param gae_lambda: of the generalised advantage estimates
+:param clip_range: of the policy; a number or a function of the remaining progress
+:param clip_range_vf: of the value function, which depends on the scale of the rewards; None: no clipping
+:param normalize_advantage: whether the advantages of a minibatch get mean 0 and standard deviation 1
+:param ent_coef: weight of the entropy
+:param vf_coef: weight of the value loss
+:param max_grad_norm: largest norm of the gradient
+:param use_sde: whether to explore with state-dependent noise
+:param sde_sample_freq: steps between new noise matrices, -1: one per rollout
+:param rollout_buffer_class: a subclass of ``{buffer}``; None: the one that fits the observations
+:param rollout_buffer_kwargs: further arguments of the rollout buffer
+:param target_kl: no further epochs where the policy moved more than this; None: no limit
+:param stats_window_size: episodes that ``rollout/`` figures average over
+:param tensorboard_log: where TensorBoard logs go; None: no logging
+:param policy_kwargs: further arguments of the policy
+:param verbose: 0 nothing, 1 logs and information, 2 debug messages
+:param seed: of everything random, network initialisation and environments included
+:param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+:param _init_setup_model: whether to build the networks now"""
 
 
 class FairnessPPO(NamedPolicies, SameLayers, PPO):
@@ -75,7 +75,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
-            cls.__doc__ = cls.__doc__.replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
+            cls.__doc__ = cleandoc(cls.__doc__).replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         if given["env"] is None and given["_init_setup_model"]:

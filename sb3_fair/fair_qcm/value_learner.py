@@ -1,7 +1,7 @@
 """ValueLearner: the base class of FairQCM and recurrent DQN, and how Q-learners explore."""
 
 from collections.abc import Mapping
-from inspect import signature
+from inspect import cleandoc, signature
 from math import gcd
 from typing import Any, ClassVar, TypeVar
 
@@ -22,37 +22,37 @@ from sb3_fair.wrappers.starts import check_starts
 SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
 STEPS_PER_UPDATE = 4
 """Real steps, of all environments together, per gradient step by default."""
-PLACE = "    (The arguments of DQN.)"
+PLACE = "(The arguments of DQN.)"
 """The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
-    :param learning_rate: of Adam; a number or a function of the remaining progress
-    :param buffer_size: transitions kept
-    :param learning_starts: random steps before learning
-    :param batch_size: transitions per gradient step
-    :param tau: share of the network that the target network takes over at an update
-    :param gamma: discount factor
-    :param train_freq: steps of every environment, or ``(n, "episode")``, between updates; None: 4
-    :param gradient_steps: gradient steps per update, -1: one per step; None: 1. With both None there is one gradient
-        step per 4 real steps, however many environments
-    :param replay_buffer_class: a subclass of ``{buffer}``; None: the one that fits the observations
-    :param replay_buffer_kwargs: further arguments of the replay buffer
-    :param optimize_memory_usage: must be False
-    :param n_steps: must be 1
-    :param target_update_interval: real steps between updates of the target network
-    :param exploration_fraction: share of the training over which epsilon falls linearly
-    :param exploration_initial_eps: epsilon at the beginning
-    :param exploration_final_eps: epsilon at the end
-    :param max_grad_norm: largest norm of the gradient
-    :param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
-    :param tensorboard_log: where TensorBoard logs go; None: no logging
-    :param policy_kwargs: further arguments of the policy
-    :param verbose: 0 nothing, 1 logs and information, 2 debug messages
-    :param seed: of everything random, network initialisation and environments included
-    :param device: ``"cpu"``, ``"cuda"``, ``"auto"``
-    :param _init_setup_model: whether to build the network now
-    :param reward_scale: factor on the rewards in training
-    :param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
-        linearly; None: linear"""
+:param learning_rate: of Adam; a number or a function of the remaining progress
+:param buffer_size: transitions kept
+:param learning_starts: random steps before learning
+:param batch_size: transitions per gradient step
+:param tau: share of the network that the target network takes over at an update
+:param gamma: discount factor
+:param train_freq: steps of every environment, or ``(n, "episode")``, between updates; None: 4
+:param gradient_steps: gradient steps per update, -1: one per step; None: 1. With both None there is one gradient
+    step per 4 real steps, however many environments
+:param replay_buffer_class: a subclass of ``{buffer}``; None: the one that fits the observations
+:param replay_buffer_kwargs: further arguments of the replay buffer
+:param optimize_memory_usage: must be False
+:param n_steps: must be 1
+:param target_update_interval: real steps between updates of the target network
+:param exploration_fraction: share of the training over which epsilon falls linearly
+:param exploration_initial_eps: epsilon at the beginning
+:param exploration_final_eps: epsilon at the end
+:param max_grad_norm: largest norm of the gradient
+:param stats_window_size: episodes that ``rollout/`` and ``fairness/`` figures average over
+:param tensorboard_log: where TensorBoard logs go; None: no logging
+:param policy_kwargs: further arguments of the policy
+:param verbose: 0 nothing, 1 logs and information, 2 debug messages
+:param seed: of everything random, network initialisation and environments included
+:param device: ``"cpu"``, ``"cuda"``, ``"auto"``
+:param _init_setup_model: whether to build the network now
+:param reward_scale: factor on the rewards in training
+:param exploration_decay: epsilon is multiplied by it after every episode of any environment, instead of falling
+    linearly; None: linear"""
 
 
 class ValueLearner(OwnGenerator, DQN):
@@ -76,7 +76,7 @@ class ValueLearner(OwnGenerator, DQN):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if cls.__doc__:
-            cls.__doc__ = cls.__doc__.replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
+            cls.__doc__ = cleandoc(cls.__doc__).replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
 
     def __init__(self, given: Mapping[str, Any], **instead: Any) -> None:
         if given["env"] is None and given["_init_setup_model"]:

@@ -169,14 +169,20 @@ def described(name: str, value: Any, hint: Any, words: Mapping[Any, str] | None 
 
 
 _ARRAY_PARTS = set(get_args(ArrayLike))
+"""Empty from NumPy 2.5 on, where its types are aliases of the ``type`` statement."""
 
 
 def _kinds(hint: Any) -> list[Any]:
-    """What a hint is the union of; :data:`ArrayLike`, itself a union, is one of them."""
-    if get_origin(hint) not in (Union, UnionType):
+    """What a hint, or what it is an alias of, is the union of; :data:`ArrayLike`, itself a union, is one of them."""
+    if hint == ArrayLike:
+        return [hint]
+    alias = get_origin(hint) or hint
+    if hasattr(alias, "__value__"):
+        return _kinds(alias.__value__)
+    if alias not in (Union, UnionType):
         return [hint]
     parts = [part for each in get_args(hint) for part in ([each] if each in _ARRAY_PARTS else _kinds(each))]
-    if set(parts) >= _ARRAY_PARTS:
+    if _ARRAY_PARTS and set(parts) >= _ARRAY_PARTS:
         return [ArrayLike, *(part for part in parts if part not in _ARRAY_PARTS)]
     return parts
 
@@ -199,7 +205,7 @@ def _fits(value: Any, hint: Any, allowed: Range | None) -> bool:
         return _is_array(value, ranged if inner is not hint else None)
     hint, allowed = inner, ranged
     kinds = _kinds(hint)
-    if len(kinds) > 1:
+    if kinds != [hint]:
         return any(_fits(value, kind, allowed) for kind in kinds)
     origin, parts = get_origin(hint) or hint, get_args(hint)
     if origin in (None, NoneType):

@@ -46,6 +46,13 @@ def test_the_arguments_of_ppo_are_described_too(algorithm, settings):
 
 
 @LEARNERS
+def test_docstrings_may_have_lost_their_indentation(algorithm, settings):
+    """As from Python 3.13 on."""
+    own = type("Own", (algorithm,), {"__doc__": "My learner.\n\n(The arguments of PPO.)\n:param mine: one more\n"})
+    assert own.__doc__.index(":param learning_rate:") < own.__doc__.index(":param mine:")
+
+
+@LEARNERS
 def test_settings_are_checked_again_in_a_loaded_model(algorithm, settings, tmp_path):
     model = algorithm("MlpPolicy", carts(), **SMALL, **settings).learn(16)
     model.save(tmp_path / "model")

@@ -26,7 +26,7 @@ def model_of(venv, algorithm=FPPO, **settings):
 
 
 def weights(model):
-    return torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).numpy()
+    return torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).cpu().numpy()
 
 
 def changed(model, venv, path, **settings):

@@ -291,7 +291,7 @@ def test_a_loaded_model_goes_on_where_the_saved_one_stopped(tmp_path):
     assert loaded.dual == model.dual > 0
     assert (loaded.cost_mean, loaded.constraint_met) == (model.cost_mean, model.constraint_met)
     saved, restored = model.cost_critic.state_dict(), loaded.cost_critic.state_dict()
-    assert all(th.equal(saved[name], restored[name]) for name in saved)
+    assert all(th.equal(saved[name].cpu(), restored[name].cpu()) for name in saved)
     assert loaded.cost_critic.rollouts == 2
     moments = [model_.cost_critic.optimizer.state_dict()["state"][0]["exp_avg"] for model_ in (model, loaded)]
     assert th.equal(*moments)

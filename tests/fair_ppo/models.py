@@ -23,7 +23,7 @@ def model_of(venv, algorithm=FairPPO, policy="MlpPolicy", **settings):
 
 
 def weights(model):
-    return th.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).clone()
+    return th.cat([parameter.detach().flatten() for parameter in model.policy.parameters()]).clone().cpu()
 
 
 def learned(model, steps, callback=None, **more):

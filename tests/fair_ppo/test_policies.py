@@ -38,7 +38,7 @@ def observations(groups, seed=0):
 
 
 def weights(module):
-    return th.cat([parameter.detach().flatten() for parameter in module.parameters()]).clone()
+    return th.cat([parameter.detach().flatten() for parameter in module.parameters()]).clone().cpu()
 
 
 @pytest.mark.parametrize("actions", ACTIONS.values(), ids=ACTIONS.keys())

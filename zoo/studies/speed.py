@@ -188,7 +188,7 @@ def _counterfactuals(scale: float) -> Iterator[Figure]:
     share = _size(relabelled.replay_buffer) / _size(plain.replay_buffer)
     yield Figure("memory of the replay buffer / DQN's", share, "x", 1.1, lower_is_better=True)
     batch = relabelled.replay_buffer.sample(2048)
-    memory, action = batch.observations["memory"].numpy(), batch.actions[:, 0].numpy()
+    memory, action = batch.observations["memory"].cpu().numpy(), batch.actions[:, 0].cpu().numpy()
     event, recompute = np.ones((2048, 3)), relabelled.replay_buffer.recompute
     rng = np.random.default_rng(0)
     relabelling = 1e3 / per_second(

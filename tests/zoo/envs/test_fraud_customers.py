@@ -1,7 +1,7 @@
 """Do the customers live, buy and come as the published figures say?"""
 
 from collections import Counter
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -72,7 +72,7 @@ def test_profiles_merchants_and_amounts_are_shares():
 
 
 def test_the_first_zones_have_the_offsets_of_january():
-    midnight = datetime(2016, 1, 2, tzinfo=timezone.utc)
+    midnight = datetime(2016, 1, 2, tzinfo=UTC)
     tables = countries()
     for zones, differs in ((tables.first_zones, {}), (tables.zones, {"CA": -5, "RU": 3})):
         offsets = {country: offset for offset, names in OFFSETS.items() for country in names.split()} | differs
@@ -108,7 +108,7 @@ def test_summer_time_moves_the_clock():
 
 
 def test_an_episode_begins_at_eight_utc():
-    assert FraudConfig().start_time == datetime(2016, 1, 1, 8, tzinfo=timezone.utc)
+    assert FraudConfig().start_time == datetime(2016, 1, 1, 8, tzinfo=UTC)
 
 
 def test_rates_are_those_of_the_formula():

@@ -66,7 +66,7 @@ def test_actor_critics_hand_over_what_they_drew_from(algorithm):
 
     def noting(*args, **kwargs):
         result = forward(*args, **kwargs)
-        drawn.append(model.policy.action_dist.distribution.probs.detach().numpy().copy())
+        drawn.append(model.policy.action_dist.distribution.probs.detach().cpu().numpy().copy())
         return result
 
     model.policy.forward = noting

@@ -1,7 +1,7 @@
 """Local time of the customers of fraud detection."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -20,13 +20,13 @@ class Calendar:
 
     def __init__(self, start: datetime, n_hours: int, zones: Sequence[str]) -> None:
         clocks = [ZoneInfo(name) for name in zones]
-        first = start.astimezone(timezone.utc)
+        first = start.astimezone(UTC)
         mornings = [first + timedelta(days=day) for day in range(-(-n_hours // DAY))]
         local = [[morning.astimezone(clock).replace(tzinfo=None) for clock in clocks] for morning in mornings]
         self.first_hour: NDArray[np.int64] = np.array([[time.hour for time in times] for times in local])
         """(days, countries): the local hour in which each day begins."""
         begun = np.array(local, dtype="datetime64[D]")
-        dates = np.stack((begun, begun + 1), axis=-1)
+        dates = np.stack((begun, begun + np.timedelta64(1, "D")), axis=-1)
         months = dates.astype("datetime64[M]")
         parts = [months.astype(np.int64) % 12, (dates - months).astype(np.int64), (dates.astype(np.int64) + 3) % 7]
         self.dates: NDArray[np.int64] = np.stack(parts, axis=-1)
@@ -36,6 +36,6 @@ class Calendar:
         date = self.dates[day[:, None], np.arange(len(clocks)), tomorrow] + (1, 1, 0)
         self.moments: NDArray[np.uint8] = np.concatenate((date, hour[..., None]), axis=-1).astype(np.uint8)
         """(hours, countries, 4): month and day of the month, from 1, weekday, 0 for Monday, and hour."""
-        own = np.datetime64(start.replace(tzinfo=None), "h") + np.arange(n_hours)
+        own = np.datetime64(start.replace(tzinfo=None), "h") + np.arange(n_hours).astype("timedelta64[h]")
         self.months: NDArray[np.int64] = own.astype("datetime64[M]").astype(np.int64) % 12
         """(hours,): month of each hour by the clock of the start, from 0."""

@@ -272,7 +272,7 @@ class HarvestWorld(World):
     def bushes(self) -> NDArray[np.int8]:
         """Colour of the bush in each cell (B, width, height): 0 colourless, 1 red, 2 blue; -1: no bush."""
         cells = self.field.within(self.field.cells)
-        return np.where(cells >= BUSH, (cells >> 1) & 3, -1).astype(np.int8)
+        return np.where(cells >= BUSH, ((cells >> 1) & 3).astype(np.int8), np.int8(-1))
 
     @property
     def ripe(self) -> NDArray[np.bool_]:
