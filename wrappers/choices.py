@@ -25,7 +25,7 @@ from sb3_fair.wrappers.starts import check_discrete, check_starts
 def compares_chances(venv: VecEnv) -> bool:
     """Does a notion that the environment measures compare the probabilities of actions?"""
     names = attribute(venv, "fairness_names", ())
-    return any(find_notion(name.partition("@")[0]).needs_probabilities for name in names)
+    return any(find_notion(name).needs_probabilities for name in names)
 
 
 class Choice(int):

@@ -369,9 +369,7 @@ class Measuring(Core):
         if probabilities is None or self._executed:
             lacks = self._decisions.has_chances and (alone or not isinstance(self._decisions.space, spaces.Discrete))
             if lacks and not self._executed and "executed" not in self._kinds:
-                compared = [
-                    name for name in self.fairness_names if find_notion(name.partition("@")[0]).needs_probabilities
-                ]
+                compared = [name for name in self.fairness_names if find_notion(name).needs_probabilities]
                 warn(
                     f"{', '.join(compared)}: no action probabilities came with the actions, so the executed "
                     "actions stand for them; VecChoices(venv).follow(model) hands over those of a model, and "

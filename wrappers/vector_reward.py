@@ -83,7 +83,7 @@ class Rewarding(Core):
     def _range(self, name: str) -> tuple[float, float]:
         if name == PERFORMANCE:
             return -np.inf, np.inf
-        low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else find_notion(name.split("@")[0]).bounds
+        low, high = (-np.inf, 0.0) if name.startswith(DISPARITY) else find_notion(name).bounds
         return min(low, self._undefined), max(high, self._undefined)
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:

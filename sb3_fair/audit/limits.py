@@ -13,7 +13,7 @@ def check_limit(key: str, limit: float) -> float:
 
     :raises ValueError: if there is no such notion, or it cannot have that value
     """
-    low, high = find_notion(key.partition("@")[0]).bounds
+    low, high = find_notion(key).bounds
     value = number(f"limit of {key}", limit)
     if not low <= value <= high:
         raise ValueError(f"limit of {key} must be in [{low:g}, {high:g}], got {limit!r}")

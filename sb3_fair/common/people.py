@@ -61,7 +61,7 @@ class VecPeople(VecLayer):
         self.spec: FairnessSpec = venv.get_attr("fairness_spec")[0]
         self.n_permutations = n_permutations
         names = [name for name in venv.get_attr("fairness_names")[0] if notions is None or name in notions]
-        self.names = [name for name in names if find_notion(name.partition("@")[0]).needs_groups]
+        self.names = [name for name in names if find_notion(name).needs_groups]
         self._carried_over = not venv.get_attr("reset_on_episode")[0]
         attributes = self.spec.attributes
         self._only = attribute_name(attributes[0]) if len(attributes) == 1 else ""  # names may leave it out

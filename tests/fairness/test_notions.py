@@ -149,6 +149,7 @@ def test_fairlearn_agrees():
 def test_unknown_notions_name_the_closest():
     with pytest.raises(ValueError, match=r"notions must be one of .*, got 'eqods' \(did you mean 'EqOdds'\?\)"):
         find_notion("eqods")
+    assert find_notion("EqOdds@gender") is find_notion("EqOdds")
     with pytest.raises(ValueError, match=r"each name in notions must be one of \['SP', 'EO', .*\], got 'xyzzy'$"):
         FairnessTracker(notions=["xyzzy"])
     with pytest.raises(ValueError, match=r"'IF' is not a group notion"):

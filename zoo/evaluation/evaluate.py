@@ -76,7 +76,7 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
     spec, space = attribute(venv, "fairness_spec"), venv.action_space
     if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
         return []
-    rows = {name: find_notion(name.partition("@")[0]) for name in notions}
+    rows = {name: find_notion(name) for name in notions}
     if isinstance(space, spaces.Box) and not space.is_bounded() and spec.treatment is None:
         rows = {name: notion for name, notion in rows.items() if not notion.needs_probabilities}
     featured = spec.features is not None or spec.feature_names is not None

@@ -173,7 +173,7 @@ class Agent:
             raise ValueError("the policy's environment must have a fairness spec to be monitored, got none")
         measured = tuple(notions or limits or spec.notions)
         for name in measured if spec.treatment else ():
-            if find_notion(name.partition("@")[0]).needs_probabilities:
+            if find_notion(name).needs_probabilities:
                 raise ValueError(f"notions must not compare what FairnessSpec.treatment says of actions, got {name!r}")
         favourable = self._favourable
         return Monitor(

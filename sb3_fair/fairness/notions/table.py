@@ -223,12 +223,13 @@ NOTIONS: dict[str, Notion] = {
 
 
 def find_notion(name: str) -> Notion:
-    """The row of a notion.
+    """The row of a notion, also by the name of one of its values, such as ``"SP@gender"``.
 
     :raises ValueError: if there is no such notion; names the closest one
     """
-    one_of("each name in notions", name, NOTIONS)
-    return NOTIONS[name]
+    notion = name.partition("@")[0] if isinstance(name, str) else name
+    one_of("each name in notions", notion, NOTIONS)
+    return NOTIONS[notion]
 
 
 class GapTable:
