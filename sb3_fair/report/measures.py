@@ -72,9 +72,10 @@ class Measure:
         return policy.chance.get(self.name, float("nan")) if self.final or self.repeats else float("nan")
 
     def goodness(self, policies: Sequence[EvaluatedPolicy]) -> Array:
-        """The means of policies, (n,), turned so that larger is better; NaN where unknown."""
-        values: Array = self.about.goodness(np.array([self.mean(policy) for policy in policies], dtype=np.float64))
-        return values
+        """The means of policies, (n,), turned so that larger is better, NaN where unknown; of sizes where 0 is best, as
+        gaps of opposite signs are not small on average."""
+        samples = (self.about.goodness(self.samples(policy)) for policy in policies)
+        return np.array([mean_and_interval(values).mean for values in samples], dtype=np.float64)
 
     def ideal(self, policies: Sequence[EvaluatedPolicy]) -> float:
         """The goodness at the rim of a radar: 0 where that is the best there is, else what the best policy reaches."""

@@ -92,6 +92,12 @@ def test_a_final_figure_that_repeats_the_return_has_no_column_of_its_own(front):
     assert [measure.name for measure in axes(summed)].count("SP") == 1
 
 
+def test_gaps_of_opposite_signs_are_not_small(front):
+    gap = Measure("gap", False, True, words={"gap": {"better": "zero"}})
+    opposite, small = (replace(front[0], final={"gap": np.array(some)}) for some in ([0.3, -0.3], [0.1, 0.1]))
+    np.testing.assert_allclose(gap.goodness([opposite, small]), [-0.3, -0.1])
+
+
 def test_undefined_figures_are_left_out_of_the_mean_and_never_become_zero(front):
     measure = Measure("PP", optimised=False, final=True)
     known = front[0].final["PP"][1:]

@@ -91,16 +91,20 @@ def seed_of(plan: Plan, purpose: int = FINAL) -> int:
 def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> list[EvaluatedPolicy]:
     """The evaluated trade-off of an algorithm that learns one, else the one policy of the model.
 
-    :param deterministic: whether that one takes its most probable actions, or samples; None: it samples where it plays
-        several agents of a game, who would all do the same
+    :param deterministic: see :func:`most_probable`
     """
     check_weights(model)
     seed = seed_of(plan)
     if plan.algorithm.vector:
         return list(model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed))
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
-    deterministic = games_of(venv) is None if deterministic is None else deterministic
-    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, deterministic)]
+    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, most_probable(venv, deterministic))]
+
+
+def most_probable(venv: VecEnv, deterministic: bool | None) -> bool:
+    """Whether an evaluation takes the most probable actions, or samples; None: it samples where one model plays several
+    agents of a game, who would all do the same."""
+    return games_of(venv) is None if deterministic is None else deterministic
 
 
 def evaluate_rules(

@@ -70,14 +70,15 @@ def study(
 
     def tell(env: str, results: Results) -> dict[str, Any]:
         learned = _at_equal_length(plans[env], by_label(results, _name(env), plans[env], some))
-        rules = {name: over(runs) for name, runs in results[f"{_name(env)}/{RULES}"].items()}
-        found = {algo: over(runs) for algo, runs in compared(learned, rules.values()).items()} | rules
+        played = results[f"{_name(env)}/{RULES}"]
+        sizes = [over([_sizes(episode) for episode in episodes]) for episodes in played.values()]
+        found = {name: over(runs) for name, runs in (*compared(learned, sizes).items(), *played.items())}
         summary(env, found).publish(Path(log_dir, f"{_name(env)}.md"))
         return found
 
     return conduct(
         plans,
-        lambda env: _jobs(env, plans[env], some),
+        lambda env: _jobs(env, plans[env], some, quick),
         tell,
         log_dir,
         n_jobs,
@@ -130,8 +131,9 @@ def _at_equal_length(
     }
 
 
-def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int]) -> Iterator[Job]:
-    yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": max(plans.values(), key=_max_steps).config})
+def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int], quick: bool = False) -> Iterator[Job]:
+    longest = max((_plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)), key=_max_steps)  # whatever is chosen
+    yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": longest.config})
     for algo, plan in plans.items():
         for seed in seeds:
             yield Job(f"{_name(env)}/{algo}/{seed}", judge, plan=replace(plan, seed=seed), watch=Stopwatch())
@@ -152,18 +154,18 @@ def judge(plan: Plan, model: Any) -> dict[str, Any]:
     ways = (True, False) if isinstance(model, OnPolicyAlgorithm) else (None,)
     learned = [policy for way in ways for policy in policies_of(plan, model, way)]
     venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
-    again = [_means(evaluate_again(plan, model, each, venv, plan.n_eval_episodes, FRESH)) for each in learned]
-    before = [_means(each) for each in learned]
+    anew = [_figures(evaluate_again(plan, model, each, venv, plan.n_eval_episodes, FRESH)) for each in learned]
+    before, again = ([_means(_sizes(each)) for each in some] for some in (map(_figures, learned), anew))
     best = max(range(len(learned)), key=lambda number: before[number]["R"])
     least = before[best]["R"] - GIVEN_UP * abs(before[best]["R"])
     allowed = [number for number in range(len(learned)) if before[number]["R"] >= least]
     fair, points = {}, {}
     for name in FAIRNESS:
         if all(name in figures for figures in (*before, *again)):
-            fairest = min(allowed, key=lambda number: abs(before[number][name]))
-            fair[name] = abs(again[fairest][name])
-            points[name] = [[figures["R"], abs(figures[name])] for figures in again]
-    return {**again[best], "fair": fair, "points": points}
+            fairest = min(allowed, key=lambda number: before[number][name])
+            fair[name] = again[fairest][name]
+            points[name] = [[figures["R"], figures[name]] for figures in again]
+    return {**_means(anew[best]), "fair": fair, "points": points}
 
 
 def compared(
@@ -203,8 +205,13 @@ def play_rules(config: Mapping[str, Any]) -> dict[str, list[Figures]]:
     }
 
 
-def _means(policy: EvaluatedPolicy) -> Figures:
-    return {name: float(known.mean()) for name, known in _figures(policy).items() if len(known)}
+def _means(figures: Mapping[str, Any]) -> Figures:
+    return {name: float(known.mean()) for name, known in figures.items() if len(known)}
+
+
+def _sizes(figures: Mapping[str, Any]) -> dict[str, Any]:
+    """With the sizes of gaps in place of gaps, as those of opposite signs are not small on average."""
+    return {name: abs(value) if name in FAIRNESS else value for name, value in figures.items()}
 
 
 def _figures(policy: EvaluatedPolicy) -> dict[str, Any]:

@@ -101,5 +101,5 @@ def number_text(value: float, digits: int | None = None) -> str:
     if np.isnan(value):
         return "–"
     if digits is None:
-        return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{value:.{digits}f}"
+        return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"  # no -0

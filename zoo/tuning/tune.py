@@ -8,9 +8,8 @@ from typing import Any
 from sb3_fair.common.means import MEAN
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.validation import integer, number
-from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import evaluation_env
+from sb3_fair.zoo.evaluation.evaluate import evaluation_env, most_probable
 from sb3_fair.zoo.evaluation.tables import show
 from sb3_fair.zoo.names import InputError, WorkError, input_errors
 from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
@@ -102,8 +101,7 @@ def make_tuning(
     :param budgets: figure -> its largest size
     :param space: setting -> values to try, in the form of ``search_spaces.yml``, in place of what is there
     :param only: settings to try; None: all of the algorithm's space
-    :param deterministic: whether evaluations take the most probable actions, or sample; None: they do, but sample
-        where one model plays all agents of a game
+    :param deterministic: see :func:`~sb3_fair.zoo.evaluation.evaluate.most_probable`
     :param weights: of the objectives; given ones are not tried
     :param hyperparams: fixed values, which are not tried
     :param wishes: further arguments of :func:`~sb3_fair.zoo.runs.plan.make_plan`
@@ -137,7 +135,7 @@ def make_tuning(
         space=values,
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
-        deterministic=games_of(evaluation_env(plan, 1)) is None if deterministic is None else deterministic,
+        deterministic=most_probable(evaluation_env(plan, 1), deterministic),
     )
 
 

@@ -44,10 +44,8 @@ def tiny(monkeypatch):
         return judge(plan, model)
 
     def plan(algo, env, quick):
-        settings = {
-            "n_eval_episodes": 2,
-            **({"n_steps": 20, "batch_size": 40} if algo == "ppo" else {"learning_starts": 9}),
-        }
+        own = {"ppo": {"n_steps": 20, "batch_size": 40}, "dqn": {"learning_starts": 9}}
+        settings = {"n_eval_episodes": 2, **own.get(algo, {})}
         return make_plan(algo, env, n_timesteps=60, n_envs=2, hyperparams=settings)
 
     monkeypatch.setattr(overview, "judge", counted)
@@ -88,8 +86,8 @@ def policy(returns, unfairness):
 
 
 def test_a_trade_off_stands_there_with_its_best_performer_and_its_fairest_near_it(monkeypatch):
-    chosen = [policy([100, 100], [-0.4, -0.6]), policy([96, 96], [0.2, 0.2]), policy([94, 94], [0, 0])]
-    fresh = [policy([90, 92], [-0.5, -0.7]), policy([95, 95], [-0.3, -0.1]), policy([80, 80], [0, 0])]
+    chosen = [policy([100, 100], [-0.4, -0.6]), policy([96, 96], [0.2, -0.2]), policy([94, 94], [0, 0])]
+    fresh = [policy([90, 92], [-0.5, -0.7]), policy([95, 95], [-0.3, 0.1]), policy([80, 80], [0, 0])]
     monkeypatch.setattr(overview, "policies_of", lambda plan, model, way: chosen)
     again = dict(zip(map(id, chosen), fresh, strict=True))
     monkeypatch.setattr(overview, "evaluate_again", lambda plan, model, learned, *rest: again[id(learned)])
@@ -121,7 +119,8 @@ def test_returns_of_shorter_episodes_are_compared_step_for_step():
     found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]})
     assert found["pcn"] == [{"R": 30.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[30.0, 0.1]]}}]
     assert found["ppo"] == [run]
-    assert next(overview._jobs(lending, plans, [0])).arguments["config"]["env_kwargs"]["episode_length"] == 1000
+    (rules,) = {str(next(overview._jobs(lending, some, [0])).key) for some in (plans, {"ppo": plans["ppo"]})}
+    assert "'episode_length': 10000" in rules  # whichever algorithms are chosen
     plans = {algo: replace(plan, env_kwargs={"episode_length": None}) for algo, plan in plans.items()}
     assert overview._at_equal_length(plans, {"pcn": [run]}) == {"pcn": [run]}  # no length is known
 

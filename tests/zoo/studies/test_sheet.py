@@ -21,7 +21,14 @@ def test_a_sheet_is_printed_and_written_down(tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(0.12345, None, "0.123"), (12345.6, None, "12346"), (12345.6, 2, "12345.60"), (math.nan, 2, "–")],
+    [
+        (0.12345, None, "0.123"),
+        (12345.6, None, "12346"),
+        (12345.6, 2, "12345.60"),
+        (math.nan, 2, "–"),
+        (999.6, None, "1000"),
+        (-0.001, 2, "0.00"),
+    ],
 )
 def test_numbers_have_three_digits_or_as_many_as_asked_for(value, digits, text):
     assert number_text(value, digits) == text
