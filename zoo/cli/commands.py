@@ -324,12 +324,13 @@ app.command()(demo)
 def main() -> None:
     """The console script: wrong input, and files that cannot be read or written, are one line on stderr and exit code
     2; a warning is one line too."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # in ASCII locales, "?" instead of a traceback
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)  # modules of the user's own, after all that is installed
     try:
+        if (here := os.getcwd()) not in sys.path:
+            sys.path.append(here)  # modules of the user's own, after all that is installed
         with _warnings_in_a_line():
             code = app(standalone_mode=False)
     except (
@@ -353,6 +354,15 @@ def main() -> None:
     if code == ABORTED:  # what typer makes of Ctrl-C
         _complain("stopped")
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_streams() -> None:
+    """Where a process began without them, files of a run would take their numbers, and what is told on stderr."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number
 
 
 @contextmanager

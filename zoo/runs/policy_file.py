@@ -28,6 +28,8 @@ Arrays = dict[str, NDArray[Any]]
 PLAIN = (bool, int, float, str, type(None))
 WEIGHTS, TABLE, SCALE, STATE = "weights/", "table/", "scale/", "state"
 MOMENTS = ("mean", "var", "count")
+LARGEST = 2**30
+"""Bytes that a file may unpack to: a small file could fill the memory."""
 
 
 def save_policy(model: Any, path: Path) -> None:
@@ -73,6 +75,9 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any | None:
 
 def _read(content: bytes) -> Arrays:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        size = sum(member.file_size for member in file.zip.infolist())  # which zipfile reads no further than
+        if size > LARGEST:
+            raise ValueError(f"its arrays have {size} bytes, more than {LARGEST}")
         return {name: file[name] for name in file.files}
 
 

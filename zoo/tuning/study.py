@@ -59,7 +59,10 @@ def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
     except DuplicatedStudyError:
         study = optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner)
     known = study.user_attrs.get(CONFIG)
-    if known is None:
+    if known is None:  # it was begun just now, or by somebody else
+        own = all(ORIGIN in trial.user_attrs for trial in study.get_trials(deepcopy=False))
+        if not own or [each.name.lower() for each in study.directions] != tuning.directions:
+            raise InputError(f"study {name!r} was not begun by sb3-fair tune: give another study-name")
         study.set_user_attr(CONFIG, tuning.config)
     elif known != tuning.config:
         raise InputError(_differs(place.study, known, tuning.config))

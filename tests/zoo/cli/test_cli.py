@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -284,6 +285,22 @@ def test_a_number_in_scientific_notation_is_a_number():
     assert options.settings("--param", ["learning_rate:1e-3", "a:[1, 2]", "b:text"]) == {
         "learning_rate": 0.001, "a": [1, 2], "b": "text",
     }  # fmt: skip
+
+
+def test_a_folder_that_is_gone_is_one_line(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(cli.os, "getcwd", lambda: os.stat(tmp_path / "gone"))
+    code, _, err = command("envs")
+    assert code == 2 and err.startswith("sb3-fair: ") and err.count("\n") == 1
+
+
+def test_streams_that_a_process_began_without_do_not_become_files(tmp_path):
+    told = tmp_path / "told"
+    code = (
+        "import os, sys; sys.argv = ['sb3-fair', '--help']\nfrom sb3_fair.zoo.cli.commands import main\n"
+        f"try: main()\nfinally: file = open({str(told)!r}, 'w'); print(file.fileno() > 2, file=file)"
+    )
+    subprocess.run(["bash", "-c", f"{sys.executable} -c {shlex.quote(code)} 0<&- 1>&- 2>&-"], cwd=ROOT, check=True)
+    assert told.read_text() == "True\n"
 
 
 def test_help_comes_without_loading_torch():

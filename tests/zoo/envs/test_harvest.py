@@ -407,6 +407,18 @@ def test_settings_change_a_config():
     assert world.config == HarvestConfig.published(movement="on")
 
 
+def test_where_no_folder_can_be_written_the_compiled_turns_are_not_kept(monkeypatch):
+    from sb3_fair.zoo.envs.harvest import kernel
+
+    def njit(*functions, cache=False):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return functions[0]
+
+    monkeypatch.setattr(kernel, "njit", njit)
+    assert kernel._compiled(max) is max
+
+
 def test_without_numba_its_backend_is_an_error_that_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.connection import connected
-from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.run_folder import DamagedError, RunFolder
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
+from sb3_fair.zoo.runs import policy_file
 from sb3_fair.zoo.runs.policy_file import load_policy, save_policy
 from sb3_fair.zoo.runs.train import build_model, training_env
 
@@ -40,3 +41,12 @@ def test_a_policy_acts_as_it_did(algo, quick_plan, tmp_path):
     assert loaded.num_timesteps == model.num_timesteps >= 200
     for deterministic in (True, False):
         np.testing.assert_array_equal(played(plan, loaded, deterministic), played(plan, model, deterministic))
+
+
+def test_a_small_file_that_unpacks_to_more_than_a_policy_is_refused_unread(quick_plan, tmp_path, monkeypatch):
+    run = RunFolder(tmp_path)
+    np.savez_compressed(run.policy, state=np.array("{}"), bomb=np.zeros(10**6))
+    assert run.policy.stat().st_size < 10_000
+    monkeypatch.setattr(policy_file, "LARGEST", 10**6)
+    with pytest.raises(DamagedError, match=r"its arrays have 8\d* bytes, more than 1000000"):
+        load_policy(quick_plan("ppo"), run, "cpu")

@@ -15,6 +15,7 @@ from pathlib import Path
 import optuna
 import pytest
 
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.stopping import Interrupted
 from sb3_fair.zoo.tuning import storage as storages
 from sb3_fair.zoo.tuning import study as studies
@@ -79,6 +80,16 @@ def test_a_killed_trial_does_not_count_and_its_values_are_tried_again(tmp_path, 
     assert states.count("COMPLETE") == 2 and states[running.number] == "FAIL" and "RUNNING" not in states
     again = next(trial for trial in study.trials if ATTEMPT in trial.user_attrs)
     assert again.params == running.params and again.user_attrs[ORIGIN] == running.user_attrs[ORIGIN] == DEFAULTS
+
+
+@pytest.mark.parametrize(("way", "n_trials"), [("minimize", 0), ("maximize", 1)])
+def test_a_study_of_somebody_else_is_left_as_it_is(way, n_trials, tmp_path, tuning):
+    place = Place("theirs", tmp_path, f"sqlite:///{tmp_path / 'theirs.db'}")
+    theirs = optuna.create_study(storage=place.storage, study_name=place.study, direction=way)
+    theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials)
+    with pytest.raises(InputError, match="study 'theirs' was not begun by sb3-fair tune: give another study-name"):
+        begin(place, tuning, search(3))
+    assert not theirs.user_attrs and len(theirs.trials) == n_trials
 
 
 def test_values_that_kill_their_process_again_and_again_are_given_up(tmp_path, tuning):

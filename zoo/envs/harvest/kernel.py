@@ -20,6 +20,13 @@ _KINDS = np.array(KINDS)
 _TOWARDS, _VICTIM, _REWARD, _VALID = (int(shift) for shift in (TOWARDS, VICTIM, REWARD, VALID))
 
 
+def _compiled(function: Any) -> Any:
+    try:
+        return njit(cache=True)(function)
+    except RuntimeError:  # neither the package's folder nor the user's can be written
+        return njit(function)
+
+
 def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> Played:
     """One agent of each world after the other: :func:`~sb3_fair.zoo.envs.harvest.turns.in_turn`."""
     shape = turns.actions.shape
@@ -29,7 +36,7 @@ def in_turn(field: Field, rules: Rules, turns: Turns, obstruct_turns: float) -> 
     return played
 
 
-@njit(cache=True)
+@_compiled
 def _substituted(action: int, valid: int, luck: NDArray[np.float64]) -> int:
     untried = 255
     for draw in range(DRAWS):
@@ -42,7 +49,7 @@ def _substituted(action: int, valid: int, luck: NDArray[np.float64]) -> int:
     return STAY
 
 
-@njit(cache=True)
+@_compiled
 def _play(state: Any, rules: Any, turns: Any, obstruct_turns: float, played: Any) -> None:
     cells, held, places, ripens, ripening, steps = state
     outcomes, valid = rules
