@@ -46,7 +46,8 @@ class Measure:
         return self.about.better == "higher" and base(self.name) in (*NOTIONS, DISPARITY)
 
     def samples(self, policy: EvaluatedPolicy) -> Array:
-        """The figure in each evaluation episode that has it, (m,)."""
+        """The figure in each evaluation episode that has it, (m,); its size where 0 is best, as gaps of opposite signs
+        are not small on average."""
         if self.final:
             values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
         elif self.name in policy.objectives:
@@ -55,7 +56,8 @@ class Measure:
                 values = np.where(np.isnan(policy.final[self.name]), np.nan, values)
         else:
             values = np.empty(0)
-        return values[~np.isnan(values)]
+        values = values[~np.isnan(values)]
+        return np.abs(values) if self.about.better == "zero" else values
 
     def mean(self, policy: EvaluatedPolicy) -> float:
         """Mean over the episodes that have the figure, NaN if none has."""
@@ -72,10 +74,9 @@ class Measure:
         return policy.chance.get(self.name, float("nan")) if self.final or self.repeats else float("nan")
 
     def goodness(self, policies: Sequence[EvaluatedPolicy]) -> Array:
-        """The means of policies, (n,), turned so that larger is better, NaN where unknown; of sizes where 0 is best, as
-        gaps of opposite signs are not small on average."""
-        samples = (self.about.goodness(self.samples(policy)) for policy in policies)
-        return np.array([mean_and_interval(values).mean for values in samples], dtype=np.float64)
+        """The means of policies, (n,), turned so that larger is better; NaN where unknown."""
+        values: Array = self.about.goodness(np.array([self.mean(policy) for policy in policies], dtype=np.float64))
+        return values
 
     def ideal(self, policies: Sequence[EvaluatedPolicy]) -> float:
         """The goodness at the rim of a radar: 0 where that is the best there is, else what the best policy reaches."""

@@ -152,6 +152,8 @@ def test_unknown_notions_name_the_closest():
     assert find_notion("EqOdds@gender") is find_notion("EqOdds")
     with pytest.raises(ValueError, match=r"each name in notions must be one of \['SP', 'EO', .*\], got 'xyzzy'$"):
         FairnessTracker(notions=["xyzzy"])
+    with pytest.raises(ValueError, match=r"each name in notions must be one of .*, got 'SP@gender'"):
+        group_notion("SP@gender", actions=[1], groups=[0])
     with pytest.raises(ValueError, match=r"'IF' is not a group notion"):
         group_notion("IF", actions=[1], groups=[0])
 

@@ -357,12 +357,16 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Where a process began without them, files of a run would take their numbers, and what is told on stderr."""
+    """Opens the null device for stdin, stdout and stderr where a process began without them: else files of a run would
+    get their numbers, and what is meant for them."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # it takes the smallest free number
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w", closefd=False))
 
 
 @contextmanager

@@ -28,8 +28,8 @@ Arrays = dict[str, NDArray[Any]]
 PLAIN = (bool, int, float, str, type(None))
 WEIGHTS, TABLE, SCALE, STATE = "weights/", "table/", "scale/", "state"
 MOMENTS = ("mean", "var", "count")
-LARGEST = 2**30
-"""Bytes that a file may unpack to: a small file could fill the memory."""
+LARGEST, DENSEST = 2**30, 20
+"""Bytes that any file may unpack to, and how many times its own size a larger one may."""
 
 
 def save_policy(model: Any, path: Path) -> None:
@@ -75,9 +75,9 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any | None:
 
 def _read(content: bytes) -> Arrays:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        size = sum(member.file_size for member in file.zip.infolist())  # which zipfile reads no further than
-        if size > LARGEST:
-            raise ValueError(f"its arrays have {size} bytes, more than {LARGEST}")
+        size = sum(member.file_size for member in file.zip.infolist())  # zipfile reads no more of a member
+        if size > max(LARGEST, DENSEST * len(content)):
+            raise ValueError(f"it unpacks to {size} bytes, which would fill the memory")
         return {name: file[name] for name in file.files}
 
 

@@ -65,11 +65,14 @@ def study(
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
+    longest = {
+        env: max((_plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)), key=_max_steps) for env in plans
+    }
     some = numbers(seeds, quick)
     log_dir = Path(log_dir, "quick" if quick else "")
 
     def tell(env: str, results: Results) -> dict[str, Any]:
-        learned = _at_equal_length(plans[env], by_label(results, _name(env), plans[env], some))
+        learned = _at_equal_length(plans[env], by_label(results, _name(env), plans[env], some), longest[env])
         played = results[f"{_name(env)}/{RULES}"]
         sizes = [over([_sizes(episode) for episode in episodes]) for episodes in played.values()]
         found = {name: over(runs) for name, runs in (*compared(learned, sizes).items(), *played.items())}
@@ -78,7 +81,7 @@ def study(
 
     return conduct(
         plans,
-        lambda env: _jobs(env, plans[env], some, quick),
+        lambda env: _jobs(env, plans[env], some, longest[env]),
         tell,
         log_dir,
         n_jobs,
@@ -117,22 +120,19 @@ def _max_steps(plan: Plan) -> int:
 
 
 def _at_equal_length(
-    plans: Mapping[str, Plan], learned: Mapping[str, Sequence[Mapping[str, Any]]]
+    plans: Mapping[str, Plan], learned: Mapping[str, Sequence[Mapping[str, Any]]], longest: Plan
 ) -> dict[str, list[dict[str, Any]]]:
-    """Runs whose returns are multiplied to the length of the longest episodes that any of the plans has."""
-    lengths = {algo: _max_steps(plan) for algo, plan in plans.items()}
+    """Runs whose returns are multiplied to the length of the episodes of ``longest``."""
 
     def stretched(run: Mapping[str, Any], times: float) -> dict[str, Any]:
         points = {name: [[times * some, unfair] for some, unfair in each] for name, each in run["points"].items()}
         return {**run, "R": times * run["R"], "points": points}
 
-    return {
-        algo: [stretched(run, max(lengths.values()) / lengths[algo]) for run in runs] for algo, runs in learned.items()
-    }
+    most = _max_steps(longest)
+    return {algo: [stretched(run, most / _max_steps(plans[algo])) for run in runs] for algo, runs in learned.items()}
 
 
-def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int], quick: bool = False) -> Iterator[Job]:
-    longest = max((_plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)), key=_max_steps)  # whatever is chosen
+def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int], longest: Plan) -> Iterator[Job]:
     yield Job(f"{_name(env)}/{RULES}", play_rules, {"config": longest.config})
     for algo, plan in plans.items():
         for seed in seeds:
@@ -178,7 +178,7 @@ def compared(
     """
     common = max(FAIRNESS, key=lambda name: sum(any(name in run["fair"] for run in runs) for runs in learned.values()))
     points = [point for runs in learned.values() for run in runs for point in run["points"].get(common, ())]
-    points += [(rule["R"][0], abs(rule[common][0]) if common in rule else 0.0) for rule in rules]
+    points += [(rule["R"][0], rule[common][0] if common in rule else 0.0) for rule in rules]
     low, high = (choose((value for value, _ in points), default=0.0) for choose in (min, max))
     worst = max((unfair for _, unfair in points), default=0.0)
 

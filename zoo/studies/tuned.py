@@ -29,13 +29,13 @@ class Pair:
     """An algorithm and an environment for which it was tuned.
 
     :param by: the figure by which its settings were chosen
-    :param sampled: whether actions are sampled in evaluations; None: where the study's own ones sample
+    :param sampled: whether actions are sampled in evaluations
     """
 
     algo: str
     env: str
     by: str
-    sampled: bool | None
+    sampled: bool
 
     @property
     def name(self) -> str:
@@ -51,7 +51,7 @@ class Pair:
 def tuned_pairs(algos: Sequence[str] = ALGORITHMS) -> list[Pair]:
     """All pairs whose settings were tuned."""
     return [
-        Pair(algo, env, note["by"], note.get("sampled"))
+        Pair(algo, env, note["by"], note.get("sampled", False))
         for algo in algos
         for env in WORLDS
         if (note := tuning(find_algorithm(algo), env)) is not None
@@ -118,9 +118,9 @@ def untuned(plan: Plan) -> Plan:
     return replace(plan, hyperparams=kept, **around)
 
 
-def judge(plan: Plan, model: Any, figures: Sequence[str], sampled: bool | None = None) -> Figures:
+def judge(plan: Plan, model: Any, figures: Sequence[str], sampled: bool) -> Figures:
     """The figures asked for."""
-    measured = measure(plan, model, figures, None if sampled is None else not sampled)
+    measured = measure(plan, model, figures, deterministic=not sampled)
     return {name: measured[name] for name in figures}
 
 

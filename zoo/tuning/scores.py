@@ -14,14 +14,7 @@ from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import (
-    evaluate_model,
-    evaluation_env,
-    most_probable,
-    policies_of,
-    seed_of,
-    words_of,
-)
+from sb3_fair.zoo.evaluation.evaluate import evaluate_model, evaluation_env, policies_of, seed_of, words_of
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
@@ -72,7 +65,7 @@ def measure(
     plan: Plan,
     model: Any,
     wanted: Sequence[str],
-    deterministic: bool | None = None,
+    deterministic: bool = True,
 ) -> Figures:
     """Figures of a trained model on the episodes on which ``sb3-fair train`` would evaluate it.
 
@@ -80,7 +73,6 @@ def measure(
     before it over all steps, its size where 0 is best; NaN where it was undefined in all episodes.
 
     :param wanted: names of figures, which the result has at least
-    :param deterministic: see :func:`~sb3_fair.zoo.evaluation.evaluate.most_probable`
     """
     if plan.algorithm.vector:
         if not len(model.buffer):
@@ -93,7 +85,7 @@ def measure(
     averaged = [name.removeprefix(MEAN) for name in wanted if name.startswith(MEAN)]
     if averaged:
         venv = VecMeans(venv, averaged)
-    policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed_of(plan), most_probable(venv, deterministic))
+    policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed_of(plan), deterministic)
     venv.close()
     words = words_of(plan)
     return {

@@ -21,8 +21,8 @@ def price_of_fairness(fair: Numbers, classic: Numbers, *, n_resamples: int = 10_
     """``100 (mean R fair - mean R classic) / |mean R classic|``, in %: negative is a loss.
 
     Returns of the same training seed are a pair; the interval is the percentile bootstrap over seeds, which draws both
-    of a pair together. With few seeds it is too narrow: in simulations it held the true price in 75 % of samples of three
-    seeds, 83 % of five, 91 % of ten.
+    of a pair together. With few seeds it is too narrow: in simulations it held the true price in 75 % of samples of
+    three seeds, 83 % of five, 91 % of ten.
 
     >>> price_of_fairness([140.0, 140.0], [200.0, 200.0]).percent
     array(-30.)

@@ -297,10 +297,13 @@ def test_streams_that_a_process_began_without_do_not_become_files(tmp_path):
     told = tmp_path / "told"
     code = (
         "import os, sys; sys.argv = ['sb3-fair', '--help']\nfrom sb3_fair.zoo.cli.commands import main\n"
-        f"try: main()\nfinally: file = open({str(told)!r}, 'w'); print(file.fileno() > 2, file=file)"
+        f"try: main()\nfinally:\n  with open({str(told)!r}, 'w') as file:\n"
+        "    print(file.fileno() > 2, os.get_inheritable(2), file=file)"
     )
     subprocess.run(["bash", "-c", f"{sys.executable} -c {shlex.quote(code)} 0<&- 1>&- 2>&-"], cwd=ROOT, check=True)
-    assert told.read_text() == "True\n"
+    assert told.read_text() == "True True\n"
+    wrong = ["bash", "-c", f"{sys.executable} -m sb3_fair.zoo envz 2>&-"]
+    assert not subprocess.run(wrong, cwd=ROOT, stdout=subprocess.PIPE).stdout
 
 
 def test_help_comes_without_loading_torch():

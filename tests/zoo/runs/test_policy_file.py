@@ -48,5 +48,5 @@ def test_a_small_file_that_unpacks_to_more_than_a_policy_is_refused_unread(quick
     np.savez_compressed(run.policy, state=np.array("{}"), bomb=np.zeros(10**6))
     assert run.policy.stat().st_size < 10_000
     monkeypatch.setattr(policy_file, "LARGEST", 10**6)
-    with pytest.raises(DamagedError, match=r"its arrays have 8\d* bytes, more than 1000000"):
+    with pytest.raises(DamagedError, match=r"it unpacks to 8\d* bytes"):
         load_policy(quick_plan("ppo"), run, "cpu")

@@ -104,7 +104,7 @@ def test_what_is_attained_is_a_share_of_what_is_possible_by_the_worst_and_the_be
     found = overview.compared({"pcn": [pcn], "ppo": [ppo]}, [{"R": (0.0, 0.0, 0.0)}])
     assert found["pcn"] == [{"R": 10.0, "fair": 0.3, "hypervolume": pytest.approx(1.0 * 0.5 + 0.6 * 0.4)}]
     assert found["ppo"] == [{"R": 8.0, "fair": 1.0, "hypervolume": 0.0}]  # the least fair of all
-    beside = overview.compared({"pcn": [pcn], "ppo": [ppo]}, [{"R": (0.0, 0.0, 0.0), "SP": (-2.0, -2.0, -2.0)}])
+    beside = overview.compared({"pcn": [pcn], "ppo": [ppo]}, [{"R": (0.0, 0.0, 0.0), "SP": (2.0, 2.0, 2.0)}])
     assert beside["ppo"][0]["hypervolume"] == pytest.approx(0.8 * 0.5)  # a rule is less fair than all
     some = overview.compared({"pcn": [pcn], "ppo": [ppo], "dqn": [undefined]}, [])
     assert some["dqn"] == [{"R": 1.0}] and "hypervolume" in some["pcn"][0]
@@ -116,13 +116,27 @@ def test_returns_of_shorter_episodes_are_compared_step_for_step():
     lending = "sb3_fair/Lending-v0"
     plans = {algo: make_plan(algo, lending, env_kwargs={"episode_length": length}) for algo, length in lengths.items()}
     run = {"R": 3.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[3.0, 0.1]]}}
-    found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]})
+    found = overview._at_equal_length(plans, {"pcn": [run], "ppo": [run]}, plans["ppo"])
     assert found["pcn"] == [{"R": 30.0, "fair": {"d_s": 0.1}, "points": {"d_s": [[30.0, 0.1]]}}]
     assert found["ppo"] == [run]
-    (rules,) = {str(next(overview._jobs(lending, some, [0])).key) for some in (plans, {"ppo": plans["ppo"]})}
-    assert "'episode_length': 10000" in rules  # whichever algorithms are chosen
     plans = {algo: replace(plan, env_kwargs={"episode_length": None}) for algo, plan in plans.items()}
-    assert overview._at_equal_length(plans, {"pcn": [run]}) == {"pcn": [run]}  # no length is known
+    assert overview._at_equal_length(plans, {"pcn": [run]}, plans["ppo"]) == {"pcn": [run]}  # no length is known
+
+
+@pytest.mark.parametrize("algos", [["pcn"], ["ppo", "pcn"]])
+def test_rules_and_learners_are_compared_alike_whichever_are_chosen(algos, monkeypatch, tmp_path):
+    """PCN's episodes have 100 steps here, those of the others 1000."""
+    run = {"R": 3.0, "fair": {"SP": 0.1}, "points": {"SP": [[3.0, 0.1]]}}
+    asked = {}
+
+    def results(jobs, *_):
+        asked.update({job.name: job for job in jobs})
+        return {name: run if "rules" not in name else {"random": [{"R": 1.0}]} for name in asked}
+
+    monkeypatch.setattr("sb3_fair.zoo.studies.study.run_grid", results)
+    found = overview.study(algos, ["sb3_fair/AttentionAllocation-v0"], seeds=1, log_dir=tmp_path)
+    assert found["sb3_fair:sb3_fair/AttentionAllocation-v0"]["pcn"]["R"][0] == 30
+    assert "episode_length" not in asked["AttentionAllocation-v0/rules"].key["config"]["env_kwargs"]
 
 
 def test_learners_are_compared_by_one_measure_although_some_have_another_too():

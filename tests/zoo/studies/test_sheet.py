@@ -28,6 +28,7 @@ def test_a_sheet_is_printed_and_written_down(tmp_path, capsys):
         (math.nan, 2, "–"),
         (999.6, None, "1000"),
         (-0.001, 2, "0.00"),
+        (-0.0, None, "0"),
     ],
 )
 def test_numbers_have_three_digits_or_as_many_as_asked_for(value, digits, text):
