@@ -10,6 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.descriptions import DISPARITY
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
@@ -21,7 +22,6 @@ PERFORMANCE = "R"
 PATIENCE = 10
 """Episodes after which an objective that was never defined is worth a warning."""
 ARRAY_REWARD = "R must be one number per step, got the array reward {}: use Scalarise on the environment first"
-DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
 
 
 @checked

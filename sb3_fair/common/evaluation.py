@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.people import CHANCE, COUNTS, GROUPS
+from sb3_fair.common.group_counts import COUNTS
+from sb3_fair.common.people import CHANCE, GROUPS
 from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.people import COUNTS
+from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.fairness.intervals import Interval, mean_and_interval
 
 Array = NDArray[np.float64]

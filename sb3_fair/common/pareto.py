@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import moocore
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 
@@ -112,6 +111,8 @@ def expected_utility(points: ArrayLike, n_weights: int = 1000, seed: int = 0) ->
     :param n_weights: people asked
     :param seed: of their weights
     """
+    from scipy import stats  # slow to import
+
     points = _finite("points", points)
     weights = stats.dirichlet(np.ones(points.shape[1])).rvs(n_weights, random_state=seed)
     return float((weights @ points.T).max(axis=1).mean())

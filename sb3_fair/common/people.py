@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
-from sb3_fair.fairness.notions.table import ACCEPTED, CELLS, DESERVING, KNOWN, UNDESERVING, cells_of
+from sb3_fair.fairness.notions.table import CELLS, cells_of
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
@@ -20,25 +21,6 @@ CHANCE = "chance"
 """Key in the info of an episode's last step: notion -> chance level."""
 GROUPS = "groups"
 """Key in the info of an episode's last step: attribute -> name of a group -> counts, (len(COUNTS),) int64."""
-COUNTS = {
-    "decisions": np.ones(CELLS, dtype=bool),
-    "favourable": ACCEPTED,
-    "deserving": DESERVING,
-    "deserving, favourable": DESERVING & ACCEPTED,
-    "undeserving": UNDESERVING,
-    "undeserving, favourable": UNDESERVING & ACCEPTED,
-    "outcome known": KNOWN,
-    "outcome known, favourable": KNOWN & ACCEPTED,
-}
-"""What is counted of every group."""
-RATES = {
-    "favourable": ("favourable", "decisions"),
-    "deserving": ("deserving, favourable", "deserving"),
-    "undeserving": ("undeserving, favourable", "undeserving"),
-    "known": ("outcome known, favourable", "favourable"),
-    "known otherwise": ("outcome known, unfavourable", "unfavourable"),
-}
-"""Shares of a group: how many of how many."""
 _MASKS = np.array(list(COUNTS.values())).T.astype(np.int64)
 
 
@@ -236,14 +218,3 @@ def _rows(values: Any) -> NDArray[Any]:
     """A row for each copy, of one value if everybody in it has the same."""
     values = np.asarray(values)
     return values.reshape(len(values), -1) if values.ndim else values
-
-
-def rates_of(counts: NDArray[np.int64]) -> dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """The numbers behind each of :data:`RATES`, per episode.
-
-    :param counts: of a group, (m, len(COUNTS))
-    """
-    count = dict(zip(COUNTS, counts.T, strict=True))
-    count["unfavourable"] = count["decisions"] - count["favourable"]
-    count["outcome known, unfavourable"] = count["outcome known"] - count["outcome known, favourable"]
-    return {name: (count[hits], count[among]) for name, (hits, among) in RATES.items()}

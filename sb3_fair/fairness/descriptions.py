@@ -13,6 +13,7 @@ Words: TypeAlias = Mapping[str, Any]
 ``"favourable"`` decisions are called, as in "hired", and the ``"people"``, as in "applicants"."""
 NO_WORDS: Words = MappingProxyType({})
 MEAN, RETURN = "mean_", " (return)"
+DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
 
 
 @dataclass(frozen=True)

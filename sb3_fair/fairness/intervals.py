@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
 
 
 class Interval(NamedTuple):
@@ -68,5 +67,7 @@ def _rate(hits: ArrayLike, people: ArrayLike) -> tuple[Any, Any]:
 
 
 def _interval(mean: Any, off: Any, n: Any, axis: int = 0, confidence: float = 0.95) -> Interval:
+    from scipy.special import stdtrit  # slow to import
+
     half = stdtrit(n - 1, (1 + confidence) / 2) * np.sqrt((off * off).sum(axis=axis) / (n - 1) / n)
     return Interval(mean, mean - half, mean + half)

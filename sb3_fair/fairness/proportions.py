@@ -8,8 +8,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
-from scipy.stats import fisher_exact, norm
+from scipy.special import ndtr, ndtri
 
 from sb3_fair.fairness.intervals import Interval
 
@@ -56,10 +55,12 @@ def p_value(hits: tuple[float, float], people: tuple[float, float]) -> float:
         return math.nan
     share = total / among
     if min(people) * min(share, 1 - share) < SMALL:
+        from scipy.stats import fisher_exact  # slow to import
+
         table = [[round(hit), round(size - hit)] for hit, size in zip(hits, people, strict=True)]
         return float(fisher_exact(table)[1])
     error = math.sqrt(share * (1 - share) * (1 / people[0] + 1 / people[1]))
-    return float(2 * norm.sf(abs(hits[0] / people[0] - hits[1] / people[1]) / error))
+    return float(2 * ndtr(-abs(hits[0] / people[0] - hits[1] / people[1]) / error))
 
 
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy
-from sb3_fair.common.people import rates_of
+from sb3_fair.common.group_counts import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
 from sb3_fair.fairness.proportions import newcombe, wilson

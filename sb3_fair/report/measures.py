@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.fairness.descriptions import NO_WORDS, Description, Words, describe
+from sb3_fair.fairness.descriptions import DISPARITY, NO_WORDS, Description, Words, describe
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.report.selection import axis_order, base
-from sb3_fair.wrappers.vector_reward import DISPARITY
 
 Array = NDArray[np.float64]
 

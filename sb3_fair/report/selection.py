@@ -5,8 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.descriptions import RETURN
-from sb3_fair.wrappers.vector_reward import DISPARITY
+from sb3_fair.fairness.descriptions import DISPARITY, RETURN
 
 Array = NDArray[np.float64]
 

@@ -6,7 +6,8 @@ import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
-from sb3_fair.common.people import CHANCE, COUNTS, GROUPS, VecPeople
+from sb3_fair.common.group_counts import COUNTS
+from sb3_fair.common.people import CHANCE, GROUPS, VecPeople
 from sb3_fair.fairness import DiscountedHistory, FairnessSpec, FullHistory, SlidingWindow, chance_level
 from sb3_fair.wrappers import VecFairMDP
 from tests.wrappers.bank import Bank

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sb3_fair.common.people import COUNTS
+from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.report.groups import chance_gap, group_rates, sentence
 
 WORDS = {"favourable": "hired", "people": "applicants", "groups": {"f": "women"}}

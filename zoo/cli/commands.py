@@ -397,11 +397,12 @@ def _only(context: typer.Context, name: str, *beside: str) -> None:
 def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) -> Any:
     """The run in a folder, or one that ships."""
     from sb3_fair.common.run_folder import RunFolder
-    from sb3_fair.zoo.runs import pretrained as shipped
 
     if (path is None) == (pretrained is None):
         raise InputError("either --run or --pretrained must be given")
     if pretrained is not None:
+        from sb3_fair.zoo.runs import pretrained as shipped  # loads torch
+
         return shipped.pretrained(pretrained)
     try:
         run = RunFolder.open(str(path), trust=trust)

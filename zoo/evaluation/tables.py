@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.people import rates_of
+from sb3_fair.common.group_counts import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.groups import rate

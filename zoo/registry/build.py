@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.fairness import NOTIONS, FairnessSpec, SlidingWindow
 from sb3_fair.fairness.arguments import checked
+from sb3_fair.fairness.descriptions import DISPARITY
 from sb3_fair.fairness.histories.history import History
 from sb3_fair.fairness.validation import did_you_mean, one_of
 from sb3_fair.wrappers.faces import Face, VecFace
@@ -23,7 +24,7 @@ from sb3_fair.wrappers.memories import MemoryLike
 from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from sb3_fair.wrappers.scalarise import Scalarise, VecScalarise, Weights
 from sb3_fair.wrappers.scheme import FairnessScheme, SchemeLike, VecFairnessScheme
-from sb3_fair.wrappers.vector_reward import ARRAY_REWARD, DISPARITY, PERFORMANCE, Emit, VectorReward, VecVectorReward
+from sb3_fair.wrappers.vector_reward import ARRAY_REWARD, PERFORMANCE, Emit, VectorReward, VecVectorReward
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import ROWS, Row, find, load_module

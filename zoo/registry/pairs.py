@@ -10,6 +10,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
+from sb3_fair.fairness.descriptions import DISPARITY
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.choices import random_actions
@@ -17,7 +18,6 @@ from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import games_of
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import attribute, max_steps_of
-from sb3_fair.wrappers.vector_reward import DISPARITY
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import Algorithm
 from sb3_fair.zoo.registry.build import make_vec
