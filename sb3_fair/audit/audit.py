@@ -25,10 +25,9 @@ from sb3_fair.audit.warn import all_warnings
 from sb3_fair.audit.windows import MOST_OVER_TIME, RollingNotions
 from sb3_fair.audit.words import sentences
 from sb3_fair.fairness.arguments import Count, checked
-from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion
+from sb3_fair.fairness.notions.table import ACCEPTED, NOTIONS, FeedbackMissing, GroupNotion, notion_named
 from sb3_fair.fairness.proportions import holm
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.fairness.validation import one_of
 
 POINTS = 120
 BAND_DRAWS = 200
@@ -193,7 +192,7 @@ def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
         raise ValueError(f"notions must be a list of names, got {notions!r}")
     names = list(dict.fromkeys(notions))
     for name in names:
-        one_of("each name in notions", name, NOTIONS)
+        notion_named(name)
         if lacking[name]:
             raise ValueError(f"notion {name!r} needs {lacking[name]}")
     if not names:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from inspect import cleandoc, signature
+from inspect import signature
 from time import perf_counter
 from typing import Any, ClassVar, TypeVar
 
@@ -16,6 +16,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
+from sb3_fair.common.docstrings import describe_arguments
 from sb3_fair.common.extra_critic import Credit, Critic, steps_of
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.named_policies import NamedPolicies
@@ -74,8 +75,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__doc__:
-            cls.__doc__ = cleandoc(cls.__doc__).replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
+        describe_arguments(cls, PLACE, ARGUMENTS)
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         if given["env"] is None and given["_init_setup_model"]:

@@ -1,7 +1,7 @@
 """ValueLearner: the base class of FairQCM and recurrent DQN, and how Q-learners explore."""
 
 from collections.abc import Mapping
-from inspect import cleandoc, signature
+from inspect import signature
 from math import gcd
 from typing import Any, ClassVar, TypeVar
 
@@ -13,6 +13,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn
 from stable_baselines3.dqn.dqn import DQN
 
+from sb3_fair.common.docstrings import describe_arguments
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
@@ -75,8 +76,7 @@ class ValueLearner(OwnGenerator, DQN):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__doc__:
-            cls.__doc__ = cleandoc(cls.__doc__).replace(PLACE, ARGUMENTS.format(buffer=cls.buffer_classes[0].__name__))
+        describe_arguments(cls, PLACE, ARGUMENTS)
 
     def __init__(self, given: Mapping[str, Any], **instead: Any) -> None:
         if given["env"] is None and given["_init_setup_model"]:

@@ -33,6 +33,10 @@ class Description:
     unit: str = ""
     better: Better | None = None
 
+    def sizes(self, values: Any) -> Any:
+        """The values; their sizes where 0 is best, as gaps of opposite signs are not small on average."""
+        return abs(values) if self.better == "zero" else values
+
     def goodness(self, value: Any) -> Any:
         """Numbers that are larger where the measure is better; NaN where that is unknown."""
         if self.better is None:

@@ -45,8 +45,7 @@ class Measure:
         return self.about.better == "higher" and base(self.name) in (*NOTIONS, DISPARITY)
 
     def samples(self, policy: EvaluatedPolicy) -> Array:
-        """The figure in each evaluation episode that has it, (m,); its size where 0 is best, as gaps of opposite signs
-        are not small on average."""
+        """The figure in each evaluation episode that has it, (m,); its size where 0 is best."""
         if self.final:
             values = np.asarray(policy.final.get(self.name, ()), dtype=np.float64)
         elif self.name in policy.objectives:
@@ -55,8 +54,8 @@ class Measure:
                 values = np.where(np.isnan(policy.final[self.name]), np.nan, values)
         else:
             values = np.empty(0)
-        values = values[~np.isnan(values)]
-        return np.abs(values) if self.about.better == "zero" else values
+        sizes: Array = self.about.sizes(values[~np.isnan(values)])
+        return sizes
 
     def mean(self, policy: EvaluatedPolicy) -> float:
         """Mean over the episodes that have the figure, NaN if none has."""

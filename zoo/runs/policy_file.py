@@ -29,7 +29,7 @@ PLAIN = (bool, int, float, str, type(None))
 WEIGHTS, TABLE, SCALE, STATE = "weights/", "table/", "scale/", "state"
 MOMENTS = ("mean", "var", "count")
 LARGEST, DENSEST = 2**30, 20
-"""Bytes that any file may unpack to, and how many times its own size a larger one may."""
+"""A file may unpack to so many bytes, or to so many times its own size: a small one could fill the memory."""
 
 
 def save_policy(model: Any, path: Path) -> None:
@@ -77,7 +77,7 @@ def _read(content: bytes) -> Arrays:
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
         size = sum(member.file_size for member in file.zip.infolist())  # zipfile reads no more of a member
         if size > max(LARGEST, DENSEST * len(content)):
-            raise ValueError(f"it unpacks to {size} bytes, which would fill the memory")
+            raise ValueError(f"it unpacks to {size} bytes, too many for its {len(content)}")
         return {name: file[name] for name in file.files}
 
 

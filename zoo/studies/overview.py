@@ -61,13 +61,12 @@ def study(
     """
     algos = names.choose_all("algorithm", algos, ALGORITHMS)
     envs = [names.environment(env) for env in envs or SCENARIOS]
-    plans = {env: {algo: _plan(algo, env, quick) for algo in sensible(algos, env)} for env in envs}
+    known = {env: {algo: _plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)} for env in envs}
+    plans = {env: {algo: known[env][algo] for algo in algos if algo in known[env]} for env in envs}
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
         raise InputError(f"there is nothing to train: {next(_obstacles(algos[0], envs[0]))}")
-    longest = {
-        env: max((_plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)), key=_max_steps) for env in plans
-    }
+    longest = {env: max(known[env].values(), key=_max_steps) for env in plans}  # whichever are chosen
     some = numbers(seeds, quick)
     log_dir = Path(log_dir, "quick" if quick else "")
 
@@ -129,7 +128,8 @@ def _at_equal_length(
         return {**run, "R": times * run["R"], "points": points}
 
     most = _max_steps(longest)
-    return {algo: [stretched(run, most / _max_steps(plans[algo])) for run in runs] for algo, runs in learned.items()}
+    times = {algo: most / _max_steps(plans[algo]) for algo in learned}
+    return {algo: [stretched(run, times[algo]) for run in runs] for algo, runs in learned.items()}
 
 
 def _jobs(env: str, plans: Mapping[str, Plan], seeds: Sequence[int], longest: Plan) -> Iterator[Job]:
@@ -210,7 +210,7 @@ def _means(figures: Mapping[str, Any]) -> Figures:
 
 
 def _sizes(figures: Mapping[str, Any]) -> dict[str, Any]:
-    """With the sizes of gaps in place of gaps, as those of opposite signs are not small on average."""
+    """With the size of every unfairness in place of its value, which may be negative."""
     return {name: abs(value) if name in FAIRNESS else value for name, value in figures.items()}
 
 

@@ -100,7 +100,6 @@ def number_text(value: float, digits: int | None = None) -> str:
     """So many digits after the point; by default three in all, or all before the point."""
     if np.isnan(value):
         return "–"
-    value += 0.0  # no -0
     if digits is None:
-        return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
-    return f"{round(value, digits) + 0.0:.{digits}f}"
+        return f"{value:.0f}" if abs(value) >= 999.5 else f"{value:z.3g}"
+    return f"{value:z.{digits}f}"

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sb3_fair.common.means import MEAN, VecMeans
 from sb3_fair.common.pareto import hypervolume
@@ -90,10 +89,5 @@ def measure(
     words = words_of(plan)
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},
-        **{name: mean_of_known(_sizes(name, values, words)) for name, values in policy.final.items()},
+        **{name: mean_of_known(describe(name, words).sizes(values)) for name, values in policy.final.items()},
     }
-
-
-def _sizes(name: str, values: NDArray[np.float64], words: Words) -> NDArray[np.float64]:
-    """Of each episode, as gaps of opposite signs are not small on average."""
-    return np.abs(values) if describe(name, words).better == "zero" else values

@@ -50,19 +50,21 @@ def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
     storage = place.open()
     name, sampler = place.study, NumberedSampler(search.sampler, search.seed)
     pruner = PRUNERS[search.pruner](tuning.n_evaluations)
+    directions = tuning.directions
     try:
         study = optuna.create_study(
-            storage=storage, study_name=name, directions=tuning.directions, sampler=sampler, pruner=pruner
+            storage=storage, study_name=name, directions=directions, sampler=sampler, pruner=pruner
         )
         study.set_metric_names(list(tuning.scores))
         study.enqueue_trial(parameters(tuning.plan, tuning.space), user_attrs={ORIGIN: DEFAULTS})
     except DuplicatedStudyError:
         study = optuna.load_study(study_name=name, storage=storage, sampler=sampler, pruner=pruner)
+        if CONFIG not in study.user_attrs:  # of somebody else, unless a process of ours is just beginning it
+            own = all(ORIGIN in trial.user_attrs for trial in study.get_trials(deepcopy=False))
+            if not own or [each.name.lower() for each in study.directions] != directions:
+                raise InputError(f"study {name!r} was not begun by sb3-fair tune: give another study-name") from None
     known = study.user_attrs.get(CONFIG)
-    if known is None:  # it was begun just now, or by somebody else
-        own = all(ORIGIN in trial.user_attrs for trial in study.get_trials(deepcopy=False))
-        if not own or [each.name.lower() for each in study.directions] != tuning.directions:
-            raise InputError(f"study {name!r} was not begun by sb3-fair tune: give another study-name")
+    if known is None:
         study.set_user_attr(CONFIG, tuning.config)
     elif known != tuning.config:
         raise InputError(_differs(place.study, known, tuning.config))

@@ -227,9 +227,13 @@ def find_notion(name: str) -> Notion:
 
     :raises ValueError: if there is no such notion; names the closest one
     """
-    notion = name.partition("@")[0] if isinstance(name, str) else name
-    one_of("each name in notions", notion, NOTIONS)
-    return NOTIONS[notion]
+    return notion_named(name.partition("@")[0] if isinstance(name, str) else name)
+
+
+def notion_named(name: str) -> Notion:
+    """The row of the notion of exactly this name; otherwise as :func:`find_notion`."""
+    one_of("each name in notions", name, NOTIONS)
+    return NOTIONS[name]
 
 
 class GapTable:

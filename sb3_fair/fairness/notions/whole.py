@@ -22,17 +22,16 @@ from sb3_fair.fairness.notions.table import (
     PairNotion,
     among,
     cells_of,
+    notion_named,
 )
 from sb3_fair.fairness.tracking.neighbours import in_units
 from sb3_fair.fairness.tracking.partition import Partition, check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import one_of
 
 
 def find_group_notion(name: str) -> GroupNotion:
     """The row of a group notion."""
-    one_of("each name in notions", name, NOTIONS)
-    notion = NOTIONS[name]
+    notion = notion_named(name)
     if not isinstance(notion, GroupNotion):
         known = [each.name for each in NOTIONS.values() if isinstance(each, GroupNotion)]
         raise ValueError(f"{name!r} is not a group notion, as {', '.join(known)} are")
