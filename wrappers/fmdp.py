@@ -146,7 +146,7 @@ class Measuring(Core):
         self.reset_on_episode = reset_on_episode
         self._executed = probabilities == "executed"
         self._kinds: set[str] = set()  # of probabilities that the notions have seen
-        self._in_info = spec.features is None and spec.feedback is None and not spec.calls_for_group
+        self._in_info = spec.features is None and not callable(spec.feedback) and not spec.calls_for_group
         self._life = 0  # how many seeded resets there have been
         self._begun = {0: np.zeros(self._n_copies, dtype=np.int64)}  # life -> the tracker's id of its first, (n,)
         self._clock = 0
@@ -174,7 +174,11 @@ class Measuring(Core):
                 self._tracker.reset(which)
         if self.fairness_names and seeded:
             self._life += 1
-            self._begun[self._life] = self._tracker.seen
+            self._begun[self._life] = seen = self._tracker.seen
+            life, oldest = min(self._begun), seen - self._tracker.kept
+            while life < self._life and (self._begun[life + 1] <= oldest).all():
+                del self._begun[life]  # nobody whom it decided on is in the history any more
+                life += 1
 
     def _forget(self, which: NDArray[np.intp]) -> None:
         """Forgets the histories of the copies ``which`` (k,); their ids run on."""
@@ -251,17 +255,21 @@ class Measuring(Core):
     ) -> tuple[People, People, Mask | None]:
         """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
         copies there was somebody (None: in all)."""
-        if self._in_info and "individual" in infos[0] and (record_of(infos) is not None or _alike(infos)):
+        record, key = record_of(infos), self.fairness_spec.feedback
+        known = key is None or (record is not None and key in record)
+        if self._in_info and known and "individual" in infos[0] and (record is not None or _alike(infos)):
             published: People = stack_people(infos)
+            if record is not None and isinstance(key, str):
+                published = {**published, "feedback": np.asarray(record[key], dtype=np.float64)}
             if self.fairness_spec.group is None:
                 people = published
                 if self._tracker.needs_features and "features" in published:
                     people = {**published, "features": self.fairness_spec.select(published["features"])}
                 return published, people, self._here(people)
             if self.fairness_spec.finds_group_in(published):
-                person = self.fairness_spec.individual(None, None, {"individual": published})._asdict()
-                people = {**published, **person}
-                return {**published, "group": person["group"]}, people, self._here(people)
+                person = self.fairness_spec.individual(None, None, {**(record or {}), "individual": published})
+                people = {**published, **person._asdict()}
+                return {**published, "group": person.group}, people, self._here(people)
         told_of: list[People] = []
         for one, action, info in zip(obs, actions, infos, strict=True):
             person = self.fairness_spec.individual(one, action, info)._asdict()
@@ -290,7 +298,7 @@ class Measuring(Core):
         told = individual_in(info)
         if self._tracker.needs_groups or self.fairness_spec.group is not None or "group" in told:
             return _labelled(person)
-        return not self._in_info or bool(told)
+        return not (self._in_info and self.fairness_spec.feedback is None) or bool(told)
 
     def _here(self, people: People) -> Mask | None:
         """In which copies there is somebody, (n,): those with a label, if labels are told; None: in all."""
@@ -334,12 +342,11 @@ class Measuring(Core):
         if here is not None:
             present = present & here[:, None]
         ids = np.full(decided.shape, -1)
-        for place in range(decided.shape[1]):
-            which = np.flatnonzero(present[:, place])
-            if len(which):
-                chance = None if chances is None else np.asarray(chances)[which, place]
-                whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
-                ids[which, place] = self._add(people, whole, decided[which, place], chance, which, place)
+        place, which = np.nonzero(present.T)
+        if len(which):
+            chance = None if chances is None else np.asarray(chances)[which, place]
+            whole = own[which, place] if own.ndim > 1 and own.shape[1] == decided.shape[1] else own[which]
+            ids[which, place] = self._add(people, whole, decided[which, place], chance, which, place)
         return ids
 
     def _add(
@@ -349,12 +356,14 @@ class Measuring(Core):
         decided: NDArray[Any],
         chances: Any,
         which: NDArray[np.intp] | None = None,
-        place: int | None = None,
+        place: NDArray[np.intp] | None = None,
     ) -> NDArray[np.int64]:
-        """Ids of one individual per copy of ``which`` (None: all), with its action and its decision."""
+        """Ids of one individual per copy of ``which`` (None: all), or of those in the places ``place``, with their
+        actions and decisions."""
         group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
         chosen = self._distributions(own, chances, place is None)
-        ids = self._tracker.add(group, decided, features=features, feedback=feedback, which=which, **chosen)
+        add = self._tracker.add if place is None else self._tracker.add_several
+        ids = add(group=group, action=decided, features=features, feedback=feedback, which=which, **chosen)
         return ids - self._begun[self._life][slice(None) if which is None else which]
 
     def _distributions(self, actions: NDArray[Any], probabilities: Any, alone: bool) -> dict[str, Any]:
@@ -398,15 +407,15 @@ def _alike(infos: Sequence[dict[str, Any]]) -> bool:
     return "group" not in told[0] or all(map(_labelled, told))
 
 
-def _at(name: str, value: Any, which: Any, place: int | None = None) -> Any:
-    """The entries of the copies ``which`` (None: all), of one place if several people are decided on."""
+def _at(name: str, value: Any, which: Any, place: NDArray[np.intp] | None = None) -> Any:
+    """The entries of the copies ``which`` (None: all), in these places if several people are decided on."""
     if value is None or which is None:
         return value
     if isinstance(value, Mapping):
         return {key: _at(name, entry, which, place) for key, entry in value.items()}
     if place is None:
         return np.asarray(value)[which]
-    if np.ndim(value) > 1 and place >= np.shape(value)[1]:
+    if np.ndim(value) > 1 and place.max() >= np.shape(value)[1]:
         raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
     return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
 

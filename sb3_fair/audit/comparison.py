@@ -9,7 +9,7 @@ import numpy as np
 from sb3_fair.audit.decisions import Attribute
 from sb3_fair.audit.resampling import Array, bounds, effective_part, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
-from sb3_fair.fairness.notions.chance import chance_levels
+from sb3_fair.fairness.notions.chance import expected_sizes
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
 from sb3_fair.fairness.proportions import newcombe, p_value, wilson
 
@@ -72,7 +72,7 @@ def notion_rows(
     table = GapTable(notions, missing)
     values = table(counts[None])[0].tolist()
     intervals = notion_intervals(counts, table, n_boot, rng, confidence).tolist()
-    chance = chance_levels(counts, table, n_permutations, rng).tolist()
+    chance = expected_sizes(counts, table, n_permutations, rng).tolist()
     reach = map(tuple, bounds(counts, table).tolist()) if counts[:, ~KNOWN].any() else repeat(None)
     n = int(counts.sum())
     return [

@@ -10,8 +10,10 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.common.group_counts import COUNTS
-from sb3_fair.fairness import FairnessSpec, chance_level, find_notion
+from sb3_fair.fairness import FairnessSpec, find_notion
+from sb3_fair.fairness.notions.chance import chance_levels
 from sb3_fair.fairness.notions.table import CELLS, cells_of
+from sb3_fair.fairness.notions.whole import coded
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
@@ -115,20 +117,16 @@ class VecPeople(VecLayer):
             counted = _counts(labels, cells, compared)
             named_groups = {group_name(self.spec, attribute, label): counts for label, counts in counted}
             groups["" if attribute == self._only else attribute] = named_groups
+            alike: dict[int | None, list[str]] = {}  # first decision that is looked at -> notions
             for name in self.names:
-                notion, _, named = name.partition("@")
                 recent = self._recent(name)
-                if (named or self._only) == attribute and recent is not None:
-                    levels[name] = chance_level(
-                        notion,
-                        actions=actions[recent],
-                        groups=labels[recent],
-                        feedback=feedback[recent],
-                        favourable=favourable,
-                        compared=compared,
-                        n_permutations=self.n_permutations,
-                        feedback_missing=self.spec.feedback_missing,
-                    )
+                if (name.partition("@")[2] or self._only) == attribute and recent is not None:
+                    alike.setdefault(recent.start, []).append(name)
+            for start, names in alike.items():
+                coding = coded(actions[start:], feedback[start:], labels[start:], favourable, compared)
+                notions = [name.partition("@")[0] for name in names]
+                found = chance_levels(notions, *coding, None, self.n_permutations, 0, self.spec.feedback_missing)
+                levels.update(zip(names, found, strict=True))
         return {GROUPS: groups, CHANCE: levels}
 
     def _feedback(self, people: list[Record], copy: int) -> NDArray[Any]:

@@ -9,6 +9,8 @@ import sb3_fair
 from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.common.people import CHANCE, GROUPS, VecPeople
 from sb3_fair.fairness import DiscountedHistory, FairnessSpec, FullHistory, SlidingWindow, chance_level
+from sb3_fair.fairness.notions import chance
+from sb3_fair.fairness.notions.chance import expected_sizes
 from sb3_fair.wrappers import VecFairMDP
 from tests.wrappers.bank import Bank
 
@@ -86,6 +88,15 @@ def test_the_level_is_that_of_the_decisions_in_the_window_of_the_episode(history
             np.testing.assert_equal(info[CHANCE][notion], expected)
         assert list(info[CHANCE]) == ["SP", "EO"]
         counted(info[GROUPS][""], named(groups), np.array(actions), np.array(feedback))
+
+
+def test_notions_of_the_same_decisions_share_the_permutations(monkeypatch):
+    drawn = []
+    histories = {"SP": SlidingWindow(9), "EO": SlidingWindow(20), "OAE": SlidingWindow(20)}
+    monkeypatch.setattr(chance, "expected_sizes", lambda *of: drawn.append(1) or expected_sizes(*of))
+    venv = VecPeople(sb3_fair.make_vec(ID, audit=("SP", "EO", "OAE"), history=histories))
+    ((_, info), *_) = play(venv, 1, np.random.default_rng(1))
+    assert len(drawn) == 2 and list(info[CHANCE]) == ["SP", "EO", "OAE"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sb3_fair.fairness import (
     Tracker,
     individual_fairness,
 )
+from sb3_fair.fairness.tracking.counts import GroupCounts
 
 ALL = ("SP", "EO", "IF", "LIP", "CSC")
 
@@ -47,6 +48,38 @@ def test_a_copy_of_a_batch_is_a_single_tracker():
         for name, value in values.items():
             assert value.shape == (4,) and value.dtype == np.float64
             np.testing.assert_allclose(value, [single.values()[name][0] for single in singles], atol=1e-12)
+
+
+HISTORIES = [SlidingWindow(3), SlidingWindow(30), FullHistory(), DiscountedHistory(0.9, threshold=0.01)]
+
+
+@pytest.mark.parametrize("notions", [ALL, ("SP", "EO")])
+@pytest.mark.parametrize("history", HISTORIES)
+def test_several_decisions_at_once_count_as_one_after_the_other(history, notions):
+    if history.truncates and "IF" not in notions:
+        history = DiscountedHistory(0.9)
+    rng = np.random.default_rng(0)
+    together, apart = (Tracker(3, notions=notions, history=history) for _ in range(2))
+    for t in range(30):
+        which = rng.integers(0, 3, rng.integers(0, 10))
+        people = step(rng, len(which))
+        ids = together.add_several(which, **people)
+        for i, copy_ in enumerate(which):
+            one = {name: column[i : i + 1] for name, column in people.items()}
+            assert apart.add(**one, which=[copy_]).tolist() == [ids[i]]
+        for tracker in (together, apart):
+            tracker.reset([t % 3] if t % 7 == 0 else [])
+            assert tracker.update_feedback(0, int(tracker.seen[0]) - 2, 1.0) in (True, False)
+        for (name, value), (_, other) in zip(together.values().items(), apart.values().items(), strict=True):
+            np.testing.assert_array_equal(value, other, err_msg=name)
+        np.testing.assert_array_equal(together.kept, apart.kept)
+
+
+def test_people_who_are_only_counted_take_one_call_each_step(monkeypatch):
+    calls = []
+    monkeypatch.setattr(GroupCounts, "add", lambda *_: calls.append(1))
+    Tracker(2, notions=["SP"]).add_several([0, 0, 1, 1, 1], [0, 1, 0, 1, 0], [1, 1, 0, 0, 1])
+    assert len(calls) == 1
 
 
 def test_what_was_handed_out_never_changes_again():

@@ -10,7 +10,7 @@ import pytest
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 
 import sb3_fair
-from sb3_fair.fairness import FairnessSpec, FullHistory, group_notion
+from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion
 from sb3_fair.wrappers import FairMDP, VecFairMDP
 from tests.wrappers.bank import Bank, faces
 
@@ -192,6 +192,19 @@ def test_feedback_that_was_put_off_survives_a_seed_where_the_history_is_carried_
         reset()
         assert [step(1).get("late_feedback") for _ in range(3)] == [None, None, [(0, 1)]]
         assert env.feedback_counts(*copy)[""][0]["favourable_known"] == known
+
+
+@pytest.mark.parametrize("face", ["single", "vec"])
+def test_of_resets_whose_decisions_are_forgotten_nothing_is_kept(face):
+    spec = FairnessSpec(notions=("EO",), feedback_missing="ignore", history=SlidingWindow(4))
+    told = {"group": 0}
+    env, reset, step, *copy = carrying(face, lambda: Bank(gym.spaces.Discrete(2), lambda t: told), spec)
+    ids = []
+    for length in (0, 1, 2, 0, 3, 4, 2, 1, 1):
+        reset()
+        ids += [step(1)["individual"]["id"] for _ in range(length)]
+        assert [env.update_feedback(*copy, id, 1) for id in ids] == [len(ids) - i <= 4 for i in range(len(ids))]
+    assert len(env._begun) == 4  # its last decisions are of three resets, and one has just come
 
 
 def carrying(face, make, spec):

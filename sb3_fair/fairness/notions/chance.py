@@ -1,7 +1,7 @@
 """Chance level of a group notion: its size if group labels are permuted."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +47,28 @@ def chance_level(
     :return: mean over permutations and windows in which the notion is defined; NaN if there is none
     :raises ValueError: if the notion is not a group notion, or a number is out of range
     """
-    table = GapTable([find_group_notion(notion)], feedback_missing)
-    cells, columns, size = coded(actions, feedback, groups, favourable, compared)
+    coding = coded(actions, feedback, groups, favourable, compared)
+    return chance_levels([notion], *coding, window, n_permutations, seed, feedback_missing)[0]
+
+
+def chance_levels(
+    notions: Sequence[str],
+    cells: NDArray[np.uint8],
+    columns: NDArray[np.intp],
+    size: int,
+    window: int | None = None,
+    n_permutations: int = 200,
+    seed: int = 0,
+    feedback_missing: FeedbackMissing = "undefined",
+) -> list[float]:
+    """The :func:`chance_level` of several notions of the same decisions, from the same permutations.
+
+    :param cells: (n,), with ``columns`` (n,) and ``size`` as :func:`coded` gives them
+    """
+    table = GapTable([find_group_notion(notion) for notion in notions], feedback_missing)
     length = len(cells) if window is None else min(window, len(cells))
     if not length:
-        return math.nan
+        return [math.nan] * len(notions)
     windows = len(cells) // length
     places = np.minimum(np.arange(len(cells)) // length, windows)  # the rest has a place, so that it is permuted too
     shape = (size, windows + 1, CELLS)
@@ -63,10 +80,11 @@ def chance_level(
         return table(of_windows.reshape(-1, size - 1, CELLS))
 
     rng = np.random.default_rng([seed, *counts.flat])  # with the same draws, similar tables would err alike
-    return float(chance_levels(counts, values, n_permutations, rng)[0])
+    levels: list[float] = expected_sizes(counts, values, n_permutations, rng).tolist()
+    return levels
 
 
-def chance_levels(
+def expected_sizes(
     counts: NDArray[np.generic], values: Callable[[Array], Array], n_permutations: int, rng: np.random.Generator
 ) -> Array:
     """Expected size (notions,) of each notion if the labels are permuted among the decisions; NaN if never defined.
@@ -89,8 +107,8 @@ def chance_levels(
         drawn = np.zeros((min(batch, n_permutations - start), *counts.shape))
         drawn[..., used] = tables.rvs(len(drawn), random_state=rng)
         sizes.append(np.abs(values(drawn)))
-    size = np.concatenate(sizes)
+    size = np.concatenate(sizes).T.copy()  # notions beside a notion do not change the order of its sum
     defined = ~np.isnan(size)
     with np.errstate(invalid="ignore"):
-        mean: Array = np.where(defined, size, 0.0).sum(axis=0) / defined.sum(axis=0)
+        mean: Array = np.where(defined, size, 0.0).sum(axis=1) / defined.sum(axis=1)
     return mean

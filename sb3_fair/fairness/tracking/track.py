@@ -100,8 +100,28 @@ class Track:
         columns: Mapping[str, NDArray[np.intp]],
         features: NDArray[np.float64] | None,
         roots: NDArray[np.float64] | None,
+        ranks: NDArray[np.int64] | None,
     ) -> None:
-        """One decision for each of the copies ``rows``, which have seen ``order`` (m,) decisions since their reset."""
+        """One decision for each of the copies ``rows``, which have seen ``order`` (m,) decisions since their reset.
+
+        :param ranks: (m,) how many of these decisions are about the same copy and come before; None: none
+        """
+        most = 0 if ranks is None else int(ranks.max())
+        if ranks is not None and most and (self.truncates or self.individuals is not None or most >= self._size):
+            for rank in range(most + 1):
+                some = np.flatnonzero(ranks == rank)
+                self.add(
+                    rows[some],
+                    ids[some],
+                    order[some],
+                    actions[some],
+                    cells[some],
+                    {attribute: each[some] for attribute, each in columns.items()},
+                    None if features is None else features[some],
+                    None if roots is None else roots[some],
+                    None,
+                )
+            return
         if self._counts:
             slots = self._rings[rows] + order % self._size
             for attribute, counts in self._counts.items():

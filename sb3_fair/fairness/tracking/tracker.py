@@ -113,9 +113,7 @@ class Tracker:
         feedback: ArrayLike | None = None,
         which: ArrayLike | None = None,
     ) -> NDArray[np.int64]:
-        """One decision in each copy, or in those of ``which``.
-
-        Several individuals in one step: one call after the other, then :meth:`values` once.
+        """One decision in each copy, or in those of ``which``; of several individuals in a step: :meth:`add_several`.
 
         :param group: (m,) labels; arrays of non-negative integers are fastest; a dict attribute -> (m,) labels with
             several attributes
@@ -133,7 +131,44 @@ class Tracker:
             rows = np.asarray(which, dtype=np.intp)
             if len(set(rows.tolist())) < len(rows):
                 raise ValueError(f"which must not repeat a copy, got {rows.tolist()}")
-        ids: NDArray[np.int64] = self._next[rows]
+        return self._add(rows, None, group, action, features, probabilities, roots, feedback)
+
+    def add_several(
+        self,
+        which: ArrayLike,
+        group: Any = None,
+        action: ArrayLike = (),
+        *,
+        features: ArrayLike | None = None,
+        probabilities: ArrayLike | None = None,
+        roots: NDArray[np.float64] | None = None,
+        feedback: ArrayLike | None = None,
+    ) -> NDArray[np.int64]:
+        """Several decisions in a copy, in their order, as one :meth:`add` after the other would count them.
+
+        :param which: (m,) the copy of each decision. The other arguments, the ids and the errors are those of
+            :meth:`add`
+        """
+        rows = np.asarray(which, dtype=np.intp)
+        ranks = np.zeros(len(rows), dtype=np.int64)  # how many decisions of the same copy come before it
+        by_copy = np.argsort(rows, kind="stable")
+        starts = np.concatenate([[0], np.flatnonzero(np.diff(rows[by_copy])) + 1, [len(rows)]])
+        ranks[by_copy] = np.arange(len(rows)) - np.repeat(starts[:-1], np.diff(starts))
+        return self._add(rows, ranks, group, action, features, probabilities, roots, feedback)
+
+    def _add(
+        self,
+        rows: Any,
+        ranks: NDArray[np.int64] | None,
+        group: Any,
+        action: ArrayLike,
+        features: ArrayLike | None,
+        probabilities: ArrayLike | None,
+        roots: NDArray[np.float64] | None,
+        feedback: ArrayLike | None,
+    ) -> NDArray[np.int64]:
+        """Decisions on the copies ``rows``; ``ranks`` (m,) of them are about the same copy and come before each."""
+        ids: NDArray[np.int64] = self._next[rows] + (0 if ranks is None else ranks)
         m = len(ids)
         if not m:
             return ids
@@ -152,11 +187,8 @@ class Tracker:
             roots = self._roots(probabilities, m)
         order = ids - self._first[rows]
         for track in self._tracks:
-            track.add(rows, ids, order, actions, cells, columns, people, roots)
-        if which is None:
-            self._next = ids + 1  # a fresh array: ``ids`` is the caller's now
-        else:
-            self._next[rows] = ids + 1
+            track.add(rows, ids, order, actions, cells, columns, people, roots, ranks)
+        self._next[rows] = ids + 1  # of several decisions in a copy, the last one stays
         return ids
 
     @property

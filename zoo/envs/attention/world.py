@@ -118,10 +118,6 @@ def _any(units: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(units) > 0
 
 
-def _needed(obs: Any, action: Any, info: Mapping[str, Any]) -> NDArray[np.int64]:
-    return (np.asarray(info["individual"]["feedback"]) > 0).astype(np.int64)
-
-
 def _outlook(rates: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.hstack((np.log1p(rates), measures.disparity(rates)[:, None]))
 
@@ -139,7 +135,7 @@ class AttentionWorld(World):
     action but are not shown yet; ``d_l_rates`` is that of the rates after the action. ``d_l_raw`` and ``d_l_rates_raw``
     are their largest distances from the mean. Arrays per location: ``shares`` of the units in the window, ``rates``
     after the action, ``incidents``, ``discovered`` and ``allocation`` of the step. Individuals are the locations;
-    their action is the number of units, feedback the number of incidents.
+    their action is the number of units, feedback the number of incidents; ``info["needed"]`` says which had any.
 
     :param detail: whether records have ``detail``: ``outlook_before`` and ``outlook`` (K + 1,), by what a line can tell
         the future before and after the step: log(1 + rate) of the locations, as rates of neglected ones grow without
@@ -196,7 +192,7 @@ class AttentionWorld(World):
             group_names=names,
             measures=self.measures,
             favourable=_any,
-            feedback=_needed,
+            feedback="needed",
         )
         self._increase = np.broadcast_to(np.asarray(settings.increase_rate, dtype=np.float64), locations)
         self._most = np.inf if settings.max_rate is None else settings.max_rate
@@ -259,6 +255,7 @@ class AttentionWorld(World):
         figures = self._figures() | {"incidents": incidents, "discovered": discovered, "allocation": units}
         record: Record = {
             "individual": {"group": self._group, "action": units, "feedback": incidents},
+            "needed": (incidents > 0).astype(np.int64),
             "fairness": figures,
         }
         if self.detail:
