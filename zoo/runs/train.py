@@ -3,7 +3,7 @@
 import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
@@ -149,7 +149,8 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     """Trains what is left to train, evaluates and reports."""
     options = run.args
     rows, done = ("", 0) if frozen is None else (frozen.rows, model.num_timesteps)
-    model.set_logger(run_logger(run, options.get("tensorboard", False), rows, done))
+    logger = run_logger(run, options.get("tensorboard", False), rows, done)
+    model.set_logger(logger)
     episodes, tracking = EpisodeCallback(), None
     if options.get("track"):
         from sb3_fair.zoo.runs.tracking import TrackingCallback
@@ -167,7 +168,8 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     beside = {"plan": run.config, "episodes": episodes.memory}
     checkpoints = Checkpoints(run.checkpoint, options.get("checkpoint_minutes", 5.0), beside, frozen)
     try:
-        learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
+        with closing(logger):
+            learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
     except Interrupted as stop:
         if tracking is not None:
             tracking.finish(stop.exit_code)  # whose last lines come before ours

@@ -12,6 +12,8 @@ from stable_baselines3.common.vec_env import SubprocVecEnv, VecNormalize
 
 from sb3_fair import make_vec
 from sb3_fair.wrappers import VecChoices
+from sb3_fair.zoo.runs import train
+from sb3_fair.zoo.runs.plan import make_plan
 
 ENV = "sb3_fair:sb3_fair/JobHiring-Small-v0"
 REWARD = {"objectives": ("R", "SP", "IF"), "window": 50, "scalarise": (1.0, 0.5, 0.1)}
@@ -148,3 +150,10 @@ def test_ppo_learns_to_hire():
     model.learn(60_000)
     returns, _ = evaluate_policy(model, make_vec("sb3_fair/JobHiring-Small-v0", 16, seed=99), n_eval_episodes=64)
     assert returns > 8
+
+
+def test_a_run_closes_the_files_of_its_log(monkeypatch, tmp_path):
+    made, run_logger = [], train.run_logger
+    monkeypatch.setattr(train, "run_logger", lambda *of: made.append(run_logger(*of)) or made[-1])
+    train.train(make_plan("a2c", "sb3_fair/JobHiring-Small-v0", n_timesteps=10), log_dir=tmp_path)
+    assert made[0].output_formats[0].file.closed
