@@ -30,7 +30,7 @@ def coming(venv: VecEnv, infos: Sequence[Mapping[str, Any]], dones: NDArray[np.b
     begun = [resets[copy] for copy in which]
     if not all(MASSAGE in info for info in begun) and any(MASSAGE in info for info in infos):
         raise ValueError(f"an environment with info[{MASSAGE!r}] after steps must have it after resets too, got none")
-    record = record_of(infos)
+    record = record_of(infos, MASSAGE)
     if record is None or MASSAGE not in record:
         latest = list(infos)
         for copy, info in zip(which, begun, strict=True):

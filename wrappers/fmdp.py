@@ -15,7 +15,7 @@ from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people
+from sb3_fair.wrappers.infos import publish, publish_more, publish_nobody, record_of, stack_people, stacked_people
 from sb3_fair.wrappers.layer import Observations, attribute
 
 Probabilities = Literal["policy", "executed"]
@@ -69,13 +69,13 @@ class Decisions:
         if numbers.dtype.kind not in "iuf":
             numbers = numbers.astype(np.float64)
         wrong = (numbers < low) | (numbers > high)
-        if np.count_nonzero(wrong) and (wrong & present).any():
+        if np.count_nonzero(wrong) and (wrong := wrong & _fitted(present, wrong.ndim)).any():
             what = (
                 "0 or 1, whether a favourable action was right"
                 if high == 1 and self.predicate
                 else f"an action of {self.space}"
             )
-            raise ValueError(f"{name} must be {what}, got {numbers[wrong & present][0]:g}")
+            raise ValueError(f"{name} must be {what}, got {numbers[wrong][0]:g}")
 
     def decided(self, actions: NDArray[Any]) -> NDArray[Any]:
         """What :meth:`FairnessSpec.decided` makes of actions (n, ...).
@@ -89,15 +89,27 @@ class Decisions:
             self._untried = False
         return self.spec.decided(actions)
 
-    def roots(self, actions: NDArray[Any]) -> NDArray[np.float64]:
-        """Executed actions (m, ...) as coordinates (m, e); their Euclidean distances are those of treatment."""
+    def roots(self, actions: NDArray[Any], place: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
+        """Executed actions (m, ...) as coordinates (m, e); their Euclidean distances are those of treatment.
+
+        :param place: which of several people each is about, if an action may have an entry per person
+        """
         if self._one_hot is not None:
+            wrong = (actions < self.low) | (actions > self.high)
+            if np.count_nonzero(wrong):
+                raise ValueError(
+                    f"treatment must be given where what is carried out is no action of {self.space}, got "
+                    f"{actions[wrong][0]}"
+                )
             rows = self._one_hot.take(actions - int(self.low), axis=0)
             return rows if actions.ndim == 1 else rows.reshape(len(rows), -1) / actions[0].size ** 0.5
         space: Any = self.space
         if not space.is_bounded():
             raise ValueError(f"treatment must be given for actions without bounds, {space}")
-        scaled = (np.asarray(actions, dtype=np.float64) - space.low) / (space.high - space.low)
+        low, high = space.low, space.high
+        if place is not None and actions.shape[1:] == space.shape[1:] and place.max() < len(low):
+            low, high = low[place], high[place]  # of the entries of an action
+        scaled = (np.asarray(actions, dtype=np.float64) - low) / (high - low)
         return scaled.reshape(len(scaled), -1) / scaled[0].size ** 0.5
 
     def treatment(self, actions: NDArray[Any]) -> NDArray[np.float64]:
@@ -214,8 +226,7 @@ class Measuring(Core):
             ids = self._count(people, step.actions, step.probabilities, here)
             publish(infos, "individual", {**published, "id": Ids.of(ids, self._life)})
             if here is not None:
-                for copy in np.flatnonzero(~here).tolist():
-                    infos[copy]["individual"] = None
+                publish_nobody(infos, np.flatnonzero(~here).tolist())
             self._take_late(infos)
             if delay is not None:
                 self._deliver(infos, obs, ids, withheld)
@@ -226,7 +237,7 @@ class Measuring(Core):
 
     def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
         """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
-        record = record_of(infos)
+        record = record_of(infos, LATE)
         if record is not None and LATE not in record:
             return
         for copy, info in enumerate(infos):
@@ -255,7 +266,8 @@ class Measuring(Core):
     ) -> tuple[People, People, Mask | None]:
         """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
         copies there was somebody (None: in all)."""
-        record, key = record_of(infos), self.fairness_spec.feedback
+        key = self.fairness_spec.feedback
+        record = record_of(infos, "individual", *([key] if isinstance(key, str) else []))
         known = key is None or (record is not None and key in record)
         if self._in_info and known and "individual" in infos[0] and (record is not None or _alike(infos)):
             published: People = stack_people(infos)
@@ -267,9 +279,9 @@ class Measuring(Core):
                     people = {**published, "features": self.fairness_spec.select(published["features"])}
                 return published, people, self._here(people)
             if self.fairness_spec.finds_group_in(published):
-                person = self.fairness_spec.individual(None, None, {**(record or {}), "individual": published})
-                people = {**published, **person._asdict()}
-                return {**published, "group": person.group}, people, self._here(people)
+                they = self.fairness_spec.individual(None, None, {**(record or {}), "individual": published})
+                people = {**published, **they._asdict()}
+                return {**published, "group": they.group}, people, self._here(people)
         told_of: list[People] = []
         for one, action, info in zip(obs, actions, infos, strict=True):
             person = self.fairness_spec.individual(one, action, info)._asdict()
@@ -298,7 +310,7 @@ class Measuring(Core):
         told = individual_in(info)
         if self._tracker.needs_groups or self.fairness_spec.group is not None or "group" in told:
             return _labelled(person)
-        return not (self._in_info and self.fairness_spec.feedback is None) or bool(told)
+        return self.fairness_spec.features is not None or bool(told)
 
     def _here(self, people: People) -> Mask | None:
         """In which copies there is somebody, (n,): those with a label, if labels are told; None: in all."""
@@ -320,12 +332,17 @@ class Measuring(Core):
         if here is not None and not here.any():
             return np.full(self._n_copies, -1)
         present = people.get("present", True)
+        if here is not None:
+            present = present & _fitted(here, max(np.ndim(present), 1))
         self._decisions.require("action", own, present)
         if self._decisions.has_chances and own.dtype.kind == "f" and (own == np.rint(own)).all():
             own = own.astype(np.int64)  # as SB3 gives those of MultiBinary spaces
+        decided = self._decisions.decided(own)
+        if decided.ndim > 1:
+            for key in TOLD:
+                _check_places(key, people.get(key), decided.shape[1])
         if people.get("feedback") is not None:
             self._decisions.require("feedback", people["feedback"], present)
-        decided = self._decisions.decided(own)
         chances = people.get("probabilities")
         if chances is None and np.ndim(probabilities) == decided.ndim + 1:
             chances = probabilities
@@ -336,11 +353,9 @@ class Measuring(Core):
                 return self._add(people, own, decided, chances)
             which = np.flatnonzero(here)
             ids = np.full(self._n_copies, -1)
-            ids[which] = self._add(people, own[which], decided[which], _at("action", chances, which), which)
+            ids[which] = self._add(people, own[which], decided[which], _at(chances, which), which)
             return ids
-        present = np.broadcast_to(np.asarray(present), decided.shape)
-        if here is not None:
-            present = present & here[:, None]
+        present = np.broadcast_to(_fitted(present, decided.ndim), decided.shape)
         ids = np.full(decided.shape, -1)
         place, which = np.nonzero(present.T)
         if len(which):
@@ -360,23 +375,29 @@ class Measuring(Core):
     ) -> NDArray[np.int64]:
         """Ids of one individual per copy of ``which`` (None: all), or of those in the places ``place``, with their
         actions and decisions."""
-        group, features, feedback = (_at(key, people.get(key), which, place) for key in TOLD)
-        chosen = self._distributions(own, chances, place is None)
-        add = self._tracker.add if place is None else self._tracker.add_several
-        ids = add(group=group, action=decided, features=features, feedback=feedback, which=which, **chosen)
+        group, features, feedback = (_at(people.get(key), which, place) for key in TOLD)
+        chosen = {} if features is None else self._distributions(own, chances, place)
+        told = {"group": group, "action": decided, "features": features, "feedback": feedback, **chosen}
+        if which is None or place is None:
+            ids = self._tracker.add(which=which, **told)
+        else:
+            ids = self._tracker.add_several(which, **told)
         return ids - self._begun[self._life][slice(None) if which is None else which]
 
-    def _distributions(self, actions: NDArray[Any], probabilities: Any, alone: bool) -> dict[str, Any]:
+    def _distributions(
+        self, actions: NDArray[Any], probabilities: Any, place: NDArray[np.intp] | None
+    ) -> dict[str, Any]:
         """For the tracker: the policy's rows (m, n_actions), else what stands for the executed actions.
 
-        :param alone: whether the action is about one individual; one row about several cannot be divided among them
+        :param place: (m,) which of several people each is about; one row about several cannot be divided among them
         """
         if not self._tracker.needs_probabilities:
             return {}
         if self.fairness_spec.treatment is not None:
             return {"roots": self._decisions.treatment(actions)}
         if probabilities is None or self._executed:
-            lacks = self._decisions.has_chances and (alone or not isinstance(self._decisions.space, spaces.Discrete))
+            divisible = place is None or not isinstance(self._decisions.space, spaces.Discrete)
+            lacks = self._decisions.has_chances and divisible
             if lacks and not self._executed and "executed" not in self._kinds:
                 compared = [name for name in self.fairness_names if find_notion(name).needs_probabilities]
                 warn(
@@ -385,7 +406,7 @@ class Measuring(Core):
                     "probabilities='executed' says that this is meant"
                 )
             self._kinds.add("executed")
-            return {"roots": self._decisions.roots(actions)}
+            return {"roots": self._decisions.roots(actions, place)}
         self._kinds.add("policy")
         if np.ndim(probabilities) == 3:  # of the parts of one action
             parts = half_roots(np.asarray(probabilities, dtype=np.float64))
@@ -407,16 +428,30 @@ def _alike(infos: Sequence[dict[str, Any]]) -> bool:
     return "group" not in told[0] or all(map(_labelled, told))
 
 
-def _at(name: str, value: Any, which: Any, place: NDArray[np.intp] | None = None) -> Any:
+def _fitted(mask: Any, ndim: int) -> Mask:
+    """A mask of copies, or of their people, for arrays with ``ndim`` axes, of which these are the first."""
+    mask = np.asarray(mask)
+    if mask.ndim > ndim:
+        return np.asarray(mask.any(axis=tuple(range(ndim, mask.ndim))))
+    return mask.reshape(mask.shape + (1,) * (ndim - mask.ndim)) if mask.ndim else mask
+
+
+def _check_places(name: str, value: Any, people: int) -> None:
+    """Is there one entry for each of the ``people`` of a copy, or one for all?"""
+    for entry in value.values() if isinstance(value, Mapping) else [value]:
+        if np.ndim(entry) > 1 and np.shape(entry)[1] != people:
+            told = f"{np.shape(entry)[1]} for {people} people"
+            raise ValueError(f"{name} must have one entry per person, or one for all, got {told}")
+
+
+def _at(value: Any, which: Any, place: NDArray[np.intp] | None = None) -> Any:
     """The entries of the copies ``which`` (None: all), in these places if several people are decided on."""
     if value is None or which is None:
         return value
     if isinstance(value, Mapping):
-        return {key: _at(name, entry, which, place) for key, entry in value.items()}
+        return {key: _at(entry, which, place) for key, entry in value.items()}
     if place is None:
         return np.asarray(value)[which]
-    if np.ndim(value) > 1 and place.max() >= np.shape(value)[1]:
-        raise ValueError(f"{name} must have one entry per person, or one for all, got {np.shape(value)[1]}")
     return value[which] if np.ndim(value) == 1 else value[which, place]  # of the whole copy, or of everyone in it
 
 

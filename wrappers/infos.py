@@ -2,8 +2,8 @@
 
 Two forms carry the same content. *Dicts*: one plain dict per copy, as ``DummyVecEnv`` hands out; what is missing is
 None. *Record*: one dict of arrays with the copies as first axis, shared by light :class:`Info` objects that cut out
-their entry when asked, and are made when asked for (:class:`Infos`); what is missing is NaN. :func:`stack` reads and
-:func:`publish` writes either form.
+their entry when asked, and are made when asked for (:class:`Infos`); what is missing is NaN. What a wrapper sets in
+one of them stays its own, and the record knows the key. :func:`stack` reads and :func:`publish` writes either form.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +19,20 @@ import numpy as np
 from sb3_fair.fairness.spec import individual_in
 
 Record: TypeAlias = dict[str, Any]
+
+
+class Shared(Record):
+    """The record behind the infos of a step, and the keys under which one of them may have something of its own."""
+
+    __slots__ = ("own",)
+
+    def __init__(self, record: Record) -> None:
+        super().__init__(record)
+        self.own: set[str] = set()
+
+
+def _shared(record: Record) -> Shared:
+    return record if isinstance(record, Shared) else Shared(record)
 
 
 def cut(value: Any, index: int, rows: Any = ...) -> Any:
@@ -56,30 +70,29 @@ UNREAD: Any = object()
 that looks into the storage finds it not empty, as does ``json`` when it decides to ask for the items."""
 
 
-def _of_all(base: type, names: str) -> Callable[[type], type]:
-    """Gives a class the methods ``names`` of ``base``, which first make everything that has not been read yet."""
+def _of_all(base: type, names: str, note: Callable[[Any], Any] = id) -> Callable[[type], type]:
+    """Gives a class the methods ``names`` of ``base``, which first make everything that has not been read yet; those
+    that change something ``note`` it."""
 
     def methods(cls: type) -> type:
         for name in names.split():
-            setattr(cls, name, _on_filled(getattr(base, name)))
+            setattr(cls, name, _on_filled(getattr(base, name), note))
         return cls
 
     return methods
 
 
-def _on_filled(method: Callable[..., Any]) -> Callable[..., Any]:
+def _on_filled(method: Callable[..., Any], note: Callable[[Any], Any]) -> Callable[..., Any]:
     @wraps(method)
     def on_filled(lazy: Any, *arguments: Any, **options: Any) -> Any:
+        note(lazy)
         return method(lazy._filled(), *arguments, **options)
 
     return on_filled
 
 
-@_of_all(
-    dict,
-    "__iter__ __reversed__ __len__ __eq__ __ne__ __repr__ __or__ __ror__ __ior__ __delitem__ "
-    "keys items values pop popitem setdefault update clear",
-)
+@_of_all(dict, "__iter__ __reversed__ __len__ __eq__ __ne__ __repr__ __or__ __ror__ keys items values")
+@_of_all(dict, "__delitem__ pop popitem clear", lambda info: info.record.own.update(info.record))
 class Info(dict[str, Any]):
     """The info of one copy: a dict that cuts an entry out of the shared record when it is asked for.
 
@@ -91,14 +104,34 @@ class Info(dict[str, Any]):
     fromkeys = staticmethod(dict.fromkeys)  # type: ignore[assignment]
 
     def __init__(self, record: Record, index: int) -> None:
-        self[UNREAD] = None
-        self.record = record
+        self._put(UNREAD, None)
+        self.record = _shared(record)
         self.index = index
+
+    _put = dict.__setitem__
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._put(key, value)
+        self.record.own.add(key)
+
+    def update(self, *entries: Any, **more: Any) -> None:
+        for key, value in dict(*entries, **more).items():
+            self[key] = value
+
+    def __ior__(self, entries: Any) -> "Info":  # type: ignore[override,misc]
+        self.update(entries)
+        return self
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
 
     def __missing__(self, key: str) -> Any:
         if key not in self.record or not dict.__contains__(self, UNREAD):
             raise KeyError(key)
-        value = self[key] = cut(self.record[key], self.index)
+        value = cut(self.record[key], self.index)
+        self._put(key, value)
         return value
 
     def __contains__(self, key: object) -> bool:
@@ -117,7 +150,7 @@ class Info(dict[str, Any]):
             set_before = dict(dict.items(self))
             dict.clear(self)
             for key, value in self.record.items():
-                self[key] = set_before[key] if key in set_before else cut(value, self.index)
+                self._put(key, set_before[key] if key in set_before else cut(value, self.index))
             dict.update(self, set_before)
         return self
 
@@ -126,7 +159,7 @@ class Info(dict[str, Any]):
         if dict.__contains__(self, UNREAD):
             dict.pop(self, key, None)
         else:
-            self[key] = cut(self.record[key], self.index)
+            self._put(key, cut(self.record[key], self.index))
 
     def copy(self) -> "Info":
         clone = Info(self.record, self.index)
@@ -144,8 +177,12 @@ class Info(dict[str, Any]):
 @_of_all(
     list,
     "__iter__ __reversed__ __contains__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __repr__ "
-    "__add__ __iadd__ __mul__ __rmul__ __imul__ __setitem__ __delitem__ "
-    "append clear copy count extend index insert pop remove reverse sort",
+    "__add__ __mul__ __rmul__ copy count index",
+)
+@_of_all(
+    list,
+    "__iadd__ __imul__ __setitem__ __delitem__ append clear extend insert pop remove reverse sort",
+    lambda infos: setattr(infos, "mixed", True),
 )
 class Infos(list[Any]):
     """The infos of a step: a list with one :class:`Info` per copy on a shared record, each made when it is asked for.
@@ -158,7 +195,8 @@ class Infos(list[Any]):
 
     def __init__(self, record: Record, n: int) -> None:
         super().__init__([UNREAD] * n)
-        self.record = record
+        self.record = _shared(record)
+        self.mixed = False  # whether others may be among them by now, or they in another order
         self._made: list[Info] = []
         self._whole = False
 
@@ -184,7 +222,7 @@ class Infos(list[Any]):
             for index, info in enumerate(list.__iter__(self)):
                 if info is UNREAD:
                     info = dict.__new__(Info)  # as Info(record, index), whose call would take as long as all of this
-                    info[UNREAD] = None
+                    dict.__setitem__(info, UNREAD, None)
                     info.record = record
                     info.index = index
                     list.__setitem__(self, index, info)
@@ -197,15 +235,18 @@ class Infos(list[Any]):
         return list, (list(self),)
 
 
-def record_of(infos: Sequence[Mapping[str, Any]]) -> Record | None:
-    """The shared record behind the infos of one step, None if they are plain dicts or of several steps."""
-    if isinstance(infos, Infos) and not infos._whole:  # nobody has put another dict among them
-        return infos.record
-    if not infos or not isinstance(infos[0], Info):
+def record_of(infos: Sequence[Mapping[str, Any]], *keys: str) -> Shared | None:
+    """The shared record behind the infos of one step, None if they are plain dicts or of several steps, or if one of
+    them may have something of its own under one of ``keys``."""
+    if isinstance(infos, Infos) and not infos.mixed:
+        record = infos.record
+    elif infos and isinstance(infos[0], Info):
+        record = infos[0].record
+        if len(infos) > 1 and any(getattr(info, "record", None) is not record for info in infos):
+            return None
+    else:
         return None
-    record = infos[0].record
-    several = not isinstance(infos, Infos) and len(infos) > 1
-    return None if several and any(getattr(info, "record", None) is not record for info in infos) else record
+    return None if record.own and not record.own.isdisjoint(keys) else record
 
 
 def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
@@ -213,7 +254,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 
     :raises KeyError: if a copy did not publish it
     """
-    record = record_of(infos)
+    record = record_of(infos, key)
     if record is not None and key in record:
         return record[key]
     for info in infos:
@@ -224,7 +265,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
 
 def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     """What all copies published of their individuals, as :func:`stacked_people`."""
-    if record_of(infos) is not None:
+    if record_of(infos, "individual") is not None:
         return stack(infos, "individual")
     told = [individual_in(info) for info in infos]
     if not all(told):
@@ -304,11 +345,18 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
     record = record_of(infos)
     if record is not None:
         record[key] = value
+        record.own.discard(key)
     for index, info in enumerate(infos.made() if isinstance(infos, Infos) else infos):
         if isinstance(info, Info) and info.record is record:
             info.renew(key)
         else:
             info[key] = cut(value, index)
+
+
+def publish_nobody(infos: Sequence[dict[str, Any]], copies: Sequence[int]) -> None:
+    """Says that these copies decided on nobody, in whose place there is somebody else in a shared record."""
+    for copy in copies:
+        dict.__setitem__(infos[copy], "individual", None)
 
 
 def publish_more(infos: Sequence[dict[str, Any]], key: str, entries: Record) -> None:

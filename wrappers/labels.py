@@ -38,7 +38,7 @@ def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
 
 def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     """What all infos have under ``"individual"``, None if one has no group."""
-    record = record_of(infos)
+    record = record_of(infos, "individual")
     if record is not None:
         individual = record.get("individual", {})
         return individual if "group" in individual else None

@@ -69,6 +69,6 @@ def figure(infos: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]
 
     :raises KeyError: if there is no such figure
     """
-    record = record_of(infos)
+    record = record_of(infos, "fairness")
     values = [info["fairness"][name] for info in infos] if record is None else record["fairness"][name]
     return np.asarray(values, dtype=np.float64)

@@ -91,7 +91,7 @@ class VecPeople(VecLayer):
         return {key: np.broadcast_to(_rows(values), everybody) for key, values in noted.items()}
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
-        record = record_of(infos)
+        record = record_of(infos, LATE)
         if record is None or LATE in record or self.spec.feedback_delay is not None:
             for copy, info in enumerate(infos):
                 self._late[copy].update(info.get(LATE) or ())
@@ -183,7 +183,7 @@ def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
     if not here.any():
         return None
     somebody = infos[int(here.argmax())]
-    dicts = record_of(infos) is None and not here.all()
+    dicts = record_of(infos, "individual") is None and not here.all()
     people = stack_people(
         [info if is_ else somebody for info, is_ in zip(infos, here, strict=True)] if dicts else infos
     )

@@ -46,14 +46,27 @@ class DamagedError(OSError):
             f"{path} is damaged: {what}; take the file from a copy of the folder, or train again with the command in "
             "command.txt"
         )
+        self._what = path, what
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return DamagedError, self._what  # an OSError is made anew from its message
 
 
 def _front(content: bytes) -> Front:
     return Front.from_list(json.loads(content))
 
 
+class _Plain(yaml.SafeLoader):
+    """Without references, of which a short text can make a list that fills the memory; runs write none."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it must hold no references to other parts of it")
+        return super().compose_node(parent, index)
+
+
 def _mapping(content: bytes) -> dict[str, Any]:
-    found = yaml.safe_load(content.decode("utf-8"))
+    found = yaml.load(content.decode("utf-8"), _Plain)
     if not isinstance(found, dict):
         raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
     return found

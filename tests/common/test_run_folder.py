@@ -1,5 +1,8 @@
 """Does a run's folder give back what the run wrote into it?"""
 
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -60,6 +63,17 @@ def test_words_that_no_run_wrote_are_damaged(words, tmp_path):
     (tmp_path / "words.yml").write_text(words)
     with pytest.raises(DamagedError, match=r"words\.yml is damaged: .* words must be a dict of texts by name"):
         _ = RunFolder(tmp_path).words
+
+
+def test_a_short_text_cannot_make_a_long_list(tmp_path):
+    (tmp_path / "args.yml").write_text("a: &a [x, x]\nb: [*a, *a]\n")
+    with pytest.raises(DamagedError, match=r"args\.yml is damaged: .* no references"):
+        _ = RunFolder(tmp_path).args
+
+
+def test_damage_is_told_across_processes():
+    error = pickle.loads(pickle.dumps(DamagedError(Path("a"), "it is missing")))
+    assert type(error) is DamagedError and str(error).startswith("a is damaged: it is missing; take the file")
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):

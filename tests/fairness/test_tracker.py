@@ -266,6 +266,13 @@ def test_wrong_fields_are_named_and_change_nothing(changes, message):
         np.testing.assert_array_equal(value, before[name])
 
 
+def test_what_is_known_can_be_asked_after_a_refused_call():
+    tracker = Tracker(4, notions=["EO@g", "EO@h"], attributes=["g", "h"])
+    with pytest.raises(ValueError, match="group must be a label"):
+        tracker.add({"g": np.array(list("abcd"), dtype=object), "h": np.array(["x", "y", "x", None])}, np.zeros(4, int))
+    assert all(set(of.values()) == {0} for found in tracker.feedback_counts().values() for of in found.values())
+
+
 def test_groups_that_are_no_labels():
     with pytest.raises(TypeError, match=r"group must be a hashable label, got \[0\]"):
         Tracker(1).add([[0]], [1])

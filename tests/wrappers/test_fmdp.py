@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common import env_checker as sb3
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
 from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
@@ -491,43 +491,3 @@ def test_parts_of_an_observation_stay_together():
     venv = VecFairMDP(DummyVecEnv([lambda: Pair(gym.spaces.Discrete(2), lambda t: None)] * 2), spec)
     venv.reset()
     assert [info["individual"]["group"] for info in venv.step([0, 0])[3]] == ["b", "b"]
-
-
-class Ward(VecEnvWrapper):
-    """Each copy decides on two people, and tells beside them who needed it, in shared arrays or in plain dicts."""
-
-    def __init__(self, shared, several):
-        super().__init__(DummyVecEnv([Told] * 3))
-        self.shared, self.several, self.t = shared, several, 0
-
-    def reset(self):
-        return self.venv.reset()
-
-    def step_wait(self):
-        obs, rewards, dones, _ = self.venv.step_wait()
-        self.t += 1
-        labels = (np.arange(6).reshape(3, 2) + self.t) % 2
-        groups = {"gender": labels, "nat": 1 - labels} if self.several else labels
-        people = {"group": groups, "action": np.arange(6).reshape(3, 2) // 2 % 2}
-        infos = Infos({"individual": people, "needed": np.array([[1, 0], [np.nan, 1], [1, np.nan]])}, 3)
-        return obs, rewards, dones, infos if self.shared else [dict(info) for info in infos]
-
-
-@pytest.mark.parametrize(("group", "notions"), [(["gender", "nat"], ("OAE@gender", "EO@nat")), (None, ("OAE", "EO"))])
-def test_feedback_under_a_key_is_read_from_shared_arrays_at_once(monkeypatch, group, notions):
-    spec = FairnessSpec(group=group, feedback="needed", notions=notions, feedback_missing="ignore")
-    individual, asked = FairnessSpec.individual, []
-    monkeypatch.setattr(FairnessSpec, "individual", lambda *of: asked.append(1) or individual(*of))
-    figures = {}
-    for shared in (False, True):
-        venv = VecFairMDP(Ward(shared, group is not None), spec)
-        venv.reset()
-        asked.clear()
-        steps = [venv.step(np.zeros(3, dtype=int))[3] for _ in range(4)]
-        assert len(asked) == (4 * (group is not None) if shared else 4 * 3)
-        figures[shared] = [
-            [(info["fairness"], str(sorted(info["individual"].items()))) for info in infos] for infos in steps
-        ]
-    assert figures[True] == figures[False]
-    values = [value for infos in figures[True] for fairness, _ in infos for value in fairness.values()]
-    assert {None, -1.0, 0.0} <= set(values)

@@ -86,6 +86,32 @@ def test_stack_finds_what_a_wrapper_of_somebody_else_set(record):
     assert stack(infos, "cost").tolist() == [0, 10]
 
 
+@pytest.mark.parametrize("change", ["set", "update", "|=", "delete", "pop", "replace", "copies"])
+def test_what_a_wrapper_changed_is_found_until_it_is_published_anew(record, change):
+    infos = Infos(record, 2)
+    changed = record_of(infos, "gone")
+    assert changed is record_of(infos)
+    if change == "set":
+        infos[1]["vector_reward"] = np.array([5.0, 5.0])
+    elif change == "update":
+        infos[1].update(vector_reward=np.array([5.0, 5.0]))
+    elif change == "|=":
+        infos[1] |= {"vector_reward": np.array([5.0, 5.0])}
+    elif change in ("delete", "pop"):
+        infos[1].pop("vector_reward") if change == "pop" else infos[1].__delitem__("vector_reward")
+        with pytest.raises(KeyError, match="vector_reward"):
+            stack(infos, "vector_reward")
+        infos[1]["vector_reward"] = np.array([5.0, 5.0])
+    else:
+        infos[1] = {**infos[1], "vector_reward": np.array([5.0, 5.0])}
+    seen = list(infos) if change == "copies" else infos
+    assert stack(seen, "vector_reward").tolist() == [[1.0, -0.5], [5.0, 5.0]]
+    publish(seen, "vector_reward", np.zeros((2, 2)))
+    assert stack(seen, "vector_reward").tolist() == [[0, 0], [0, 0]]
+    assert [info["vector_reward"].tolist() for info in seen] == [[0, 0], [0, 0]]
+    assert changed["individual"]["group"].tolist() == [0, 1]
+
+
 def test_publish_fills_plain_dicts():
     infos = [{}, {}]
     publish(infos, "fairness", {"SP": np.array([np.nan, -1.0])})

@@ -9,7 +9,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VecFairMDP
+from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.labels import of_infos
+from tests.wrappers.bank import Bank
 
 
 class Queue(gym.Env):
@@ -124,3 +126,68 @@ def test_labels_of_several_people_stay_what_they_are(labels):
             published = info["individual"]["group"]
             assert list(published["who"] if spec.attributes else published) == list(each)
             assert info["fairness"]["SP"] == -1.0
+
+
+@pytest.mark.parametrize("key", ["group", "feedback"])
+def test_what_is_told_of_more_people_than_there_are_is_refused(key):
+    told = {"group": [0, 1], "feedback": [1, 0], "action": np.array([1, 0]), key: np.array([0, 1, 1, 0])}
+    with pytest.raises(ValueError, match="must have one entry per person, or one for all, got 4 for 2 people"):
+        step_of(told, FairnessSpec(notions=("OAE",)))
+
+
+def step_of(told, spec, action_space=None, action=0):
+    """The info of a first step that tells this."""
+    env = FairMDP(Bank(action_space or gym.spaces.Discrete(2), lambda t: told), spec)
+    env.reset()
+    return env.step(action)[4]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("people", [2, 3])
+def test_doses_of_several_people_are_compared_by_the_bounds_of_each(n, people):
+    """Half, a quarter and an eighth of the largest doses, for people who are alike."""
+    space = gym.spaces.Box(0, np.array([1, 2, 4], np.float32), (3,))
+    doses = np.array([0.5, 0.5, 0.5], np.float32)
+    told = {"group": np.arange(people), "features": np.zeros((people, 1)), "action": doses[:people]}
+    spec = FairnessSpec(favourable=lambda doses: doses > 0.2, notions=("LIP",), history=SlidingWindow(3))
+    venv = VecFairMDP(DummyVecEnv([partial(Bank, space, lambda t: told)] * n), spec)
+    venv.reset()
+    for info in venv.step(np.tile(doses, (n, 1)))[3]:
+        assert info["fairness"]["LIP"] == pytest.approx(-0.25)
+
+
+@pytest.mark.parametrize("nobody", [None, {"group": None}])
+@pytest.mark.parametrize("feedback", ["sick", lambda obs, action, info: 1, None])
+def test_a_step_on_nobody_is_not_counted_wherever_feedback_comes_from(nobody, feedback):
+    class Clinic(Bank):
+        def step(self, action):
+            *step, info = super().step(action)
+            return *step, {**info, "sick": 1}
+
+    told = {"group": 0, "features": np.zeros(2)}
+    env = FairMDP(
+        Clinic(gym.spaces.Discrete(2), lambda t: told if t % 2 else nobody),
+        FairnessSpec(feedback=feedback, notions=("CSC",)),
+    )
+    env.reset()
+    infos = [env.step(t % 2)[4] for t in range(4)]
+    assert [info["individual"] and info["individual"]["id"] for info in infos] == [None, 0, None, 1]
+
+
+def test_what_is_carried_out_and_is_no_action_needs_a_treatment():
+    told = {"group": np.array([0, 1]), "features": np.zeros((2, 1)), "action": np.array([1, 6])}
+    spec = FairnessSpec(favourable=lambda units: units > 0, notions=("IF",))
+    with pytest.raises(ValueError, match=r"treatment must be given .* no action of MultiDiscrete\(\[3 3\]\), got 6"):
+        step_of(told, spec, gym.spaces.MultiDiscrete([3, 3]), [0, 0])
+    del told["features"]
+    with pytest.raises(ValueError, match="features are needed by IF"):
+        step_of(told, spec, gym.spaces.MultiDiscrete([3, 3]), [0, 0])
+
+
+def test_gymnasiums_vector_tells_of_different_numbers_of_people():
+    queues = DummyVecEnv([partial(Queue, (1,)), partial(Queue, (3,))])
+    venv = GymnasiumVector(VecFairMDP(queues, FairnessSpec()))
+    venv.reset()
+    people = venv.step(np.zeros(2, dtype=int))[4]["individual"]
+    assert [list(labels) for labels in people["group"]] == [["m"], ["m", "f", "m"]]
+    assert [list(ids) for ids in people["id"]] == [[0], [0, 1, 2]]

@@ -55,14 +55,16 @@ def connected(scheduler: str) -> Iterator[DaskBackend]:
 def _check(client: Client) -> None:
     """Whether the workers train what this machine would train."""
     try:
-        client.submit(versions, pure=False).result(timeout=PATIENCE)
+        client.wait_for_workers(1, timeout=PATIENCE)
+        client.run_on_scheduler(versions)
+        of_workers = client.run(versions)  # also of those that are busy
     except TimeoutError as error:
         raise InputError(f"cluster must have a worker, got none within {PATIENCE} seconds") from error
     except Exception as error:  # a process without the package cannot read what it is sent
         what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
         raise InputError(f"{what}, got {type(error).__name__}: {error}") from error
     here = versions()
-    for worker, there in client.run(versions).items():
+    for worker, there in of_workers.items():
         if there != here:
             differ = ", ".join(f"{name} {there.get(name)}" for name in here if there.get(name) != here[name])
             raise InputError(f"workers must have the packages of this machine, got {differ} on {worker}")

@@ -9,7 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
-from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.run_folder import DamagedError, RunFolder
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.train import resume, train
@@ -54,7 +55,14 @@ def _runs(log_dir: str | Path, plans: Sequence[Plan]) -> Iterator[tuple[int, Run
             config = run.config
         except OSError:  # somebody else's broken run
             continue
-        yield from ((number, run) for known, number in numbers if known == config)
+        mine = [(number, run) for known, number in numbers if known == config]
+        try:
+            if mine and run.finished:
+                _ = run.front
+        except DamagedError as error:
+            warn(f"{run.path} is trained again: {error}")
+            continue
+        yield from mine
 
 
 def _train(

@@ -13,7 +13,7 @@ import optuna
 from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
@@ -161,7 +161,7 @@ def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> 
         raise
     if all(process.exitcode for process in processes):
         codes: Sequence[int | None] = [process.exitcode for process in processes]
-        raise RuntimeError(f"all processes of the study ended early, with exit codes {codes}")
+        raise WorkError(f"all processes of the study ended early, with exit codes {codes}")
 
 
 def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
@@ -173,4 +173,7 @@ def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     assert parent is not None and parent.pid is not None
     end_with(parent.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends its processes on Ctrl-C
-    work(place, tuning, search)
+    try:
+        work(place, tuning, search)
+    except (InputError, WorkError, OSError) as error:
+        sys.exit(f"sb3-fair: {error}")

@@ -1,6 +1,7 @@
 """One trial of a tuning study."""
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -102,10 +103,11 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
             part, pruned = part + 1, trial.should_prune()
         return not pruned
 
-    model.learn(plan.n_timesteps, callback=goes_on if prunes else None)
-    if pruned:
-        raise TrialPruned
-    return judge()
+    with closing(model.get_env()):
+        model.learn(plan.n_timesteps, callback=goes_on if prunes else None)
+        if pruned:
+            raise TrialPruned
+        return judge()
 
 
 def _means(seeds: list[Figures]) -> Figures:

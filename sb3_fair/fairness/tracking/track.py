@@ -190,8 +190,8 @@ class Track:
         for attribute, counts in self._counts.items():
             labels = self._partitions[attribute].labels[1:]
             numbers = np.concatenate(feedback_counts(counts.compared[copy, : len(labels)]), axis=1).tolist()
-            found[attribute] = {
-                label: dict(zip(keys, row, strict=True)) for label, row in zip(labels, numbers, strict=True)
+            found[attribute] = {  # a refused call may have left labels without counts
+                label: dict(zip(keys, row, strict=True)) for label, row in zip(labels, numbers, strict=False)
             }
         return found
 

@@ -139,6 +139,20 @@ def sleep(number):
 
 
 @pytest.mark.slow
+def test_work_waits_for_workers_that_are_busy(tmp_path, dask_cluster, monkeypatch):
+    from distributed import Client
+
+    from sb3_fair.zoo.runs import dask_cluster as ours
+
+    monkeypatch.setattr(ours, "PATIENCE", 5)
+    with dask_cluster(tmp_path, workers=1) as (address, _), Client(address, set_as_default=False) as other:
+        busy = other.submit(time.sleep, 10)
+        with on_cluster("dask", address):
+            assert busy.status == "pending"
+            assert list(in_parallel(divmod, [(7, 2)])) == [(3, 1)]
+
+
+@pytest.mark.slow
 def test_a_lost_scheduler_is_an_error(tmp_path, dask_cluster):
     lost = pytest.raises(ConnectionError, match="the scheduler of the Dask cluster was lost")
     with dask_cluster(tmp_path, workers=1) as (address, (scheduler, _)), on_cluster("dask", address), lost:

@@ -48,6 +48,15 @@ def test_every_plan_gets_its_run_and_finished_ones_are_taken_as_they_are(tmp_pat
     assert [run.path for run in more[:2]] == [run.path for run in first] and more[2].finished
 
 
+def test_a_finished_run_that_is_damaged_is_trained_again(tmp_path, plans):
+    (run,) = train_all(plans[:1], log_dir=tmp_path, n_jobs=1)
+    whole = front(run)
+    (run.path / "front.json").write_text(whole[:-9])
+    with pytest.warns(UserWarning, match=r"_1 is trained again: .*front\.json is damaged"):
+        (again,) = train_all(plans[:1], log_dir=tmp_path, n_jobs=1)
+    assert again.path != run.path and front(again) == whole
+
+
 def interrupted(plan, folder, monkeypatch):
     """A run that was killed when it was about to write down what it had learned."""
     with monkeypatch.context() as patched:

@@ -15,12 +15,12 @@ from pathlib import Path
 import optuna
 import pytest
 
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.stopping import Interrupted
 from sb3_fair.zoo.tuning import storage as storages
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning.storage import ATTEMPT, ATTEMPTS, CLAIM, ORIGIN, Place
-from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work
+from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished, work, work_together
 from sb3_fair.zoo.tuning.tune import make_tuning
 from tests.zoo.waiting import wait_until
 
@@ -208,6 +208,16 @@ def test_a_disk_that_is_full_loses_only_what_was_being_written(room, tmp_path, t
     study = begin(place, tuning, search(3))
     assert [trial.state.name for trial in finished(study)] == ["COMPLETE"] * 3
     assert all(json.loads(line) for line in place.journal.read_text().splitlines())
+
+
+def test_what_stops_all_processes_is_told_in_lines(tmp_path, tuning, monkeypatch, capfd):
+    place = Place("full", tmp_path)
+    work(place, tuning, search(1))
+    monkeypatch.setattr(studies, "begin", lambda *_: None)  # which would fail alone
+    early = pytest.raises(WorkError, match="all processes of the study ended early")
+    with disk_full_at(place.journal.stat().st_size), early:
+        work_together(place, tuning, search(3), 2)
+    assert capfd.readouterr().err.splitlines()[-2:] == ["sb3-fair: [Errno 27] File too large"] * 2
 
 
 @pytest.mark.parametrize("storage", [None, "sqlite:///{folder}/study.db"])

@@ -1,5 +1,6 @@
 """Does a study try what its file and its user say, and is what it tries a plan?"""
 
+import numpy as np
 import optuna
 import pytest
 
@@ -27,6 +28,17 @@ def test_random_values_of_every_algorithm_build_it(algo):
     tried = drawn(plan, space)
     assert tried != plan and len(space) >= 5
     build_model(tried, training_env(tried), "cpu")
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_the_ends_of_every_range_build_it_in_any_combination(algo):
+    plan = make_plan(algo, ENVS.get(algo, SMALL), n_envs=2)
+    space = space_of(plan, ["R", "SP"], [], {}, None)
+    ends = {name: [*(list(each.choices.values()) or [each.low, each.high])] for name, each in space.items()}
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        tried = planned(plan, {name: values[rng.choice([0, -1])] for name, values in ends.items()})
+        build_model(tried, training_env(tried), "cpu")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.envs.lending import LendingWorld
+from sb3_fair.zoo.envs.world import WorldVecEnv
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.runs.plan import make_plan
@@ -133,6 +134,14 @@ def test_a_trial_is_judged_by_the_mean_of_its_seeds_and_tells_how_it_is_doing():
     first, second = trial.user_attrs[SEEDS]
     assert first["R"] != second["R"] and trial.value == pytest.approx((first["R"] + second["R"]) / 2)
     assert list(trial.intermediate_values) == [1, 2, 3, 5, 6, 7]
+
+
+def test_a_trial_closes_its_environments(monkeypatch):
+    closed = []
+    monkeypatch.setattr(WorldVecEnv, "close", lambda venv: closed.append(venv.num_envs))
+    given = tuning(n_seeds=2)
+    optuna.create_study().optimize(lambda trial: run_trial(trial, given), n_trials=1)
+    assert closed.count(4) == 2
 
 
 def test_being_watched_changes_nothing_of_a_training():
