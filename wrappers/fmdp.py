@@ -15,13 +15,15 @@ from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, publish_more, publish_nobody, record_of, stack_people, stacked_people
+from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people, tells
 from sb3_fair.wrappers.layer import Observations, attribute
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
 Mask = NDArray[np.bool_]
 LATE = "late_feedback"
+TOLERANCE = 1e-6
+"""Of rounding, in parts of the distance between two bounds."""
 TOLD = ("group", "features", "feedback")
 """What the tracker is told of people, besides actions."""
 
@@ -92,25 +94,42 @@ class Decisions:
     def roots(self, actions: NDArray[Any], place: NDArray[np.intp] | None = None) -> NDArray[np.float64]:
         """Executed actions (m, ...) as coordinates (m, e); their Euclidean distances are those of treatment.
 
-        :param place: which of several people each is about, if an action may have an entry per person
+        :param place: (m,) which of several people each is about, if an action may have an entry per person
+        :raises ValueError: if they are no actions
         """
+        low, high = self._bounds(actions, place)
+        if not (np.isfinite(low) & np.isfinite(high)).all():
+            raise ValueError(f"treatment must be given for actions without bounds, {self.space}")
+        scaled = (np.asarray(actions, dtype=np.float64) - low) / np.maximum(high - low, TOLERANCE)
+        wrong = (scaled < -TOLERANCE) | (scaled > 1 + TOLERANCE)
+        if np.count_nonzero(wrong):
+            raise ValueError(
+                f"treatment must be given where what is carried out is no action of {self.space}, got "
+                f"{np.asarray(actions)[wrong][0]:g}"
+            )
         if self._one_hot is not None:
-            wrong = (actions < self.low) | (actions > self.high)
-            if np.count_nonzero(wrong):
-                raise ValueError(
-                    f"treatment must be given where what is carried out is no action of {self.space}, got "
-                    f"{actions[wrong][0]}"
-                )
-            rows = self._one_hot.take(actions - int(self.low), axis=0)
-            return rows if actions.ndim == 1 else rows.reshape(len(rows), -1) / actions[0].size ** 0.5
+            scaled = self._one_hot.take(actions - int(self.low), axis=0)
+            if actions.ndim == 1:
+                return scaled
+        return scaled.reshape(len(scaled), -1) / actions[0].size ** 0.5
+
+    def _bounds(self, actions: NDArray[Any], place: NDArray[np.intp] | None) -> tuple[Any, Any]:
+        """The lowest and the highest value of each entry of what was carried out."""
         space: Any = self.space
-        if not space.is_bounded():
-            raise ValueError(f"treatment must be given for actions without bounds, {space}")
-        low, high = space.low, space.high
+        low: Any
+        high: Any
+        if isinstance(space, spaces.MultiDiscrete):
+            low, high = space.start, space.start + space.nvec - 1
+        else:
+            low, high = (space.low, space.high) if isinstance(space, spaces.Box) else (self.low, self.high)
+            low, high = np.broadcast_to(low, space.shape), np.broadcast_to(high, space.shape)
+        if actions.shape[1:] == space.shape:
+            return low, high
         if place is not None and actions.shape[1:] == space.shape[1:] and place.max() < len(low):
-            low, high = low[place], high[place]  # of the entries of an action
-        scaled = (np.asarray(actions, dtype=np.float64) - low) / (high - low)
-        return scaled.reshape(len(scaled), -1) / scaled[0].size ** 0.5
+            return low[place], high[place]
+        if self.has_chances:
+            return self.low, self.high
+        raise ValueError(f"treatment must be given where what is carried out is no action of {space}")
 
     def treatment(self, actions: NDArray[Any]) -> NDArray[np.float64]:
         """What the spec's ``treatment`` says of actions (m, ...): coordinates (m, e)."""
@@ -226,7 +245,8 @@ class Measuring(Core):
             ids = self._count(people, step.actions, step.probabilities, here)
             publish(infos, "individual", {**published, "id": Ids.of(ids, self._life)})
             if here is not None:
-                publish_nobody(infos, np.flatnonzero(~here).tolist())
+                for copy in np.flatnonzero(~here).tolist():
+                    infos[copy]["individual"] = None
             self._take_late(infos)
             if delay is not None:
                 self._deliver(infos, obs, ids, withheld)
@@ -237,8 +257,7 @@ class Measuring(Core):
 
     def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
         """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
-        record = record_of(infos, LATE)
-        if record is not None and LATE not in record:
+        if not tells(infos, LATE):
             return
         for copy, info in enumerate(infos):
             for id, value in info.get(LATE) or ():
@@ -267,8 +286,11 @@ class Measuring(Core):
         """Who was decided on: what the infos say of them, what the tracker is to know, features selected, and in which
         copies there was somebody (None: in all)."""
         key = self.fairness_spec.feedback
-        record = record_of(infos, "individual", *([key] if isinstance(key, str) else []))
-        known = key is None or (record is not None and key in record)
+        if isinstance(key, str):
+            record = record_of(infos, "individual", key)
+            known = record is not None and key in record
+        else:
+            record, known = record_of(infos, "individual"), True
         if self._in_info and known and "individual" in infos[0] and (record is not None or _alike(infos)):
             published: People = stack_people(infos)
             if record is not None and isinstance(key, str):
@@ -376,6 +398,7 @@ class Measuring(Core):
         """Ids of one individual per copy of ``which`` (None: all), or of those in the places ``place``, with their
         actions and decisions."""
         group, features, feedback = (_at(people.get(key), which, place) for key in TOLD)
+        # without features the tracker is to say so, whatever is wrong with the actions
         chosen = {} if features is None else self._distributions(own, chances, place)
         told = {"group": group, "action": decided, "features": features, "feedback": feedback, **chosen}
         if which is None or place is None:
@@ -429,7 +452,7 @@ def _alike(infos: Sequence[dict[str, Any]]) -> bool:
 
 
 def _fitted(mask: Any, ndim: int) -> Mask:
-    """A mask of copies, or of their people, for arrays with ``ndim`` axes, of which these are the first."""
+    """A mask (n,) or (n, m) in a shape that broadcasts against arrays (n, m, ...) with ``ndim`` axes."""
     mask = np.asarray(mask)
     if mask.ndim > ndim:
         return np.asarray(mask.any(axis=tuple(range(ndim, mask.ndim))))

@@ -118,7 +118,7 @@ class GymnasiumVector(VectorEnv):
 
 def _known(infos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The infos of some copies as Gymnasium puts them together: where one has None, the numbers of all are floats and
-    None is NaN; of anything else, None is left out. Arrays whose numbers of entries differ are lists."""
+    None is NaN; of anything else, None is left out. Arrays of different shapes become lists."""
     told: list[dict[str, Any]] = [{} for _ in infos]
     for key in dict.fromkeys(chain(*infos)):
         values = {index: info[key] for index, info in enumerate(infos) if key in info}
@@ -126,7 +126,7 @@ def _known(infos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         if any(isinstance(value, Mapping) for value in there.values()):
             values = dict(zip(there, _known(list(there.values())), strict=True))
         elif len({np.shape(value) for value in there.values() if isinstance(value, np.ndarray)}) > 1:
-            values = {index: list(value) for index, value in there.items()}
+            values = {index: np.atleast_1d(value).tolist() for index, value in there.items()}
         elif len(there) < len(values):
             numbers = all(isinstance(value, Number | np.number) for value in there.values())
             values = {index: float(there.get(index, np.nan)) for index in values} if numbers else there

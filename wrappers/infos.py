@@ -2,8 +2,9 @@
 
 Two forms carry the same content. *Dicts*: one plain dict per copy, as ``DummyVecEnv`` hands out; what is missing is
 None. *Record*: one dict of arrays with the copies as first axis, shared by light :class:`Info` objects that cut out
-their entry when asked, and are made when asked for (:class:`Infos`); what is missing is NaN. What a wrapper sets in
-one of them stays its own, and the record knows the key. :func:`stack` reads and :func:`publish` writes either form.
+their entry when asked, and are made when asked for (:class:`Infos`); what is missing is NaN. :func:`stack` reads and
+:func:`publish` writes either form. What a wrapper sets in an info stays its own, and the record knows the key; changes
+inside an entry are not noticed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,10 +30,6 @@ class Shared(Record):
     def __init__(self, record: Record) -> None:
         super().__init__(record)
         self.own: set[str] = set()
-
-
-def _shared(record: Record) -> Shared:
-    return record if isinstance(record, Shared) else Shared(record)
 
 
 def cut(value: Any, index: int, rows: Any = ...) -> Any:
@@ -70,9 +67,9 @@ UNREAD: Any = object()
 that looks into the storage finds it not empty, as does ``json`` when it decides to ask for the items."""
 
 
-def _of_all(base: type, names: str, note: Callable[[Any], Any] = id) -> Callable[[type], type]:
-    """Gives a class the methods ``names`` of ``base``, which first make everything that has not been read yet; those
-    that change something ``note`` it."""
+def _of_all(base: type, names: str, note: Callable[..., Any] = lambda *_: None) -> Callable[[type], type]:
+    """Gives a class the methods ``names`` of ``base``, which first ``note`` what they change and make everything that
+    has not been read yet."""
 
     def methods(cls: type) -> type:
         for name in names.split():
@@ -82,17 +79,18 @@ def _of_all(base: type, names: str, note: Callable[[Any], Any] = id) -> Callable
     return methods
 
 
-def _on_filled(method: Callable[..., Any], note: Callable[[Any], Any]) -> Callable[..., Any]:
+def _on_filled(method: Callable[..., Any], note: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def on_filled(lazy: Any, *arguments: Any, **options: Any) -> Any:
-        note(lazy)
+        note(lazy, *arguments)
         return method(lazy._filled(), *arguments, **options)
 
     return on_filled
 
 
 @_of_all(dict, "__iter__ __reversed__ __len__ __eq__ __ne__ __repr__ __or__ __ror__ keys items values")
-@_of_all(dict, "__delitem__ pop popitem clear", lambda info: info.record.own.update(info.record))
+@_of_all(dict, "__delitem__ pop", lambda info, key, *_: info.record.own.add(key))
+@_of_all(dict, "popitem clear", lambda info: info.record.own.update(info.record))
 class Info(dict[str, Any]):
     """The info of one copy: a dict that cuts an entry out of the shared record when it is asked for.
 
@@ -103,9 +101,9 @@ class Info(dict[str, Any]):
     __slots__ = ("index", "record")
     fromkeys = staticmethod(dict.fromkeys)  # type: ignore[assignment]
 
-    def __init__(self, record: Record, index: int) -> None:
+    def __init__(self, record: Shared, index: int) -> None:
         self._put(UNREAD, None)
-        self.record = _shared(record)
+        self.record = record
         self.index = index
 
     _put = dict.__setitem__
@@ -182,7 +180,7 @@ class Info(dict[str, Any]):
 @_of_all(
     list,
     "__iadd__ __imul__ __setitem__ __delitem__ append clear extend insert pop remove reverse sort",
-    lambda infos: setattr(infos, "mixed", True),
+    lambda infos, *_: setattr(infos, "mixed", True),
 )
 class Infos(list[Any]):
     """The infos of a step: a list with one :class:`Info` per copy on a shared record, each made when it is asked for.
@@ -195,7 +193,7 @@ class Infos(list[Any]):
 
     def __init__(self, record: Record, n: int) -> None:
         super().__init__([UNREAD] * n)
-        self.record = _shared(record)
+        self.record = Shared(record)
         self.mixed = False  # whether others may be among them by now, or they in another order
         self._made: list[Info] = []
         self._whole = False
@@ -241,12 +239,19 @@ def record_of(infos: Sequence[Mapping[str, Any]], *keys: str) -> Shared | None:
     if isinstance(infos, Infos) and not infos.mixed:
         record = infos.record
     elif infos and isinstance(infos[0], Info):
-        record = infos[0].record
-        if len(infos) > 1 and any(getattr(info, "record", None) is not record for info in infos):
-            return None
+        record, first = infos[0].record, infos[0].index
+        for place, info in enumerate(infos):
+            if not (isinstance(info, Info) and info.record is record and info.index == first + place):
+                return None
     else:
         return None
     return None if record.own and not record.own.isdisjoint(keys) else record
+
+
+def tells(infos: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Whether an info may have something under ``key``."""
+    record = record_of(infos, key)
+    return record is None or key in record
 
 
 def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
@@ -351,12 +356,6 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
             info.renew(key)
         else:
             info[key] = cut(value, index)
-
-
-def publish_nobody(infos: Sequence[dict[str, Any]], copies: Sequence[int]) -> None:
-    """Says that these copies decided on nobody, in whose place there is somebody else in a shared record."""
-    for copy in copies:
-        dict.__setitem__(infos[copy], "individual", None)
 
 
 def publish_more(infos: Sequence[dict[str, Any]], key: str, entries: Record) -> None:

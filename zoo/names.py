@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
+from sb3_fair.common.extras import MissingExtra
+
 PREFIX = "sb3_fair:"
 FEW = 30
 """How many names fit into one line."""
@@ -16,6 +18,15 @@ class InputError(ValueError):
 
 class WorkError(RuntimeError):
     """What was asked for makes sense, but could not be done."""
+
+
+ERRORS = (InputError, MissingExtra, OSError)
+"""What a command tells in a line, with exit code 2; an OSError as of a disk that is full, or a missing folder."""
+
+
+def line_of(error: BaseException | str) -> str:
+    """The line that a command prints about an error."""
+    return f"sb3-fair: {' '.join(str(error).split())}"
 
 
 def choose(what: str, name: str, allowed: Iterable[str], otherwise: str = "") -> str:

@@ -16,7 +16,7 @@ from sb3_fair.fairness.notions.table import CELLS, cells_of
 from sb3_fair.fairness.notions.whole import coded
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
-from sb3_fair.wrappers.infos import Infos, Record, record_of, stack_people
+from sb3_fair.wrappers.infos import Record, record_of, stack_people, tells
 from sb3_fair.wrappers.layer import VecLayer
 
 CHANCE = "chance"
@@ -91,8 +91,7 @@ class VecPeople(VecLayer):
         return {key: np.broadcast_to(_rows(values), everybody) for key, values in noted.items()}
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
-        record = record_of(infos, LATE)
-        if record is None or LATE in record or self.spec.feedback_delay is not None:
+        if tells(infos, LATE):
             for copy, info in enumerate(infos):
                 self._late[copy].update(info.get(LATE) or ())
 
@@ -177,16 +176,13 @@ def group_name(spec: FairnessSpec, attribute: str, label: Any) -> str:
 
 def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
     """What the copies tell of whom they decided on; ``present`` says in which there was somebody. None: in none."""
-    here = np.ones(len(infos), dtype=bool)
-    for copy in [info.index for info in infos.made()] if isinstance(infos, Infos) else range(len(infos)):
-        here[copy] = infos[copy].get("individual") is not None
+    if record_of(infos, "individual") is not None:
+        return stack_people(infos)
+    here = np.array([info.get("individual") is not None for info in infos])
     if not here.any():
         return None
     somebody = infos[int(here.argmax())]
-    dicts = record_of(infos, "individual") is None and not here.all()
-    people = stack_people(
-        [info if is_ else somebody for info, is_ in zip(infos, here, strict=True)] if dicts else infos
-    )
+    people = stack_people([info if is_ else somebody for info, is_ in zip(infos, here, strict=True)])
     if not here.all():
         present = here[:, None] if np.ndim(people["id"]) > 1 else here
         people = {**people, "present": people.get("present", True) & present}

@@ -46,27 +46,27 @@ class DamagedError(OSError):
             f"{path} is damaged: {what}; take the file from a copy of the folder, or train again with the command in "
             "command.txt"
         )
-        self._what = path, what
+        self._arguments = path, what
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DamagedError, self._what  # an OSError is made anew from its message
+        return type(self), self._arguments  # an OSError is made anew from its message
 
 
 def _front(content: bytes) -> Front:
     return Front.from_list(json.loads(content))
 
 
-class _Plain(yaml.SafeLoader):
-    """Without references, of which a short text can make a list that fills the memory; runs write none."""
+class _NoAliases(yaml.SafeLoader):
+    """Runs write no aliases, with which a short text can make a list that fills the memory."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("it must hold no references to other parts of it")
+            raise yaml.YAMLError("it must hold no aliases")
         return super().compose_node(parent, index)
 
 
 def _mapping(content: bytes) -> dict[str, Any]:
-    found = yaml.load(content.decode("utf-8"), _Plain)
+    found = yaml.load(content.decode("utf-8"), _NoAliases)
     if not isinstance(found, dict):
         raise ValueError(f"it must hold settings by name, got {type(found).__name__}")
     return found
@@ -228,6 +228,11 @@ class RunFolder:
         if content is not None and not (self.trust or (self.is_ours and name in self._checksums)):
             raise PermissionError(distrusted(self.path / name))
         return content
+
+    def check(self) -> None:
+        """:raises DamagedError: if a file is not what the run wrote"""
+        for name in LISTED:
+            self.read(name)
 
     @property
     def is_ours(self) -> bool:

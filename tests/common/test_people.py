@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
 import sb3_fair
 from sb3_fair.common.group_counts import COUNTS
@@ -177,6 +177,23 @@ def test_single_environments_tell_the_same_as_a_batch():
             (infos[0][CHANCE]["SP"], {name: counts.tolist() for name, counts in infos[0][GROUPS][""].items()})
         )
     assert levels[0] == levels[1] and levels[0][0] > 0
+
+
+def test_infos_that_a_wrapper_made_anew_are_told_of():
+    class Anew(VecEnvWrapper):
+        def reset(self):
+            return self.venv.reset()
+
+        def step_wait(self):
+            *step, infos = self.venv.step_wait()
+            infos[1] = dict(infos[1])
+            return *step, infos
+
+    told = []
+    for around in (Anew, lambda venv: venv):
+        venv = VecPeople(around(sb3_fair.make_vec(ID, 2, audit=("SP",))))
+        told.append([info[GROUPS][""]["man"].tolist() for _, info in play(venv, 2, np.random.default_rng(0))])
+    assert told[0] == told[1]
 
 
 def test_what_was_seen_is_forgotten_when_all_episodes_over_it_have_ended():

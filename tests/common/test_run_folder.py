@@ -67,7 +67,7 @@ def test_words_that_no_run_wrote_are_damaged(words, tmp_path):
 
 def test_a_short_text_cannot_make_a_long_list(tmp_path):
     (tmp_path / "args.yml").write_text("a: &a [x, x]\nb: [*a, *a]\n")
-    with pytest.raises(DamagedError, match=r"args\.yml is damaged: .* no references"):
+    with pytest.raises(DamagedError, match=r"args\.yml is damaged: .* no aliases"):
         _ = RunFolder(tmp_path).args
 
 

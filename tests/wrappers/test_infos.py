@@ -112,6 +112,15 @@ def test_what_a_wrapper_changed_is_found_until_it_is_published_anew(record, chan
     assert changed["individual"]["group"].tolist() == [0, 1]
 
 
+def test_infos_in_another_order_are_read_and_written_in_theirs(record):
+    infos = Infos(record, 2)
+    infos.reverse()
+    for seen in (infos, list(infos)):
+        assert stack(seen, "vector_reward").tolist() == [[0.0, 0.0], [1.0, -0.5]]
+        publish(seen, "level", np.array([1, 2]))
+        assert [info["level"] for info in seen] == [1, 2]
+
+
 def test_publish_fills_plain_dicts():
     infos = [{}, {}]
     publish(infos, "fairness", {"SP": np.array([np.nan, -1.0])})

@@ -179,6 +179,10 @@ def test_what_is_carried_out_and_is_no_action_needs_a_treatment():
     spec = FairnessSpec(favourable=lambda units: units > 0, notions=("IF",))
     with pytest.raises(ValueError, match=r"treatment must be given .* no action of MultiDiscrete\(\[3 3\]\), got 6"):
         step_of(told, spec, gym.spaces.MultiDiscrete([3, 3]), [0, 0])
+    for space, doses in ((gym.spaces.Box(0, 1, (2,)), [0.5, 50]), (gym.spaces.Box(0, 1, (1,)), [0.5, 0.5])):
+        with pytest.raises(ValueError, match=r"treatment must be given .* no action of Box\(0"):
+            step_of({**told, "action": np.array(doses)}, spec, space, np.zeros(space.shape))
+    assert step_of({**told, "action": np.ones(2)}, spec, gym.spaces.Box(0, 1, ()), 0.0)["fairness"]["IF"] == 0
     del told["features"]
     with pytest.raises(ValueError, match="features are needed by IF"):
         step_of(told, spec, gym.spaces.MultiDiscrete([3, 3]), [0, 0])

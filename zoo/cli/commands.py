@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from sb3_fair.common.extras import MissingExtra
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.audit_command import audit
@@ -37,7 +36,7 @@ from sb3_fair.zoo.cli.options import (
     with_options,
 )
 from sb3_fair.zoo.cli.plan_options import PEOPLE, PLAN, RUN, STUDY, TRIALS, arguments
-from sb3_fair.zoo.names import InputError, WorkError
+from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of
 from sb3_fair.zoo.runs.stopping import Interrupted, stoppable
 
 
@@ -333,11 +332,7 @@ def main() -> None:
             sys.path.append(here)  # modules of the user's own, after all that is installed
         with _warnings_in_a_line():
             code = app(standalone_mode=False)
-    except (
-        InputError,
-        MissingExtra,
-        OSError,
-    ) as error:  # the last as of a disk that is full, or a folder that is not there
+    except ERRORS as error:
         sys.exit(_complain(str(error)))
     except WorkError as error:
         _complain(str(error))
@@ -381,7 +376,7 @@ def _warnings_in_a_line() -> Iterator[None]:
 
 def _complain(message: str) -> int:
     if message:  # a command without arguments has shown its help
-        print(f"sb3-fair: {' '.join(message.split())}", file=sys.stderr)
+        print(line_of(message), file=sys.stderr)
     return 2
 
 

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
-from sb3_fair.wrappers.infos import Info, Infos, Record, cut
+from sb3_fair.wrappers.infos import Info, Infos, Record, Shared, cut
 from sb3_fair.zoo.envs.settings import Config, configure
 from sb3_fair.zoo.envs.tapes import Tapes
 
@@ -237,12 +237,12 @@ class WorldEnv(gym.Env):
         obs = self.world.reset(self._all, rngs)
         if options and "layout" in options:
             obs = self.world.install(options["layout"])
-        return obs[0], Info(_massage(self.world), 0)
+        return obs[0], Info(Shared(_massage(self.world)), 0)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         obs, reward, terminated, truncated, record = self.world.step(self._check([action]))
         record.update(_massage(self.world))
-        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), Info(record, 0)
+        return obs[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), Info(Shared(record), 0)
 
     def render(self) -> NDArray[np.uint8] | None:
         return None if self.render_mode is None else self.world.render(0)
@@ -313,7 +313,7 @@ class WorldVecEnv(VecEnv):
         return (which[:, None] * self._agents + np.arange(self._agents)).ravel().tolist()
 
     def _note_restart(self, which: Array) -> None:
-        record = self._slots(_massage(self.world))
+        record = Shared(self._slots(_massage(self.world)))
         for slot in self._slots_of(which):
             self.reset_infos[slot] = Info(record, slot)
 

@@ -3,6 +3,7 @@
 import io
 import pickle
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -51,10 +52,8 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
 
 def words_of(plan: Plan) -> Words:
     """What the plan's environment calls its measures, groups and decisions."""
-    venv = evaluation_env(plan, 1)
-    words = check_words(attribute(venv, "words") or {})
-    venv.close()
-    return words
+    with closing(evaluation_env(plan, 1)) as venv:
+        return check_words(attribute(venv, "words") or {})
 
 
 def held_out(plan: Plan) -> Plan:
@@ -72,10 +71,10 @@ def measurable(notions: Iterable[str], env: str, env_kwargs: Mapping[str, Any]) 
     actions. Other actions than discrete ones are decisions if the ID itself asks for notions of them. The history of an
     agent among others holds nobody to compare it with."""
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "audit", "scalarise")}
-    venv = make_vec(env, monitor=False, **given)
-    spec, space = attribute(venv, "fairness_spec"), venv.action_space
-    if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
-        return []
+    with closing(make_vec(env, monitor=False, **given)) as venv:
+        spec, space = attribute(venv, "fairness_spec"), venv.action_space
+        if not (isinstance(space, spaces.Discrete) or spec.notions) or games_of(venv) is not None:
+            return []
     rows = {name: find_notion(name) for name in notions}
     if isinstance(space, spaces.Box) and not space.is_bounded() and spec.treatment is None:
         rows = {name: notion for name, notion in rows.items() if not notion.needs_probabilities}
@@ -96,9 +95,10 @@ def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> li
     check_weights(model)
     seed = seed_of(plan)
     if plan.algorithm.vector:
-        return list(model.coverage_set(plan.n_eval_episodes, eval_env=evaluation_env(plan), seed=seed))
-    venv = evaluation_env(plan, min(COPIES, plan.n_eval_episodes))
-    return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, most_probable(venv, deterministic))]
+        with closing(evaluation_env(plan)) as venv:
+            return list(model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed))
+    with closing(evaluation_env(plan, min(COPIES, plan.n_eval_episodes))) as venv:
+        return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, most_probable(venv, deterministic))]
 
 
 def most_probable(venv: VecEnv, deterministic: bool | None) -> bool:
@@ -115,21 +115,22 @@ def evaluate_rules(
 ) -> list[EvaluatedPolicy]:
     """The environment's rules of thumb on the evaluation episodes, all rules in one pass; ``around`` measures more."""
     plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
-    rules = tuple(attribute(evaluation_env(plan, 1), "rules"))
+    with closing(evaluation_env(plan, 1)) as one:
+        rules = tuple(attribute(one, "rules"))
     if not rules:
         return []
     seed = seed_of(plan) if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
     size = min(COPIES, episodes)
-    venv = evaluation_env(plan, size * len(rules))
-    venv = venv if around is None else around(venv)
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
     played: list[list[Outcome]] = [[] for _ in rules]
-    for outcome in outcomes_of_games(RuleAgent(rules, venv, seed), venv, quotas, seeds):
-        played[outcome.copy // size].append(outcome)
-    k = len(played[0][0].vector)
-    names = objective_names(venv, k)
+    with closing(evaluation_env(plan, size * len(rules))) as own:
+        venv = own if around is None else around(own)
+        for outcome in outcomes_of_games(RuleAgent(rules, venv, seed), venv, quotas, seeds):
+            played[outcome.copy // size].append(outcome)
+        k = len(played[0][0].vector)
+        names = objective_names(venv, k)
     return [
         policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True)
         for rule, episodes_of_rule in zip(rules, played, strict=True)

@@ -56,10 +56,11 @@ def _check(client: Client) -> None:
     """Whether the workers train what this machine would train."""
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
-        client.run_on_scheduler(versions)
-        of_workers = client.run(versions)  # also of those that are busy
     except TimeoutError as error:
         raise InputError(f"cluster must have a worker, got none within {PATIENCE} seconds") from error
+    try:
+        client.run_on_scheduler(versions)  # which has to read what passes through it
+        of_workers = client.run(versions)  # also of those that are busy
     except Exception as error:  # a process without the package cannot read what it is sent
         what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
         raise InputError(f"{what}, got {type(error).__name__}: {error}") from error

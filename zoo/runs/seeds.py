@@ -32,8 +32,13 @@ def train_all(
     :param options: further arguments of :func:`~sb3_fair.zoo.runs.train.train`
     """
     begun = list(_runs(log_dir, plans))
-    runs = {number: run for number, run in begun if run.finished}
-    halted = {} if elsewhere() else {number: run for number, run in begun if number not in runs and run.is_ours}
+    finished = [(number, run) for number, run in begun if run.finished]
+    runs = {number: run for number, run in finished if not _is_damaged(run)}
+    for number, run in finished:
+        if number not in runs:
+            warn(f"{run.path} is damaged: its plan is trained again, in a new folder")
+    unfinished = [] if elsewhere() else [(number, run) for number, run in begun if not run.finished and run.is_ours]
+    halted = {number: run for number, run in unfinished if number not in runs}
     missing = [number for number in range(len(plans)) if number not in runs]
     console = Console()
     if runs:
@@ -55,14 +60,15 @@ def _runs(log_dir: str | Path, plans: Sequence[Plan]) -> Iterator[tuple[int, Run
             config = run.config
         except OSError:  # somebody else's broken run
             continue
-        mine = [(number, run) for known, number in numbers if known == config]
-        try:
-            if mine and run.finished:
-                _ = run.front
-        except DamagedError as error:
-            warn(f"{run.path} is trained again: {error}")
-            continue
-        yield from mine
+        yield from ((number, run) for known, number in numbers if known == config)
+
+
+def _is_damaged(run: RunFolder) -> bool:
+    try:
+        run.check()
+    except DamagedError:
+        return True
+    return False
 
 
 def _train(

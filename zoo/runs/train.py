@@ -3,7 +3,7 @@
 import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import deepcopy
 from importlib import import_module
 from pathlib import Path
@@ -279,6 +279,16 @@ def _scheduled(value: Any) -> Any:
         start, _, end = value.removeprefix("lin_").partition("_")
         return LinearSchedule(float(start), float(end or 0), 1)
     return value
+
+
+@contextmanager
+def built(plan: Plan, device: str) -> Iterator[Any]:
+    """The model of a plan, whose environments are closed in the end."""
+    with ExitStack() as stack:
+        model = build_model(plan, stack.enter_context(closing(training_env(plan))), device)
+        if plan.algorithm.vector:
+            stack.enter_context(closing(model.eval_env))
+        yield model
 
 
 def build_model(plan: Plan, venv: VecEnv, device: str) -> Any:

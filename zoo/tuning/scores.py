@@ -1,6 +1,7 @@
 """Scores of a trial."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any, Literal
 
 import numpy as np
@@ -80,12 +81,10 @@ def measure(
         reference = [plan.hyperparams[REFERENCE][name] for name in front[0].objectives]
         return {HYPERVOLUME: hypervolume([policy.mean for policy in front], reference)}
     check_weights(model)
-    venv = evaluation_env(plan)
     averaged = [name.removeprefix(MEAN) for name in wanted if name.startswith(MEAN)]
-    if averaged:
-        venv = VecMeans(venv, averaged)
-    policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed_of(plan), deterministic)
-    venv.close()
+    with closing(evaluation_env(plan)) as venv:
+        measured = VecMeans(venv, averaged) if averaged else venv
+        policy = evaluate_model(plan, model, measured, plan.n_eval_episodes, seed_of(plan), deterministic)
     words = words_of(plan)
     return {
         **{name: float(mean) for name, mean in zip(policy.objectives, policy.mean, strict=True) if name == RETURN},

@@ -164,11 +164,16 @@ class Claims:
         finally:
             self._lock(self.name).unlink(missing_ok=True)
 
+    def take(self, trial: optuna.Trial) -> None:
+        """Says that this process is at work on a trial, after a first sign of life where there is a heartbeat."""
+        if self.folder is None:
+            trial.storage.record_heartbeat(trial._trial_id)  # type: ignore[attr-defined]
+        trial.set_user_attr(CLAIM, self.name)
+
     def fail_abandoned(self, study: optuna.Study) -> None:
         """Marks trials whose process is dead as failed, and lines up their values to be tried again."""
         if self.folder is None:
-            optuna.storages.fail_stale_trials(study)
-            return
+            optuna.storages.fail_stale_trials(study)  # those of which there was a sign of life once
         for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             if self._is_abandoned(trial):
                 try:
@@ -182,6 +187,8 @@ class Claims:
         if name is None:
             begun = trial.datetime_start
             return begun is not None and datetime.now(begun.tzinfo) - begun > TAKING
+        if self.folder is None:
+            return False
         path = self._lock(name)
         if name == self.name or not path.is_file():
             return name != self.name

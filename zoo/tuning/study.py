@@ -13,11 +13,11 @@ import optuna
 from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
-from sb3_fair.zoo.names import InputError, WorkError
+from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of
 from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
-from sb3_fair.zoo.tuning.storage import CLAIM, ORIGIN, Claims, Place, try_again
+from sb3_fair.zoo.tuning.storage import ORIGIN, Claims, Place, try_again
 from sb3_fair.zoo.tuning.trial import ERROR, FIGURES, Tuning, run_trial
 
 CONFIG = "config"
@@ -114,7 +114,7 @@ def work(place: Place, tuning: Tuning, search: Search) -> None:
 
 def _do(trial: optuna.Trial, tuning: Tuning, search: Search, claims: Claims) -> list[float]:
     """A trial, with a line on what came out."""
-    trial.set_user_attr(CLAIM, claims.name)
+    claims.take(trial)
     before = [other for other in trial.study.get_trials(deepcopy=False) if other.number < trial.number]
     if sum(map(counts, before)) >= search.n_trials:
         raise Surplus
@@ -175,5 +175,5 @@ def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends its processes on Ctrl-C
     try:
         work(place, tuning, search)
-    except (InputError, WorkError, OSError) as error:
-        sys.exit(f"sb3-fair: {error}")
+    except (*ERRORS, WorkError) as error:
+        sys.exit(line_of(error))

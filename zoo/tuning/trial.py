@@ -1,7 +1,6 @@
 """One trial of a tuning study."""
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,7 +12,7 @@ from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.settings import PLAN_KEYS
-from sb3_fair.zoo.runs.train import build_model, training_env
+from sb3_fair.zoo.runs.train import built
 from sb3_fair.zoo.tuning.scores import Direction, Figures, direction, measure
 from sb3_fair.zoo.tuning.space import Space, planned
 
@@ -88,7 +87,6 @@ def settings_of(plan: Plan) -> dict[str, Any]:
 
 def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], prunes: bool, device: str) -> Figures:
     """The figures of one seed; ``before``: those of the seeds before it."""
-    model = build_model(plan, training_env(plan), device)
     parts, part, pruned = tuning.n_evaluations, 1, False
 
     def judge() -> Figures:
@@ -103,7 +101,7 @@ def _trained(trial: Trial, tuning: Tuning, plan: Plan, before: list[Figures], pr
             part, pruned = part + 1, trial.should_prune()
         return not pruned
 
-    with closing(model.get_env()):
+    with built(plan, device) as model:
         model.learn(plan.n_timesteps, callback=goes_on if prunes else None)
         if pruned:
             raise TrialPruned

@@ -1,6 +1,7 @@
 """The command `sb3-fair tune`."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from sb3_fair.zoo.evaluation.tables import show
 from sb3_fair.zoo.names import InputError, WorkError, input_errors
 from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
 from sb3_fair.zoo.runs.plan import make_plan
-from sb3_fair.zoo.runs.train import build_model, training_env
+from sb3_fair.zoo.runs.train import built
 from sb3_fair.zoo.tuning.results import BEST, best, trial_table, write_results
 from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures
@@ -127,7 +128,8 @@ def make_tuning(
         values = space_of(plan, measured, held, space or {}, only)
         if vector:
             plan = replace(plan, hyperparams={**plan.hyperparams, REFERENCE: reference_of(plan)})
-        build_model(plan, training_env(plan), "cpu")
+        with built(plan, "cpu"), closing(evaluation_env(plan, 1)) as venv:
+            deterministic = most_probable(venv, deterministic)
     return Tuning(
         scores=scores,
         budgets=budgets,
@@ -135,7 +137,7 @@ def make_tuning(
         space=values,
         n_seeds=n_seeds,
         n_evaluations=n_evaluations,
-        deterministic=most_probable(evaluation_env(plan, 1), deterministic),
+        deterministic=deterministic,
     )
 
 

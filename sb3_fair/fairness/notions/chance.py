@@ -107,7 +107,7 @@ def expected_sizes(
         drawn = np.zeros((min(batch, n_permutations - start), *counts.shape))
         drawn[..., used] = tables.rvs(len(drawn), random_state=rng)
         sizes.append(np.abs(values(drawn)))
-    size = np.concatenate(sizes).T.copy()  # notions beside a notion do not change the order of its sum
+    size = np.concatenate(sizes).T.copy()  # in rows: the same to the last bit, whichever notions are asked for together
     defined = ~np.isnan(size)
     with np.errstate(invalid="ignore"):
         mean: Array = np.where(defined, size, 0.0).sum(axis=1) / defined.sum(axis=1)

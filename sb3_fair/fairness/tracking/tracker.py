@@ -149,7 +149,7 @@ class Tracker:
         :param which: (m,) the copy of each decision. The other arguments, the ids and the errors are those of
             :meth:`add`
         """
-        rows = np.asarray(which, dtype=np.intp)
+        rows = np.arange(self.n)[np.asarray(which, dtype=np.intp)]
         ranks = np.zeros(len(rows), dtype=np.int64)  # how many decisions of the same copy come before it
         by_copy = np.argsort(rows, kind="stable")
         starts = np.concatenate([[0], np.flatnonzero(np.diff(rows[by_copy])) + 1, [len(rows)]])

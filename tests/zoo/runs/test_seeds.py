@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,9 +53,11 @@ def test_a_finished_run_that_is_damaged_is_trained_again(tmp_path, plans):
     (run,) = train_all(plans[:1], log_dir=tmp_path, n_jobs=1)
     whole = front(run)
     (run.path / "front.json").write_text(whole[:-9])
-    with pytest.warns(UserWarning, match=r"_1 is trained again: .*front\.json is damaged"):
+    with pytest.warns(UserWarning, match="_1 is damaged: its plan is trained again, in a new folder"):
         (again,) = train_all(plans[:1], log_dir=tmp_path, n_jobs=1)
     assert again.path != run.path and front(again) == whole
+    with warnings.catch_warnings(action="error"):
+        assert train_all(plans[:1], log_dir=tmp_path, n_jobs=1)[0].path == again.path
 
 
 def interrupted(plan, folder, monkeypatch):

@@ -141,6 +141,21 @@ def test_a_trial_in_a_database_without_a_sign_of_life_does_not_count(tmp_path, t
     assert states[running.number] == "FAIL" and states.count("COMPLETE") == 1
 
 
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_trial_whose_process_died_at_once_does_not_count(taken, tmp_path, tuning, monkeypatch):
+    """Before its claim, or with it but before Optuna's own heartbeat."""
+    for name, value in (("HEARTBEAT", 1), ("GRACE", 1), ("TAKING", timedelta(seconds=1))):
+        monkeypatch.setattr(storages, name, value)
+    place = Place("database", tmp_path, f"sqlite:///{tmp_path}/study.db")
+    study = begin(place, tuning, search(1))
+    trial = study.ask()
+    if taken:
+        place.claims.take(trial)
+    wait_until(lambda: time.time() - trial.datetime_start.timestamp() > 3)
+    place.claims.fail_abandoned(study)
+    assert study.trials[trial.number].state.name == "FAIL"
+
+
 def test_a_trial_too_many_is_not_done(tmp_path, tuning, monkeypatch):
     """Two processes may both see that one trial is missing, and both begin it."""
     place = Place("surplus", tmp_path)

@@ -31,7 +31,7 @@ def test_random_values_of_every_algorithm_build_it(algo):
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
-def test_the_ends_of_every_range_build_it_in_any_combination(algo):
+def test_the_ends_of_every_range_build_it_in_random_combinations(algo):
     plan = make_plan(algo, ENVS.get(algo, SMALL), n_envs=2)
     space = space_of(plan, ["R", "SP"], [], {}, None)
     ends = {name: [*(list(each.choices.values()) or [each.low, each.high])] for name, each in space.items()}

@@ -137,9 +137,8 @@ def test_a_trial_is_judged_by_the_mean_of_its_seeds_and_tells_how_it_is_doing():
 
 
 def test_a_trial_closes_its_environments(monkeypatch):
-    closed = []
+    closed, given = [], tuning(n_seeds=2)
     monkeypatch.setattr(WorldVecEnv, "close", lambda venv: closed.append(venv.num_envs))
-    given = tuning(n_seeds=2)
     optuna.create_study().optimize(lambda trial: run_trial(trial, given), n_trials=1)
     assert closed.count(4) == 2
 
