@@ -100,13 +100,12 @@ class Info(dict[str, Any]):
 
     __slots__ = ("index", "record")
     fromkeys = staticmethod(dict.fromkeys)  # type: ignore[assignment]
+    _put = dict.__setitem__
 
     def __init__(self, record: Shared, index: int) -> None:
         self._put(UNREAD, None)
         self.record = record
         self.index = index
-
-    _put = dict.__setitem__
 
     def __setitem__(self, key: str, value: Any) -> None:
         self._put(key, value)
