@@ -75,7 +75,7 @@ def content(
         "measures": [
             {
                 "name": measure.name,
-                "label": f"final {measure.name}" if measure.final and measure.optimised else measure.name,
+                "label": measure.label,
                 "title": f"{measure.about.title}{_when(measure) if measure.name in both else ''}",
                 "sentence": measure.about.sentence,
                 "unit": measure.about.unit,

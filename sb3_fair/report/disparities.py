@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.report.figures import GREY, INK, SOFT, blank, styled
+from sb3_fair.report.figures import GREY, INK, SOFT, blank, grid, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,10 +67,9 @@ def plot_box_grid(panels: Mapping[str, Mapping[Setting, ArrayLike]], *, order: s
     one_of("order", order, ORDERS)
     if not panels or not all(panels.values()):
         raise ValueError(f"panels must have at least one setting each, got {dict(panels)!r}")
-    columns = min(2, len(panels))
-    figure = blank(max(4.6, 0.36 * max(map(len, panels.values())) + 1.4) * columns, 3.6 * -(-len(panels) // columns))
-    for place, (title, boxes) in enumerate(panels.items()):
-        axis = figure.add_subplot(-(-len(panels) // columns), columns, place + 1)
+    width = max(4.6, 0.36 * max(map(len, panels.values())) + 1.4)
+    figure, axes = grid(len(panels), width, 3.6, columns=2)
+    for axis, (title, boxes) in zip(axes, panels.items(), strict=True):
         arrays = {setting: np.asarray(values, dtype=np.float64).ravel() for setting, values in boxes.items()}
         samples = {setting: values[~np.isnan(values)] for setting, values in arrays.items()}
         shown = _ordered(samples, order)

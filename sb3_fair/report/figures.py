@@ -70,48 +70,30 @@ def save_all(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {
-        "radar": radar(front, baselines, words=words),
+        "radar": radars({"": front}, baselines, words=words),
         "parallel": parallel(front, words),
         "bars": bars(front, words),
     }
     if len(_optimised(front)) > 1:
         drawn["pairs"] = pairs(front, baselines)
     if charts(curves or {}):
-        drawn["curves"] = learning_curves([curves or {}])
+        drawn["curves"] = learning_curves(curves or {})
     for name, figure in drawn.items():
         with whole(folder / f"{name}.png") as file:
             figure.savefig(file, format="png")
     return [folder / f"{name}.png" for name in drawn]
 
 
-def radar(
-    front: Front,
-    baselines: Sequence[EvaluatedPolicy] = (),
-    *,
-    radial_range: tuple[float, float] | None = None,
-    words: Words = NO_WORDS,
-) -> "Figure":
-    """The :func:`radars` of a single front."""
-    return radars({"": front}, baselines, radial_range=radial_range, words=words)
-
-
 @styled
 def radars(
-    fronts: Mapping[str, Front],
-    baselines: Sequence[EvaluatedPolicy] = (),
-    *,
-    radial_range: tuple[float, float] | None = None,
-    columns: int = 3,
-    words: Words = NO_WORDS,
+    fronts: Mapping[str, Front], baselines: Sequence[EvaluatedPolicy] = (), *, words: Words = NO_WORDS
 ) -> "Figure":
-    """A radar for each front, all with the same polar axes, one per objective, optimised ones in bold, the best at the
-    rim: 0 of what is best at 0, as notions and disparities are, and of others what a policy or rule reaches.
+    """A radar for each front, all with the same polar axes, one per objective, optimised ones in bold, from the worst
+    policy to the best at the rim: 0 of what is best at 0, as notions and disparities are, and of others what a policy
+    or rule reaches.
 
     :param fronts: by their titles; what no policy of a front has is left out of its lines
     :param baselines: count for what is reached only
-    :param radial_range: one range for all axes, as distances to the best, e.g. the paper's (-300, 0); None gives every
-        axis its own, from the worst policy to the best
-    :param columns: radars side by side
     :param words: what the environment says of its own measures
     """
     measured = {title: {measure.name: measure for measure in axes(front, words)} for title, front in fronts.items()}
@@ -124,13 +106,9 @@ def radars(
     reached = {measure.name: measure for each in measured.values() for measure in each.values()}
     best = [reached[name].ideal(everybody) for name in names]
     values = {title: _goodness(front, shown[title]) - best for title, front in fronts.items()}
-    everything = np.concatenate(list(values.values()))
-    worst = np.full(len(names), radial_range[0]) if radial_range else np.nanmin(np.minimum(everything, 0), axis=0)
-    columns = min(columns, len(fronts))
-    rows = -(-len(fronts) // columns)
-    figure = blank(6 * columns, 6 * rows)
-    for place, (title, front) in enumerate(fronts.items()):
-        polar: Any = figure.add_subplot(rows, columns, place + 1, projection="polar")
+    worst = np.nanmin(np.minimum(np.concatenate(list(values.values())), 0), axis=0)
+    figure, panels = grid(len(fronts), 6, 6, projection="polar")
+    for polar, (title, front) in zip(panels, fronts.items(), strict=True):
         _draw_radar(polar, front, shown[title], values[title], worst)
         polar.set_title(short(title), color=INK, pad=28)
     if len(fronts) > 1:
@@ -190,14 +168,11 @@ def _optimised(front: Front) -> list[Measure]:
 def pairs(front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> "Figure":
     """A scatter for every pair of objectives, with 95 % confidence intervals; rules as diamonds with their names."""
     both = list(combinations(_optimised(front), 2))
-    columns = min(3, len(both))
-    rows = -(-len(both) // columns)
-    figure = blank(4.4 * columns, 3.7 * rows)
+    figure, panels = grid(len(both), 4.4, 3.7)
     together: dict[int, tuple[dict[str, Any], list[EvaluatedPolicy]]] = {}
     for policy, style in zip(front, _styles(front), strict=True):
         together.setdefault(id(style), (style, []))[1].append(policy)
-    for place, (first, second) in enumerate(both):
-        axis = figure.add_subplot(rows, columns, place + 1)
+    for axis, (first, second) in zip(panels, both, strict=True):
         for policy in baselines:
             point = first.mean(policy), second.mean(policy)
             axis.plot(*point, "D", markersize=6, color="white", markeredgecolor=SOFT)
@@ -226,9 +201,8 @@ def bars(front: Front, words: Words = NO_WORDS) -> "Figure":
     """Mean and standard deviation of each objective over all policies."""
     shown = axes(front, words)
     values = np.array([[measure.mean(policy) for measure in shown] for policy in front])
-    figure = blank(1.6 * len(shown), 2.8)
-    for place, (measure, column) in enumerate(zip(shown, values.T, strict=True)):
-        axis = figure.add_subplot(1, len(shown), place + 1)
+    figure, panels = grid(len(shown), 1.6, 2.8, columns=len(shown))
+    for axis, measure, column in zip(panels, shown, values.T, strict=True):
         axis.bar([0], [np.nanmean(column)], yerr=[np.nanstd(column)], width=0.5, color=GREY, ecolor=INK, capsize=4)
         axis.set_title(short(measure.name), fontweight="bold" if measure.optimised else "normal", color=INK)
         axis.set_xlim(-0.6, 0.6)
@@ -239,38 +213,22 @@ def bars(front: Front, words: Words = NO_WORDS) -> "Figure":
 
 
 @styled
-def learning_curves(runs: Sequence[Curves]) -> "Figure":
-    """Hypervolume, loss and reached returns against training steps; mean and standard deviation over several seeds.
+def learning_curves(curves: Curves) -> "Figure":
+    """Hypervolume, loss and reached returns against training steps.
 
-    :param runs: columns of the training log of each seed
+    :param curves: columns of the training log
     """
-    drawn = [charts(curves) for curves in runs]
-    titles = [chart["title"] for chart in drawn[0]]
-    columns = min(3, len(titles))
-    rows = -(-len(titles) // columns)
-    figure = blank(4.4 * columns, 3.1 * rows)
-    for place, title in enumerate(titles):
-        axis = figure.add_subplot(rows, columns, place + 1)
-        series = [chart["series"] for seed in drawn for chart in seed if chart["title"] == title]
-        for lines in zip(*series, strict=True):
-            x, mean, sd = _over_seeds(lines)
-            axis.plot(x, mean, color=GREY if lines[0]["context"] else INK, label=lines[0]["name"])
-            if len(lines) > 1:
-                axis.fill_between(x, mean - sd, mean + sd, color=GREY, alpha=0.4, linewidth=0)
-        axis.set_title(short(title), color=INK)
+    drawn = charts(curves)
+    figure, panels = grid(len(drawn), 4.4, 3.1)
+    for axis, chart in zip(panels, drawn, strict=True):
+        for line in chart["series"]:
+            axis.plot(line["x"], line["y"], color=GREY if line["context"] else INK, label=line["name"])
+        axis.set_title(short(chart["title"]), color=INK)
         axis.set_xlabel("training steps")
-        if len(series[0]) > 1:
+        if len(chart["series"]) > 1:
             axis.legend(frameon=False)
     figure.tight_layout()
     return figure
-
-
-def _over_seeds(lines: Sequence[dict[str, Any]]) -> tuple[NDArray[np.float64], ...]:
-    """The steps that all seeds reached, with mean and standard deviation of the interpolated curves."""
-    low, high = max(line["x"][0] for line in lines), min(line["x"][-1] for line in lines)
-    x = np.array([step for step in lines[0]["x"] if low <= step <= high])
-    values = np.array([np.interp(x, line["x"], line["y"]) for line in lines])
-    return x, values.mean(axis=0), values.std(axis=0)
 
 
 def _goodness(front: Front, shown: Sequence[Measure]) -> NDArray[np.float64]:
@@ -303,3 +261,11 @@ def blank(width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))
+
+
+def grid(count: int, width: float, height: float, *, columns: int = 3, **kind: Any) -> "tuple[Figure, list[Any]]":
+    """A figure with ``count`` axes, row after row, each of so many inches."""
+    columns = min(columns, count)
+    rows = -(-count // columns)
+    figure = blank(width * columns, height * rows)
+    return figure, [figure.add_subplot(rows, columns, place + 1, **kind) for place in range(count)]

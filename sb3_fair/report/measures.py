@@ -34,6 +34,11 @@ class Measure:
     words: Words = field(default_factory=dict, compare=False, repr=False)
 
     @property
+    def label(self) -> str:
+        """Its name, told apart from that of the return of the same name."""
+        return f"final {self.name}" if self.final and self.optimised else self.name
+
+    @property
     def about(self) -> Description:
         """The measure in words. Of returns, more is better whatever they are of."""
         about = describe(self.name, self.words)

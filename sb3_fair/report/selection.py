@@ -46,19 +46,20 @@ def min_max(values: ArrayLike) -> Array:
     return np.where(np.isnan(values), 0.0, scaled)
 
 
-def representative_set(values: ArrayLike, size: int = 10, *, normalise: bool = True) -> list[int]:
+def representative_set(values: ArrayLike, size: int = 10) -> list[int]:
     """Row numbers of policies that span the trade-off, in the order in which they were chosen.
 
     First the best policy of each objective, then, one at a time, the policy that is far from the chosen ones in every
     objective: the largest mean - 0.25 sd over the objectives of its summed distance to them (FAReL, Appendix C).
 
+    Distances are between objectives that were mapped to [0, 1], so that a large unit does not decide.
+
     :param values: (n, k) mean return of each policy and objective
-    :param normalise: min-max normalise each objective first; False measures distances in the objectives' own units
     """
     values = np.asarray(values, dtype=np.float64)
     if len(values) == 0:
         return []
-    scaled = min_max(values) if normalise else values
+    scaled = min_max(values)
     known = np.where(np.isnan(values), -np.inf, values)
     chosen = list(dict.fromkeys(int(best) for best in known.argmax(axis=0)))[:size]
     while len(chosen) < min(size, len(values)):

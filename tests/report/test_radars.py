@@ -38,7 +38,9 @@ def test_radars_have_common_ranges_and_each_its_own_objectives():
     assert bold == [[True, True, False], [False, True, False]]
 
 
-@pytest.mark.parametrize("draw", [figures.radar, figures.parallel])
+@pytest.mark.parametrize(
+    "draw", [lambda front: figures.radars({"": front}), figures.parallel], ids=["radar", "parallel"]
+)
 def test_what_is_better_lower_has_its_own_sign(draw):
     both = front(("R", "SP"), (10, -0.4, -1.0), (4, -0.1, -0.5))
     policies = [replace(policy, final={"gini": np.array([gini])}) for policy, gini in zip(both, (0.25, 0), strict=True)]

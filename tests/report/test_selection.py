@@ -17,15 +17,14 @@ VALUES = arrays(
 )
 
 
-def recipe(values, size, normalise):
+def recipe(values, size):
     """Appendix C of FAReL, one policy and one objective at a time."""
     n, k = values.shape
     scaled = values.copy()
-    if normalise:
-        for o in range(k):
-            low, high = min(values[:, o]), max(values[:, o])
-            for q in range(n):
-                scaled[q, o] = (values[q, o] - low) / (high - low) if high > low else 0.5
+    for o in range(k):
+        low, high = min(values[:, o]), max(values[:, o])
+        for q in range(n):
+            scaled[q, o] = (values[q, o] - low) / (high - low) if high > low else 0.5
     chosen = []
     for o in range(k):
         best = max(range(n), key=lambda q: (values[q, o], -q))
@@ -41,9 +40,9 @@ def recipe(values, size, normalise):
     return chosen
 
 
-@given(VALUES, st.integers(1, 12), st.booleans())
-def test_representatives_are_those_of_the_recipe_policy_by_policy(values, size, normalise):
-    chosen, expected = representative_set(values, size, normalise=normalise), recipe(values, size, normalise)
+@given(VALUES, st.integers(1, 12))
+def test_representatives_are_those_of_the_recipe_policy_by_policy(values, size):
+    chosen, expected = representative_set(values, size), recipe(values, size)
     assert len(chosen) == len(set(chosen)) == min(size, len(values))
     first = min(size, len(set(values.argmax(axis=0))))
     assert chosen[:first] == expected[:first]
@@ -52,8 +51,7 @@ def test_representatives_are_those_of_the_recipe_policy_by_policy(values, size, 
 @given(st.integers(0, 10_000))
 def test_without_ties_every_choice_is_the_recipes(seed):
     values = np.random.default_rng(seed).normal(size=(15, 3)) * [100, 0.1, 1]
-    assert representative_set(values) == recipe(values, 10, True)
-    assert representative_set(values, normalise=False) == recipe(values, 10, False)
+    assert representative_set(values) == recipe(values, 10)
 
 
 def test_the_best_of_each_objective_comes_first_and_the_middle_fills_up():
@@ -70,7 +68,6 @@ def test_a_tie_goes_to_the_first_policy():
 def test_normalising_keeps_a_large_unit_from_deciding():
     values = [[100, 0], [0, 1], [50, 0.5], [45, 0.9], [15, 0.55]]
     assert representative_set(values, 4) == [0, 1, 2, 3]
-    assert representative_set(values, 4, normalise=False) == [0, 1, 2, 4]
 
 
 def test_the_best_in_one_type_alone_gets_its_anchor_colour():

@@ -1,11 +1,8 @@
 """Evaluates a plan's model and the rules of its environment on fresh episodes."""
 
-import io
-import pickle
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
-from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
+from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.descriptions import Words, check_words
 from sb3_fair.wrappers.disparity import measured
@@ -34,8 +31,6 @@ from sb3_fair.zoo.runs.weights import check_weights
 COPIES = 25
 FINAL, AGAIN, FILMED = 10_000, 20_000, 30_000
 """Seeds for the final evaluation of a run with seed 0, for later ones, and for films."""
-SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
-"""Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
 
 
 def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
@@ -173,52 +168,12 @@ def numbered(front: Front, policy: int) -> EvaluatedPolicy:
 
 
 def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
-    """The trained model of a run, to predict, from ``policy.npz``; runs of earlier versions only have a pickle.
+    """The trained model of a run, to predict, from ``policy.npz``.
 
-    :raises DamagedError: if a file is not what the run wrote
-    :raises PermissionError: if there is only a pickle, and neither the user's runs wrote it nor ``run.trust`` is set
+    :raises DamagedError: if the file is not what the run wrote
     """
     model = load_policy(plan, run, device)
-    if model is None:
-        return load_model(plan, run.model, device, trust=run.trust)
     check_weights(model)
-    return model
-
-
-def load_model(plan: Plan, path: Path, device: str = "auto", venv: VecEnv | None = None, *, trust: bool = False) -> Any:
-    """A model that SB3 has saved, to predict, with the scale of its observations in ``vecnormalize.pkl`` beside it.
-
-    :param path: of the model, a ``.zip``, which can run code when it is loaded
-    :param venv: what the scale is for; None: the plan's environment, which must be of this package
-    :param trust: whether it may run code although none of this user's runs wrote it
-    :raises InputError: if the plan's algorithm did not save the model, or the scale is of other observations
-    :raises DamagedError: if the scale cannot be read, or a file is not what a run wrote
-    :raises PermissionError: if it is not to be trusted
-    """
-    run = RunFolder(path.parent, trust=trust)
-    content, scale = run.read_program(path.name), run.read_program(NORMALISER)
-    if content is None:
-        raise InputError(f"model must be a file, got {str(path)!r}")
-    if scale is None and (plan.normalize is not None or (run.is_run and run.config.get("normalize") is not None)):
-        raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
-    try:
-        model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
-    except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why})") from error
-    check_weights(model)
-    if scale is not None:
-        venv = copies(plan, 1) if venv is None else venv
-        try:
-            normaliser = pickle.loads(scale)
-            normaliser.set_venv(venv)
-        except AssertionError as error:  # of SB3, about spaces
-            raise InputError(
-                f"env must have the observations that {run.normaliser} is the scale of, got {plan.env} ({error})"
-            ) from error
-        except Exception as error:
-            raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
-        model._vec_normalize_env = normaliser
     return model
 
 

@@ -140,7 +140,7 @@ def figure_table(
 
 def _heading(measure: Measure) -> str:
     """The name of a measure, and which way is better."""
-    return f"{'final ' if measure.final and measure.optimised else ''}{measure.name}{ARROWS[measure.about.better]}"
+    return f"{measure.label}{ARROWS[measure.about.better]}"
 
 
 def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:

@@ -1,5 +1,7 @@
 """Evaluates a model from a file."""
 
+import io
+import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,6 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from sb3_fair.common.connection import connected
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
+from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
@@ -23,16 +26,19 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_model,
     evaluate_rules,
     evaluation_env,
-    load_model,
 )
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.build import unseen
+from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.registry.registration import ROWS, bare
 from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.weights import check_weights
 
 DISPARITIES = ("d_s", "d_l")
 """Short- and long-term disparity: after the last step, and on average over all steps."""
+SCHEDULES = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
+"""Only learning needs those of a model, and being pickled code, only its own version of Python could read them."""
 
 
 def evaluate_file(
@@ -89,7 +95,7 @@ def evaluate_file(
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
     foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
-    model = load_model(plan, path, device, foreign, trust=trust)
+    model = _load(plan, path, device, foreign, trust)
     with input_errors():
         if algorithm.vector and ours:
             settings["objectives"] = list(model.objective_names)
@@ -107,6 +113,37 @@ def evaluate_file(
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
     return [policy], evaluate_rules(plan, seed=seed, around=averaged) if ours else []
+
+
+def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool) -> Any:
+    """The model, to predict, with the scale of its observations.
+
+    :param venv: what the scale is for; None: the plan's environment, which must be of this package
+    """
+    run = RunFolder(path.parent, trust=trust)
+    content, scale = run.read_program(path.name), run.read_program(NORMALISER)
+    assert content is not None
+    if scale is None and run.is_run and run.config.get("normalize") is not None:
+        raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
+    try:
+        model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
+    except Exception as error:
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why})") from error
+    check_weights(model)
+    if scale is not None:
+        venv = copies(plan, 1) if venv is None else venv
+        try:
+            normaliser = pickle.loads(scale)
+            normaliser.set_venv(venv)
+        except AssertionError as error:  # of SB3, about spaces
+            raise InputError(
+                f"env must have the observations that {run.normaliser} is the scale of, got {plan.env} ({error})"
+            ) from error
+        except Exception as error:
+            raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
+        model._vec_normalize_env = normaliser
+    return model
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:

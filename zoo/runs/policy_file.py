@@ -49,13 +49,13 @@ def save_policy(model: Any, path: Path) -> None:
         np.savez_compressed(written, allow_pickle=False, **arrays)
 
 
-def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any | None:
-    """The model that :func:`save_policy` wrote into the folder of a run, to predict; None if there is none."""
+def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
+    """The model that :func:`save_policy` wrote into the folder of a run, to predict."""
     from sb3_fair.zoo.runs.train import build_model
 
     arrays = run.parse(run.policy.name, _read)
     if arrays is None:
-        return None
+        raise DamagedError(run.policy, "it is missing")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are about training

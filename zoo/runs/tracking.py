@@ -127,8 +127,7 @@ class TrackingCallback(EpisodeCallback):
         shown = measures(front)
         columns: list[str | int] = ["policy", "kind", "actions", "steps"]
         for measure in shown:
-            label = f"final {measure.name}" if measure.final and measure.optimised else measure.name
-            columns += [label, f"{label} low", f"{label} high"]
+            columns += [measure.label, f"{measure.label} low", f"{measure.label} high"]
         table = wandb.Table(columns=columns)
         for kind, policies in (("learned", front), ("rule", baselines)):
             for policy in policies:

@@ -18,6 +18,7 @@ from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.evaluation.evaluate import evaluate_run
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs import train as training
+from sb3_fair.zoo.runs.model_file import evaluate_file
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.seeds import train_all
 from sb3_fair.zoo.runs.train import resume, train
@@ -80,51 +81,43 @@ def test_a_strangers_run_is_evaluated_without_its_pickles(made, strangers, tmp_p
 
 
 def test_pickles_are_refused_in_one_line_unless_they_are_trusted(strangers, tmp_path, capsys):
-    finished, halted = strangers
-    (finished.path / "manifest.json").unlink()
-    finished.policy.unlink()  # as in a run of an earlier version
+    _, halted = strangers
     PPO("MlpPolicy", make_vec(SMALL, 1), n_steps=8, batch_size=8).save(tmp_path / "mine.zip")
     model = ["evaluate", "--model", tmp_path / "mine.zip", "--algo", "ppo", "--env", SMALL, "--n-eval-episodes", 1]
-    for command in (
-        ["evaluate", "--run", finished.path],
-        ["enjoy", "--run", finished.path],
-        ["train", "--resume", halted.path],
-        model,
-    ):
+    for command in (["train", "--resume", halted.path], model):
         code, line = said(capsys, *command)
         assert code == 2 and "can run code" in line and "--trust" in line, line
     assert not (tmp_path / "mark").exists()
     assert said(capsys, *model, "--trust")[0] == 0
-    assert said(capsys, "evaluate", "--run", finished.path, "--trust")[0] == 2  # it is no model
     resumed = said(capsys, "train", "--resume", halted.path, "--trust", "--no-progress")
     assert resumed[0] == 2 and (tmp_path / "mark").exists()
 
 
-def test_runs_of_earlier_versions_are_what_they_were_where_they_are_trusted(made, tmp_path):
-    again = RunFolder(tmp_path / "run", trust=True)
-    shutil.copytree(made[0], again.path)
-    for name in ("manifest.json", "policy.npz"):
-        (again.path / name).unlink()
-    returns = [evaluate_run(run, n_eval_episodes=2)[0].returns for run in (RunFolder(made[0]), again)]
-    np.testing.assert_array_equal(*returns)
-    again.normaliser.unlink()
-    with pytest.raises(InputError, match=r"vecnormalize\.pkl must be beside a model that was trained with normalize"):
-        evaluate_run(again)
-
-
-def test_ones_own_runs_are_trusted_as_long_as_they_are_as_they_were(quick_plan, tmp_path):
+def test_ones_own_models_are_trusted_as_long_as_they_are_as_they_were(quick_plan, tmp_path):
     run = train(quick_plan("ppo", n_timesteps=64, normalize=True), log_dir=tmp_path, device="cpu")
-    expected = evaluate_run(run, n_eval_episodes=2)[0].returns
-    run.policy.unlink()
-    run.seal()
-    np.testing.assert_array_equal(evaluate_run(run, n_eval_episodes=2)[0].returns, expected)
+
+    def returns():
+        return evaluate_file(run.model, "ppo", SMALL, audit=(), n_eval_episodes=2, trust=False)[0][0].returns
+
+    assert returns().shape == (2, 1)
     run.normaliser.unlink()
+    with pytest.raises(DamagedError, match=r"vecnormalize\.pkl is damaged: it is missing"):
+        returns()
     run.seal()
     with pytest.raises(InputError, match=r"vecnormalize\.pkl must be beside a model that was trained with normalize"):
-        evaluate_run(run)
+        returns()
     run.model.write_bytes(run.model.read_bytes() + b" ")
     with pytest.raises(DamagedError, match="checksum"):
-        evaluate_run(run)
+        returns()
+
+
+def test_a_run_without_its_policy_is_damaged_whoever_is_trusted(made, tmp_path):
+    run = RunFolder(tmp_path / "run", trust=True)
+    shutil.copytree(made[0], run.path)
+    for name in ("manifest.json", "policy.npz"):
+        (run.path / name).unlink()
+    with pytest.raises(DamagedError, match=r"policy\.npz is damaged: it is missing"):
+        evaluate_run(run, n_eval_episodes=2)
 
 
 def test_several_seeds_do_not_go_on_from_checkpoints_of_others(strangers, tmp_path):
