@@ -17,7 +17,7 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.extras import extra
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.fair_qcm import TabularFairQCM
 from sb3_fair.fair_qcm.environment import memory_of, remembering
 from sb3_fair.pcn.pcn import SETTLED

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.group_counts import COUNTS
+from sb3_fair.common.plain import plain
 from sb3_fair.fairness.intervals import Interval, mean_and_interval
 
 Array = NDArray[np.float64]
@@ -108,13 +109,9 @@ class EvaluatedPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
-        from sb3_fair.common.run_folder import plain
-
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         content["command"] = self.command and vars(self.command)
-        content["final"] = {
-            name: [None if np.isnan(value) else value for value in values] for name, values in self.final.items()
-        }
+        content["final"] = plain(self.final, finite=True)
         return dict(plain(content))
 
     @classmethod

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.plain import plain
 from sb3_fair.common.signature import is_signature, signature
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.descriptions import check_words
@@ -308,15 +309,9 @@ def versions() -> dict[str, str]:
     return ours | {package: version(package) for package in PACKAGES}
 
 
-def plain(value: Any) -> Any:
-    """The value as the numbers, strings, lists and dicts that YAML and JSON know."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(entry) for key, entry in value.items()}
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(entry) for entry in value]
-    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+def differing(there: Mapping[str, str]) -> str:
+    """What of :func:`versions` has another version ``there`` than here, with that version; empty if all is the same."""
+    return ", ".join(f"{name} {there.get(name)}" for name, here in versions().items() if there.get(name) != here)
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.f_ppo.legacy_cloud import LegacyCloud
 from sb3_fair.fairness.intervals import Interval, mean_and_interval
 
@@ -149,10 +149,10 @@ def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: 
     told = ("env_id", "settings", "seeds", "deterministic", "massage", "keys")
     content = {
         agent: {
-            "over trainings": _listed(summarise_seeds(evaluations, after, fair_below)),
+            "over trainings": plain(summarise_seeds(evaluations, after, fair_below), finite=True),
             "trainings": [
                 {name: plain(getattr(evaluation, name)) for name in told}
-                | {"steps": evaluation.n_steps, "summary": _listed(evaluation.summary(after, fair_below))}
+                | {"steps": evaluation.n_steps, "summary": plain(evaluation.summary(after, fair_below), finite=True)}
                 for evaluation in evaluations
             ],
         }
@@ -162,13 +162,6 @@ def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: 
     Path(path).write_text(written, encoding="utf-8")
 
 
-def _listed(summary: Summary) -> dict[str, dict[str, list[float | None]]]:
-    return {
-        figure: {name: [_number(value) for value in interval] for name, interval in statistics.items()}
-        for figure, statistics in summary.items()
-    }
-
-
 def _number(value: Any) -> float | None:
-    """None for NaN, which is an empty cell in a table and null in JSON."""
+    """None for NaN, which is an empty cell in a table."""
     return None if np.isnan(value) else float(value)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.run_folder import DamagedError, RunFolder, plain
+from sb3_fair.common.plain import plain
+from sb3_fair.common.run_folder import DamagedError, RunFolder
 
 
 def test_folders_are_numbered_per_environment_and_algorithm(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from sb3_fair.common.front import Front
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.zoo import rl_zoo3_plugin
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.registry.pairs import obstacles

@@ -2,12 +2,10 @@
 
 from collections.abc import Callable
 from importlib import import_module
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from sb3_fair.zoo.cli.options import (
     Cluster,
@@ -20,6 +18,7 @@ from sb3_fair.zoo.cli.options import (
     with_options,
     writable,
 )
+from sb3_fair.zoo.packaged import packaged
 
 benchmark = typer.Typer(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
 
@@ -59,7 +58,6 @@ def _study(module: str, log_dir: str, options: dict[str, dict[str, Any]]) -> Cal
     return command
 
 
-_TABLE = yaml.safe_load(files("sb3_fair.zoo.studies").joinpath("commands.yml").read_text(encoding="utf-8"))
-for _name, _entry in _TABLE.items():
+for _name, _entry in packaged("studies", "commands").items():
     _help = _entry.pop("help")
     benchmark.command(_name, help=_help)(_study(**_entry))

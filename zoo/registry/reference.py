@@ -9,7 +9,6 @@ ships with the package.
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import cache
-from importlib.resources import files
 from itertools import product
 from typing import Any
 
@@ -26,6 +25,7 @@ from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.evaluation.evaluate import measurable
 from sb3_fair.zoo.evaluation.evaluator import FunctionPolicy
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.packaged import packaged
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.pairs import LONGEST
 from sb3_fair.zoo.registry.registration import WORLDS, bare, find
@@ -54,7 +54,7 @@ class Fixed:
         return Choices(actions, np.tile(self.probabilities, (n, 1))), None
 
 
-def _policies(space: Space[Any]) -> list[Any]:
+def policies(space: Space[Any]) -> list[Any]:
     """Uniformly random, and two that always do the same: actions 0 and 1, or the smallest and the largest action."""
     if isinstance(space, Discrete) and space.start == 0:
         n = int(space.n)
@@ -77,15 +77,13 @@ def _policies(space: Space[Any]) -> list[Any]:
 def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **settings: Any) -> dict[str, float]:
     """The reference point of an ID by objective, computed now."""
     venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=objectives, **settings)
-    means = [evaluate_vector(policy, venv, EPISODES, seed=SEED).mean for policy in _policies(venv.action_space)]
+    means = [evaluate_vector(policy, venv, EPISODES, seed=SEED).mean for policy in policies(venv.action_space)]
     return dict(zip(objectives, reference_point(means).tolist(), strict=True))
 
 
 @cache
 def _table() -> dict[str, Any]:
-    text = files("sb3_fair.zoo.registry").joinpath("reference_points.yml").read_text(encoding="utf-8")
-    shipped: dict[str, Any] = yaml.safe_load(text)
-    return shipped
+    return packaged("registry", "reference_points")
 
 
 def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, float] | None:

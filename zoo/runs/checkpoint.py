@@ -22,7 +22,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
-from sb3_fair.common.run_folder import versions
+from sb3_fair.common.run_folder import differing, versions
 from sb3_fair.common.signature import is_signed, sign
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.warning import warn
@@ -187,9 +187,7 @@ def thaw(path: str | Path) -> Frozen:
     refused, with which a pickle may mean something else.
     """
     with Path(path).open("rb") as file:
-        then, now = pickle.load(file), versions()
-        if then != now:
-            changed = ", ".join(f"{name} {then.get(name)}" for name in now if then.get(name) != now[name])
+        if changed := differing(pickle.load(file)):
             raise InputError(f"run must be resumed with the packages that it was begun with, {changed}")
         frozen: Frozen = pickle.load(file)
     policy = getattr(frozen.model, "policy", None)

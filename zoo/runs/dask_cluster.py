@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sb3_fair.common.extras import extra
-from sb3_fair.common.run_folder import versions
+from sb3_fair.common.run_folder import differing, versions
 from sb3_fair.zoo.names import InputError
 
 with extra("cluster", "cluster dask"):
@@ -64,10 +64,8 @@ def _check(client: Client) -> None:
     except Exception as error:  # a process without the package cannot read what it is sent
         what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
         raise InputError(f"{what}, got {type(error).__name__}: {error}") from error
-    here = versions()
     for worker, there in of_workers.items():
-        if there != here:
-            differ = ", ".join(f"{name} {there.get(name)}" for name in here if there.get(name) != here[name])
+        if differ := differing(there):
             raise InputError(f"workers must have the packages of this machine, got {differ} on {worker}")
     for worker, threads in client.nthreads().items():
         if threads != 1:

@@ -11,7 +11,8 @@ from typing import Any
 
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from sb3_fair.common.run_folder import RunFolder, plain
+from sb3_fair.common.plain import plain
+from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.arguments import described, fits, hints
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names

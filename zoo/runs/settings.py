@@ -7,7 +7,6 @@ the form of the environment, is as for the algorithm that it is ``like``.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import yaml
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.packaged import packaged
 from sb3_fair.zoo.registry.algorithms import Algorithm, find_algorithm
 from sb3_fair.zoo.registry.registration import bare, find
 
@@ -108,9 +108,7 @@ def _task(entry: Mapping[str, Any], keys: Sequence[str] = TASK) -> dict[str, Any
 
 def _table(algorithm: Algorithm) -> dict[str, Any]:
     """Environment ID -> settings, as shipped."""
-    text = files("sb3_fair.zoo.hyperparams").joinpath(f"{algorithm.name}.yml").read_text(encoding="utf-8")
-    shipped: dict[str, Any] = yaml.safe_load(text)
-    return shipped
+    return packaged("hyperparams", algorithm.name)
 
 
 def _given(given: Any, env: str, argument: str = "conf-file") -> dict[str, Any]:

@@ -12,7 +12,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import KVWriter
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
-from sb3_fair.common.run_folder import plain, versions
+from sb3_fair.common.plain import plain
+from sb3_fair.common.run_folder import versions
 from sb3_fair.fairness.validation import one_of
 from sb3_fair.report.measures import Measure, measures
 from sb3_fair.wrappers.layer import attribute

@@ -122,17 +122,14 @@ def share_of_budget(steps: int, runs: int) -> int:
 def scales(env: str, settings: Mapping[str, Any]) -> Figures:
     """Reference points, and ranges of what policies return that ignore what they see.
 
-    The policies, episodes and rule are those of :mod:`sb3_fair.zoo.registry.reference`.
-
     :return: for ``"returns"`` and for ``"whole"``-episode figures, ``"reference"`` and ``"range"`` by name
     """
     venv = _judging_env(env, env_kwargs(settings), reference.EPISODES)
-    n = int(venv.action_space.n)  # type: ignore[attr-defined]
-    policies = [
-        _figures(evaluate_vector(reference.Fixed(chances), venv, reference.EPISODES, seed=reference.SEED))
-        for chances in (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])
+    found = [
+        _figures(evaluate_vector(policy, venv, reference.EPISODES, seed=reference.SEED))
+        for policy in reference.policies(venv.action_space)
     ]
-    return {kind: _scale([policy[kind] for policy in policies]) for kind in ("returns", "whole")}
+    return {kind: _scale([figures[kind] for figures in found]) for kind in ("returns", "whole")}
 
 
 def _scale(policies: Sequence[Mapping[str, float]]) -> dict[str, dict[str, float]]:

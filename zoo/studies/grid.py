@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel

@@ -3,16 +3,15 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from numpy.typing import ArrayLike
 
 from sb3_fair.fairness import intervals
 from sb3_fair.zoo import names
+from sb3_fair.zoo.packaged import packaged
 from sb3_fair.zoo.studies.grid import Job, Result, run_grid
 
 FIRST_SEED = 100
@@ -22,9 +21,7 @@ Results = Mapping[str, Result]
 
 def read(name: str) -> dict[str, Any]:
     """The YAML file of a study."""
-    text = files("sb3_fair.zoo.studies").joinpath(f"{name}.yml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)
-    return content
+    return packaged("studies", name)
 
 
 def numbers(seeds: int, quick: bool, first: int = FIRST_SEED) -> range:

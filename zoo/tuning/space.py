@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError, yaml_number
+from sb3_fair.zoo.packaged import packaged
 from sb3_fair.zoo.runs.plan import Plan
 
 if TYPE_CHECKING:
@@ -94,8 +94,7 @@ def space_of(
     :param own: spaces in place of those of the file, in the form of the file
     :param only: settings to try; None: all
     """
-    text = files("sb3_fair.zoo.tuning").joinpath("search_spaces.yml").read_text(encoding="utf-8")
-    forms: dict[str, Any] = {**yaml.safe_load(text)[plan.algo], **own}
+    forms: dict[str, Any] = {**packaged("tuning", "search_spaces")[plan.algo], **own}
     for setting in own:
         names.choose("setting", setting.partition(".")[0], [*plan.algorithm.settings, WEIGHTS])
     for setting in only or ():

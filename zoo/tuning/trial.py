@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from optuna import Trial, TrialPruned
 
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.zoo.evaluation.evaluate import words_of
 from sb3_fair.zoo.registry.reference import REFERENCE
 from sb3_fair.zoo.runs.plan import Plan

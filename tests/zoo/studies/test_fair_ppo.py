@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from sb3_fair.common.run_folder import plain
+from sb3_fair.common.plain import plain
 from sb3_fair.fairness import price_of_fairness
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fair_ppo, fair_ppo_results

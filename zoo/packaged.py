@@ -1,0 +1,12 @@
+"""The YAML files that ship with the package."""
+
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+
+def packaged(package: str, name: str) -> dict[str, Any]:
+    """What ``<name>.yml`` in the folder of a package of the zoo holds."""
+    content: dict[str, Any] = yaml.safe_load(files(f"sb3_fair.zoo.{package}").joinpath(f"{name}.yml").read_bytes())
+    return content
