@@ -16,10 +16,7 @@ CHECKOUT = {
     f"sb3_fair.{name}": Path(__file__).resolve().parent.parent / name / "__init__.py" for name in ("wrappers", "zoo")
 }
 """Packages that are in folders of their own where nothing is installed."""
-RENAMED = {
-    "sb3_fair.common.chance": "sb3_fair.common.people",
-    "sb3_fair.common.intervals": "sb3_fair.fairness.intervals",
-}
+RENAMED = {"sb3_fair.common.intervals": "sb3_fair.fairness.intervals"}
 
 
 class MovedFinder(MetaPathFinder, Loader):

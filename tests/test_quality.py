@@ -125,7 +125,7 @@ def test_modules_say_what_is_in_them_and_their_examples_hold():
     [
         ("sb3_fair.fairness.populations", "sb3_fair.fairness.disparity.populations"),
         ("sb3_fair.zoo.plan", "sb3_fair.zoo.runs.plan"),
-        ("sb3_fair.common.chance", "sb3_fair.common.people"),
+        ("sb3_fair.common.intervals", "sb3_fair.fairness.intervals"),
         ("sb3_fair.zoo.envs.doughnut_exact", "sb3_fair.zoo.envs.doughnut.exact"),
     ],
 )

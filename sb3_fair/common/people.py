@@ -149,9 +149,6 @@ class VecPeople(VecLayer):
         return slice(-history.decisions if history.forgets else None, None)
 
 
-VecChance = VecPeople  # its former name
-
-
 def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
     """The :data:`COUNTS` of every label; of those that are compared also where nobody has them."""
     numbers: dict[Any, int] = {label: number for number, label in enumerate(() if compared is None else compared)}

@@ -67,7 +67,3 @@ class RuleAgent:
         answers = [rule(seen) for rule, seen in zip(rules, Observations(observation, n), strict=True)]
         actions = np.array(answers, dtype=space.dtype)
         return Choices(actions, np.eye(int(space.n))[actions - space.start]) if isinstance(space, Discrete) else actions
-
-
-RulePanel = RuleAgent
-"""Its name where several rules act side by side."""

@@ -23,7 +23,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     seed_of,
 )
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.registry.rules import RuleAgent, RulePanel
+from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import train
 from tests.wrappers.bank import Bank
@@ -66,7 +66,7 @@ def test_runs_of_other_seeds_are_judged_on_episodes_of_their_own():
 def test_a_panel_needs_as_many_copies_for_each_rule():
     venv = evaluation_env(make_plan("ppo", "sb3_fair/JobHiring-Small-v0"), 3)
     with pytest.raises(ValueError, match="as many copies for each"):
-        RulePanel(["hire-all", "reject-all"], venv)
+        RuleAgent(["hire-all", "reject-all"], venv)
 
 
 def test_an_evaluation_has_no_more_copies_than_episodes(monkeypatch):
