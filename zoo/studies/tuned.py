@@ -21,7 +21,7 @@ from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, direction, 
 
 QUICK = 20
 """How many times fewer steps a quick study takes."""
-BEFORE, AFTER = "before", "after"
+BEFORE, AFTER, DIFFERENCE = "before", "after", "difference"
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def study(
 
     :param algos: some algorithms; None: all
     :param envs: IDs of tuned environments; None: all
-    :return: pair -> ``better`` and, ``before`` and ``after`` the tuning, figure -> mean and ends of its 95 % confidence
-        interval
+    :return: pair -> ``better`` and, ``before`` and ``after`` the tuning and for the ``difference`` of the two, figure
+        -> mean and ends of its 95 % confidence interval
     :raises InputError: if a name is unknown, or of an environment for which the algorithms are not tuned
     """
     pairs = tuned_pairs(names.choose_all("algorithm", algos, ALGORITHMS))
@@ -125,22 +125,23 @@ def judge(plan: Plan, model: Any, figures: Sequence[str], sampled: bool) -> Figu
 
 
 def compare(pair: Pair, results: Mapping[str, Result], seeds: Sequence[int]) -> dict[str, Any]:
-    """Means and intervals of both ways, and whether the tuned one has the better mean."""
+    """Means and intervals of both ways, and of their difference, seed by seed, as both ways of a seed are judged on the
+    same episodes; and whether the tuned one has the better mean."""
     runs = by_label(results, pair.name, (BEFORE, AFTER), seeds)
+    both = zip(runs[BEFORE], runs[AFTER], strict=True)
+    runs[DIFFERENCE] = [{name: after[name] - before[name] for name in pair.figures} for before, after in both]
     found: dict[str, Any] = {way: over(each) for way, each in runs.items()}
-    gain = found[AFTER][pair.by][0] - found[BEFORE][pair.by][0]
+    gain = found[DIFFERENCE][pair.by][0]
     return {"better": gain > 0 if direction(pair.by) == "maximize" else gain < 0, **found}
 
 
 def summary(pairs: Sequence[Pair], found: Mapping[str, Mapping[str, Any]]) -> Sheet:
-    """A row per pair."""
+    """A row per pair and figure."""
     share = np.mean([outcome["better"] for outcome in found.values()])
-    columns = {"by": "by", BEFORE: BEFORE, AFTER: AFTER, "better": "better", f"R {BEFORE}": "R0", f"R {AFTER}": "R1"}
-    rows: dict[str, dict[str, Any]] = {}
-    for pair in pairs:
-        outcome = found[pair.name]
-        rows[pair.name] = {"by": pair.by, "better": "yes" if outcome["better"] else "no"}
-        for way, column in ((BEFORE, "R0"), (AFTER, "R1")):
-            rows[pair.name][way] = outcome[way][pair.by]
-            rows[pair.name][column] = outcome[way][RETURN][0] if RETURN in pair.figures[1:] else ""
+    columns = {way: way for way in (BEFORE, AFTER, DIFFERENCE)}
+    rows = {
+        f"{pair.name}: {figure}": {way: found[pair.name][way][figure] for way in columns}
+        for pair in pairs
+        for figure in pair.figures
+    }
     return sheet(f"Tuned settings beat the defaults in {100 * share:.0f} % of {len(pairs)} pairs", columns, rows)

@@ -64,14 +64,6 @@ def tiny(monkeypatch):
     return done
 
 
-def test_returns_stand_beside_other_figures_but_not_beside_hypervolumes():
-    pairs = [Pair("pcn", DOUGHNUTS, "hypervolume", False), Pair("f_ppo", EPIDEMIC, "d_l", True)]
-    figures = {pair.name: dict.fromkeys(pair.figures, (2.0, 1.0, 3.0)) for pair in pairs}
-    found = {name: {"better": True, BEFORE: means, AFTER: means} for name, means in figures.items()}
-    rows = tuned.summary(pairs, found).rows
-    assert [row[-2:] for row in rows] == [["", ""], ["2", "2"]]
-
-
 def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_path, monkeypatch, capsys):
     pairs = [Pair("ppo", DOUGHNUTS, "R", False), Pair("f_ppo", EPIDEMIC, "mean_d_s", True)]
     monkeypatch.setattr(tuned, "tuned_pairs", lambda algos: pairs)
@@ -87,7 +79,11 @@ def test_both_ways_are_trained_once_over_seeds_and_told_side_by_side(tiny, tmp_p
         ]
         assert found[pair.name][AFTER][pair.by][0] == pytest.approx(np.mean([figures[pair.by] for figures in runs]))
     assert set(found[pairs[0].name][BEFORE]) == {"R"} and set(found[pairs[1].name][BEFORE]) == {"mean_d_s", "R"}
-    assert f"| {pairs[1].name} | mean_d_s |" in (tmp_path / "tuned.md").read_text()
+    table = json.loads((tmp_path / "tuned.table.json").read_text())
+    assert table["columns"][1:] == [BEFORE, AFTER, "difference"]
+    assert [row[0].rpartition(": ")[::2] for row in table["rows"]] == [
+        (pairs[0].name, "R"), (pairs[1].name, "mean_d_s"), (pairs[1].name, "R")
+    ]  # fmt: skip
     assert "% of 2 pairs" in capsys.readouterr().out
 
 
@@ -109,3 +105,10 @@ def test_better_is_a_larger_return_or_a_smaller_disparity(by, after, better):
     results = {f"{pair.name}/{BEFORE}/{seed}": {"R": 1.0, by: before} for seed in (100, 101)}
     results |= {f"{pair.name}/{AFTER}/{seed}": {"R": 1.0, by: after} for seed in (100, 101)}
     assert tuned.compare(pair, results, [100, 101])["better"] is better
+
+
+def test_the_difference_is_taken_seed_by_seed():
+    pair, returns = Pair("ppo", DOUGHNUTS, "R", False), {BEFORE: (10.0, 30.0, 20.0), AFTER: (11.0, 32.0, 23.0)}
+    results = {f"{pair.name}/{way}/{seed}": {"R": each[seed]} for way, each in returns.items() for seed in range(3)}
+    found = tuned.compare(pair, results, range(3))["difference"]["R"]
+    np.testing.assert_allclose(found, [2, 2 - 4.302653 / 3**0.5, 2 + 4.302653 / 3**0.5], rtol=1e-6)
