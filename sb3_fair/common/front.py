@@ -111,7 +111,7 @@ class EvaluatedPolicy:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
         content = {each.name: getattr(self, each.name) for each in fields(self)}
         content["command"] = self.command and vars(self.command)
-        content["final"] = plain(self.final, finite=True)
+        content["final"] = plain(self.final, finite=True)  # a notion is finite, or NaN where it is undefined
         return dict(plain(content))
 
     @classmethod

@@ -130,13 +130,13 @@ def _rows(evaluation: FairnessEvaluation, every: int) -> Iterator[list[Any]]:
     steps = steps[(steps % every == 0) | (steps == evaluation.n_steps)]
     for figure in evaluation.figures:
         for step, *numbers in zip(steps, *(part[steps - 1] for part in evaluation.curve(figure)), strict=True):
-            yield [figure, int(step), *map(_number, numbers)]
+            yield [figure, int(step), *plain(numbers, finite=True)]
     legacy = evaluation.legacy
     if legacy is not None:
         for figure, values in (("cloud distance", legacy.distance), ("gap of mean TPR", legacy.gap_of_mean_tpr)):
             if values is not None:
                 for step, value in zip(legacy.steps, values, strict=True):
-                    yield [figure, int(step), _number(value), None, None]
+                    yield [figure, int(step), plain(value, finite=True), None, None]
 
 
 def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: float = 0.1) -> None:
@@ -160,8 +160,3 @@ def write_summary(path: str | Path, agents: Agents, after: int = 0, fair_below: 
     }
     written = json.dumps({"after": after, "fair_below": fair_below, "agents": content}, indent=1)
     Path(path).write_text(written, encoding="utf-8")
-
-
-def _number(value: Any) -> float | None:
-    """None for NaN, which is an empty cell in a table."""
-    return None if np.isnan(value) else float(value)

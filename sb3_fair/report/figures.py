@@ -88,9 +88,9 @@ def save_all(
 def radars(
     fronts: Mapping[str, Front], baselines: Sequence[EvaluatedPolicy] = (), *, words: Words = NO_WORDS
 ) -> "Figure":
-    """A radar for each front, all with the same polar axes, one per objective, optimised ones in bold, from the worst
-    policy to the best at the rim: 0 of what is best at 0, as notions and disparities are, and of others what a policy
-    or rule reaches.
+    """A radar for each front, with an axis per objective, the same in all. Optimised ones are bold. An axis goes from
+    the worst policy to the best at the rim: 0 where 0 is best, as of notions and disparities, else what a policy or
+    rule reaches.
 
     :param fronts: by their titles; what no policy of a front has is left out of its lines
     :param baselines: count for what is reached only
@@ -264,7 +264,10 @@ def blank(width: float, height: float) -> "Figure":
 
 
 def grid(count: int, width: float, height: float, *, columns: int = 3, **kind: Any) -> "tuple[Figure, list[Any]]":
-    """A figure with ``count`` axes, row after row, each of so many inches."""
+    """A figure with ``count`` axes, row after row, each ``width`` by ``height`` inches.
+
+    :param kind: of the axes, as in matplotlib's ``add_subplot``
+    """
     columns = min(columns, count)
     rows = -(-count // columns)
     figure = blank(width * columns, height * rows)

@@ -49,7 +49,7 @@ Cluster = Annotated[
 ]
 Scheduler = Annotated[str | None, typer.Option(help="Address of the cluster's scheduler, as in tcp://host:8786.")]
 Trust = Annotated[
-    bool, typer.Option("--trust", help="Load files that can run code, also those that no run of yours wrote.")
+    bool, typer.Option("--trust", help="Run code from files and settings, also those that no run of yours wrote.")
 ]
 Env = Annotated[str | None, typer.Option(help="Environment ID: see `sb3-fair envs`; or module:ID.")]
 EnvParam = Annotated[

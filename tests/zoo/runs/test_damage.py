@@ -110,7 +110,7 @@ def test_damage_is_noticed_or_changes_no_figure(kind, command, runs, tmp_path, m
                 assert all(map(np.array_equal, found, expected)), (name, damage)
                 break  # it is not read
             if (work / MANIFEST).is_file():
-                (work / MANIFEST).unlink()  # as in a run of an earlier version: no traceback at least
+                (work / MANIFEST).unlink()  # without checksums: no traceback at least
                 outcome(command, work, trust=True)
 
 
