@@ -309,9 +309,9 @@ def versions() -> dict[str, str]:
     return ours | {package: version(package) for package in PACKAGES}
 
 
-def differing(there: Mapping[str, str]) -> str:
-    """What of :func:`versions` has another version ``there`` than here, with that version; empty if all is the same."""
-    return ", ".join(f"{name} {there.get(name)}" for name, here in versions().items() if there.get(name) != here)
+def differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+    """The packages whose :func:`versions` differ, with those ``there``; empty if all are the same."""
+    return ", ".join(f"{name} {there.get(name)}" for name in {**here, **there} if there.get(name) != here.get(name))
 
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:

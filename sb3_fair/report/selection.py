@@ -50,9 +50,8 @@ def representative_set(values: ArrayLike, size: int = 10) -> list[int]:
     """Row numbers of policies that span the trade-off, in the order in which they were chosen.
 
     First the best policy of each objective, then, one at a time, the policy that is far from the chosen ones in every
-    objective: the largest mean - 0.25 sd over the objectives of its summed distance to them (FAReL, Appendix C).
-
-    Distances are between objectives that were mapped to [0, 1], so that a large unit does not decide.
+    objective: the largest mean - 0.25 sd over the objectives of its summed distance to them (FAReL, Appendix C), each
+    objective mapped to [0, 1].
 
     :param values: (n, k) mean return of each policy and objective
     """

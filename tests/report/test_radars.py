@@ -32,6 +32,7 @@ def test_radars_have_common_ranges_and_each_its_own_objectives():
     # worst of all: R 4, 6 below the best; SP -0.4; IF -1
     np.testing.assert_allclose(second.lines[0].get_ydata()[:-1], 0.12 + 0.88 * np.array([0.5, 0.5, 0.2]))
     assert [first.get_title(), second.get_title()] == ["both", "parity"]
+    assert first.get_theta_offset() == second.get_theta_offset() == pytest.approx(np.pi / 2)
     labels = [text.get_text() for text in first.get_xticklabels()]
     assert labels == [text.get_text() for text in second.get_xticklabels()]
     bold = [[text.get_fontweight() == "bold" for text in axes.get_xticklabels()] for axes in (first, second)]

@@ -180,9 +180,12 @@ def test_drawing_leaves_matplotlibs_settings_alone(front):
 
 
 def test_learning_curves_show_what_was_logged_each_in_its_chart(curves):
-    first, *_, last = figures.learning_curves(curves).axes
-    assert list(first.lines[0].get_ydata()) == curves["eval/hypervolume"]
-    assert [line.get_label() for line in last.lines] == [text.get_text() for text in last.get_legend().get_texts()]
+    hypervolume, loss, returns = figures.learning_curves(curves).axes
+    assert list(hypervolume.lines[0].get_ydata()) == curves["eval/hypervolume"]
+    assert list(loss.lines[0].get_xdata()) == curves["time/total_timesteps"][1:]
+    shown = {line.get_label(): list(line.get_ydata()) for line in returns.lines}
+    assert shown == {"asked": curves["pcn/desired_R"], "reached": curves["pcn/reached_R"]}
+    assert len(returns.get_legend().get_texts()) == 2 and hypervolume.get_legend() is None
 
 
 def test_a_front_of_one_policy_and_one_objective_still_makes_a_report(tmp_path, front):

@@ -187,7 +187,7 @@ def thaw(path: str | Path) -> Frozen:
     refused, with which a pickle may mean something else.
     """
     with Path(path).open("rb") as file:
-        if changed := differing(pickle.load(file)):
+        if changed := differing(pickle.load(file), versions()):
             raise InputError(f"run must be resumed with the packages that it was begun with, {changed}")
         frozen: Frozen = pickle.load(file)
     policy = getattr(frozen.model, "policy", None)

@@ -64,8 +64,9 @@ def _check(client: Client) -> None:
     except Exception as error:  # a process without the package cannot read what it is sent
         what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
         raise InputError(f"{what}, got {type(error).__name__}: {error}") from error
+    here = versions()
     for worker, there in of_workers.items():
-        if differ := differing(there):
+        if differ := differing(there, here):
             raise InputError(f"workers must have the packages of this machine, got {differ} on {worker}")
     for worker, threads in client.nthreads().items():
         if threads != 1:

@@ -50,7 +50,11 @@ def save_policy(model: Any, path: Path) -> None:
 
 
 def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
-    """The model that :func:`save_policy` wrote into the folder of a run, to predict."""
+    """The model that :func:`save_policy` wrote into the folder of a run, to predict.
+
+    :raises DamagedError: if it is missing, or not what the run wrote
+    :raises InputError: if the model cannot be built with the settings of the run
+    """
     from sb3_fair.zoo.runs.train import build_model
 
     arrays = run.parse(run.policy.name, _read)

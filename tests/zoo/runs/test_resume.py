@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes
 from stable_baselines3.common.callbacks import BaseCallback
 
-from sb3_fair.common import run_folder
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
@@ -183,7 +182,7 @@ def test_what_cannot_be_resumed_is_an_error_of_one_line(tmp_path, monkeypatch, q
         train(plan, log_dir=tmp_path, checkpoint_minutes=-1)
     with pytest.raises(Interrupted):
         learn(plan, tmp_path, interrupt_at=200)
-    monkeypatch.setattr(run_folder, "versions", lambda: {"numpy": "1.0"})
+    monkeypatch.setattr(checkpoint, "versions", lambda: {"numpy": "1.0"})
     with pytest.raises(InputError, match=rf"with the packages that it was begun with, numpy {np.__version__}"):
         thaw(tmp_path / "checkpoint.pkl")
 
