@@ -8,7 +8,7 @@ import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.plain import plain
-from sb3_fair.common.run_folder import DamagedError, RunFolder
+from sb3_fair.common.run_folder import DamagedError, RunFolder, differing
 
 
 def test_folders_are_numbered_per_environment_and_algorithm(tmp_path):
@@ -89,3 +89,9 @@ def test_plain_knows_what_yaml_knows_and_writes_the_rest_as_text():
         "c": "<built-in function len>",
         "d": True,
     }
+
+
+def test_versions_differ_also_where_a_package_is_on_one_side_only():
+    here = {"python": "3.12", "numpy": "2.0"}
+    assert differing(here, here) == ""
+    assert differing({"python": "3.11", "torch": "2.3"}, here) == "python 3.11, numpy None, torch 2.3"

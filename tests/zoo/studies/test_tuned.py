@@ -67,9 +67,7 @@ def tiny(monkeypatch):
 def test_returns_stand_beside_other_figures_but_not_beside_hypervolumes():
     pairs = [Pair("pcn", DOUGHNUTS, "hypervolume", False), Pair("f_ppo", EPIDEMIC, "d_l", True)]
     figures = {pair.name: dict.fromkeys(pair.figures, (2.0, 1.0, 3.0)) for pair in pairs}
-    found = {
-        name: {"better": True, **dict.fromkeys((BEFORE, AFTER, DIFFERENCE), each)} for name, each in figures.items()
-    }
+    found = {name: {"better": True, BEFORE: each, AFTER: each, DIFFERENCE: each} for name, each in figures.items()}
     names = [f"{pairs[0].name}: hypervolume", f"{pairs[1].name}: d_l", f"{pairs[1].name}: R"]
     assert tuned.summary(pairs, found).rows == [[name, *["2 [1, 3]"] * 3] for name in names]
 
