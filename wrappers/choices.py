@@ -19,7 +19,7 @@ from torch.distributions import Bernoulli
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.table import find_notion
 from sb3_fair.wrappers.layer import VecLayer, attribute
-from sb3_fair.wrappers.starts import check_discrete, check_starts
+from sb3_fair.wrappers.starts import check_discrete, check_starts, existing
 
 
 def compares_chances(venv: VecEnv) -> bool:
@@ -84,17 +84,11 @@ def random_actions(venv: VecEnv) -> Any:
     publishes."""
     space: Any = venv.action_space
     actions = np.array([space.sample() for _ in range(venv.num_envs)])
-    if isinstance(space, spaces.Discrete):
-        sizes, starts = np.asarray(space.n), np.asarray(space.start)
-    elif isinstance(space, spaces.MultiDiscrete):
-        sizes, starts = space.nvec, space.start
-    elif isinstance(space, spaces.MultiBinary):
-        sizes, starts = np.full(space.shape, 2), np.zeros(space.shape, dtype=np.int64)
-    else:
+    if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary):
         return actions
-    values = np.arange(starts.min(), (starts + sizes).max())
-    exist = (starts[..., None] <= values) & (values < (starts + sizes)[..., None])
-    return Choices(actions, np.broadcast_to(exist / sizes[..., None], (venv.num_envs, *exist.shape)))
+    _, exist = existing(space)
+    probabilities = exist / exist.sum(axis=-1, keepdims=True)
+    return Choices(actions, np.broadcast_to(probabilities, (venv.num_envs, *exist.shape)))
 
 
 @checked

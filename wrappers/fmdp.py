@@ -17,6 +17,7 @@ from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
 from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people, tells
 from sb3_fair.wrappers.layer import Observations, attribute
+from sb3_fair.wrappers.starts import ends
 
 Probabilities = Literal["policy", "executed"]
 People = dict[str, Any]
@@ -38,19 +39,16 @@ class Decisions:
     def __init__(self, spec: FairnessSpec, space: spaces.Space) -> None:
         self.spec, self.space = spec, space
         self.predicate = callable(spec.favourable)
-        self.low, self.high = -np.inf, np.inf  # of a decision on one person
-        if isinstance(space, spaces.Discrete):
-            self.low, self.high = int(space.start), int(space.start + space.n - 1)
-        elif isinstance(space, spaces.MultiBinary):
-            self.low, self.high = 0, 1
-        elif isinstance(space, spaces.MultiDiscrete):
-            self.low, self.high = int(space.start.min()), int((space.start + space.nvec).max() - 1)
-        elif not isinstance(space, spaces.Box):
+        if not isinstance(space, spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary | spaces.Box):
             raise ValueError(
                 f"notions {spec.notions} compare actions and need a Discrete, MultiDiscrete, MultiBinary or Box action "
                 f"space, got {space}"
             )
         self.has_chances = not isinstance(space, spaces.Box)
+        self.low, self.high = -np.inf, np.inf  # of a decision on one person
+        if self.has_chances:
+            low, high = ends(space)
+            self.low, self.high = int(low.min()), int(high.max())
         if not self.predicate and not self.has_chances:
             raise ValueError(f"favourable must be a predicate of the action, f(actions) -> bool, for {space}")
         if not self.predicate:
@@ -116,13 +114,7 @@ class Decisions:
     def _bounds(self, actions: NDArray[Any], place: NDArray[np.intp] | None) -> tuple[Any, Any]:
         """The lowest and the highest value of each entry of what was carried out."""
         space: Any = self.space
-        low: Any
-        high: Any
-        if isinstance(space, spaces.MultiDiscrete):
-            low, high = space.start, space.start + space.nvec - 1
-        else:
-            low, high = (space.low, space.high) if isinstance(space, spaces.Box) else (self.low, self.high)
-            low, high = np.broadcast_to(low, space.shape), np.broadcast_to(high, space.shape)
+        low, high = ends(space)
         if actions.shape[1:] == space.shape:
             return low, high
         if place is not None and actions.shape[1:] == space.shape[1:] and place.max() < len(low):

@@ -1,9 +1,28 @@
-"""Refuses action and observation spaces that do not count from 0, as SB3's networks do."""
+"""Which numbers the values of a space are; SB3's networks count from 0."""
 
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+from numpy.typing import NDArray
+
+
+def ends(space: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The lowest and the highest value of each entry of a Box or of a space of whole numbers, both of its shape."""
+    if isinstance(space, spaces.Box):
+        return space.low, space.high
+    if isinstance(space, spaces.MultiBinary):
+        return np.zeros(space.shape, dtype=space.dtype), np.ones(space.shape, dtype=space.dtype)
+    size = space.n if isinstance(space, spaces.Discrete) else space.nvec
+    return np.asarray(space.start), np.asarray(space.start + size - 1)
+
+
+def existing(space: Any) -> tuple[int, NDArray[np.bool_]]:
+    """The lowest value of all entries of a space of whole numbers, and which of the values from it on each entry has,
+    (*shape, width)."""
+    low, high = (np.asarray(end, dtype=np.int64) for end in ends(space))
+    values = np.arange(low.min(), high.max() + 1)
+    return int(low.min()), (low[..., None] <= values) & (values <= high[..., None])
 
 
 def check_starts(*used: spaces.Space[Any]) -> None:

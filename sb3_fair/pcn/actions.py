@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from sb3_fair.common.rollout import Act
 from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.starts import existing
 
 Array = NDArray[np.float64]
 
@@ -25,18 +26,10 @@ class Categorical:
     """
 
     def __init__(self, space: Any) -> None:
-        if isinstance(space, spaces.MultiBinary):
-            sizes, starts = np.full(space.shape, 2), np.zeros(space.shape, dtype=np.int64)
-        else:
-            sizes = np.asarray(space.n if isinstance(space, spaces.Discrete) else space.nvec)
-            starts = np.asarray(space.start)
-        self.shape = sizes.shape
-        self.low = int(starts.min())
-        first = starts[..., None] - self.low
-        values = np.arange(int((starts + sizes).max()) - self.low)
-        self.exist = (first <= values) & (values < first + sizes[..., None])
+        self.low, self.exist = existing(space)
+        self.shape = self.exist.shape[:-1]
         self._has_gaps = not self.exist.all()
-        self.n_outputs = int(sizes.sum())
+        self.n_outputs = int(self.exist.sum())
 
     def outputs(self, logits: th.Tensor) -> th.Tensor:
         """Log-probabilities from the network's (n, n_outputs)."""

@@ -23,6 +23,7 @@ from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Info, Infos, Record, Shared, cut
+from sb3_fair.wrappers.starts import ends
 from sb3_fair.zoo.envs.settings import Config, configure
 from sb3_fair.zoo.envs.tapes import Tapes
 
@@ -166,18 +167,16 @@ class ActionCheck:
     def __init__(self, world: World) -> None:
         space = world.action_space
         self.space = space
-        self.low: Any
-        self.high: Any
         if isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
-            size = space.n if isinstance(space, spaces.Discrete) else space.nvec
-            self.low, self.high, self.kinds = np.array(space.start), np.array(space.start + size - 1), "iu"
+            self.kinds = "iu"
         elif isinstance(space, spaces.MultiBinary):
-            self.low, self.high, self.kinds = 0, 1, "fiub"  # SB3 gives them as floats
+            self.kinds = "fiub"  # SB3 gives them as floats
         elif isinstance(space, spaces.Box):
-            self.low, self.high, self.kinds = space.low, space.high, "fiu"
+            self.kinds = "fiu"
         else:
             allowed = "Discrete, MultiDiscrete, MultiBinary or Box"
             raise TypeError(f"action_space of a World must be {allowed}, got {space!r}")
+        self.low, self.high = ends(space)
         agents = () if world.n_agents is None else (world.n_agents,)
         self.shape = (world.n_worlds, *agents, *space.shape)  # type: ignore[misc]
 

@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 import yaml
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete, Space
+from gymnasium.spaces import Discrete, Space
 
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.common.pareto import reference_point
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import max_steps_of
+from sb3_fair.wrappers.starts import ends
 from sb3_fair.wrappers.vector_reward import PERFORMANCE
 from sb3_fair.zoo.evaluation.evaluate import measurable
 from sb3_fair.zoo.evaluation.evaluator import FunctionPolicy
@@ -59,18 +60,10 @@ def policies(space: Space[Any]) -> list[Any]:
     if isinstance(space, Discrete) and space.start == 0:
         n = int(space.n)
         return [Fixed(chances) for chances in (np.full(n, 1 / n), np.eye(n)[0], np.eye(n)[1])]
-    ends: tuple[Any, Any]
-    if isinstance(space, Box):
-        ends = space.low, space.high
-    elif isinstance(space, MultiBinary):
-        ends = np.zeros(space.shape, dtype=space.dtype), np.ones(space.shape, dtype=space.dtype)
-    else:
-        counted: Any = space
-        size = counted.nvec if isinstance(space, MultiDiscrete) else counted.n
-        ends = counted.start, counted.start + size - 1
+    low, high = ends(space)
     sampled = deepcopy(space)
     sampled.seed(SEED)
-    choices = (lambda _: sampled.sample(), lambda _: ends[0], lambda _: ends[1])
+    choices = (lambda _: sampled.sample(), lambda _: low, lambda _: high)
     return [FunctionPolicy(choose, EPISODES) for choose in choices]
 
 

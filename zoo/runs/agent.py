@@ -22,6 +22,7 @@ from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.starts import ends
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env, load_run
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
@@ -307,14 +308,14 @@ class Agent:
             raise ValueError(f"{part} must be at least one, got none")
         if rows.dtype.kind not in "biuf":
             raise ValueError(f"{part} must be numbers, got {rows.ravel()[0]!r}")
-        low, high = (space.low, space.high) if isinstance(space, spaces.Box) else _ends(space)
+        low, high = ends(space)
         whole = np.issubdtype(space.dtype, np.integer)
         wrong = ~((rows >= low) & (rows <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
             named = self._entries and len(place) == 1 and space is self.space
             name = f"column {self._entries[place[0]]!r}" if named else f"{part}{place or ''}"
-            least, most = (np.broadcast_to(end, space.shape)[tuple(place)] for end in (low, high))
+            least, most = low[tuple(place)], high[tuple(place)]
             kind, value = "a whole number between" if whole else "between", rows[(row, *place)]
             raise ValueError(f"{name} must be {kind} {least:g} and {most:g}, got {value:g} in row {row}")
 
@@ -333,10 +334,3 @@ class Agent:
             return chances_of(drawn)
         greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
         return every[greedy - first] * (1 - rate) + rate / len(every)
-
-
-def _ends(space: Any) -> tuple[Any, Any]:
-    """The lowest and highest values of an observation of whole numbers."""
-    if isinstance(space, spaces.MultiBinary):
-        return 0, 1
-    return space.start, space.start + (space.n if isinstance(space, spaces.Discrete) else space.nvec) - 1
