@@ -8,8 +8,8 @@ import gymnasium as gym
 
 from sb3_fair.fairness.warning import warn
 
-MISSED = 2
-"""Episodes in a row without an end after which something outside must be ending them."""
+MISSED = 5
+"""Episodes in a row without an end after which something outside must be ending them; evaluations leave some too."""
 COUNTED = {"_max_episode_steps", "_elapsed_steps"}
 """What a ``TimeLimit`` has, also one that takes the place of Gymnasium's."""
 REPEATED = (
@@ -23,8 +23,8 @@ class Ends:
 
     A ``TimeLimit`` outside of the wrapper truncates without a word to the inside. It is found when an episode begins,
     from the calls of ``reset`` that come through it, and asked how many steps it counted. Wrappers that end episodes
-    for other reasons cannot be foreseen: there is one warning after two episodes in a row that were left before their
-    end (seeded resets do not count, which people call by hand).
+    for other reasons cannot be foreseen: there is one warning after :data:`MISSED` episodes in a row that were left
+    before their end (seeded resets do not count, which people call by hand).
     """
 
     def __init__(self) -> None:

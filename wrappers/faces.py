@@ -15,18 +15,22 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import Autoreset
 from numpy.typing import NDArray
+from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import check
 from sb3_fair.wrappers.ends import Ends
-from sb3_fair.wrappers.infos import publish, stack
+from sb3_fair.wrappers.infos import publish, stack, taken_over
 from sb3_fair.wrappers.layer import Observations, VecLayer, forget_history, kept
 
 Wrapped: TypeAlias = gym.Env | VecEnv
 NO_VECTOR = "env must have a vector reward: wrap it in VectorReward first, or use a MO-Gymnasium env"
 LAST = "terminal_observation"
+EPISODE = "episode"
+"""Under which SB3's monitors publish."""
 
 
 class Step(NamedTuple):
@@ -72,6 +76,8 @@ class Core:
     _n_copies: int = 1
     _unpaid: str | None = None
     """What is paid at the last step of an episode only."""
+    _paid: Any = 0.0
+    """Other rewards of the episode so far, (n,)."""
     observation_space: Any
     action_space: Any
 
@@ -92,6 +98,15 @@ class Core:
     def _forget(self, which: NDArray[np.intp]) -> None:
         """The histories of the copies ``which`` begin anew, also those that are carried over."""
 
+    def _tell_monitor(self, rewards: NDArray[np.float64], ended: NDArray[np.bool_], infos: Sequence[Any]) -> None:
+        """The return of an episode that a Monitor inside published becomes that of other ``rewards`` (n,), which is
+        what SB3's evaluations read."""
+        self._paid = self._paid + rewards
+        for index in np.flatnonzero(ended).tolist() if ended.any() else ():
+            if EPISODE in infos[index]:
+                infos[index][EPISODE] = {**infos[index][EPISODE], "r": round(float(self._paid[index]), 6)}
+            self._paid[index] = 0.0
+
 
 class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
     """A core as a Gymnasium wrapper."""
@@ -101,6 +116,8 @@ class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
         _name_argument(cls, "env", gym.Env)
 
     def __init__(self, env: Any, **arguments: Any) -> None:
+        if is_wrapped(env, Autoreset):
+            raise ValueError(f"env must not restart by itself: put Autoreset around {type(self).__name__}")
         gym.utils.RecordConstructorArgs.__init__(self, **arguments)
         gym.Wrapper.__init__(self, env)
         self._ends = Ends()
@@ -109,20 +126,25 @@ class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self._restart(np.zeros(1, dtype=np.intp), seed is not None)
         self._ends.restart(self, seed, self._unpaid)
+        self._paid = np.zeros(1)
         obs, info = self.env.reset(seed=seed, options=options)
         self._seen = kept(obs) if self._looks_back else None
-        return self._shown(obs, 0), info
+        return self._shown(obs, 0), info.copy()  # as environments may keep theirs
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         probabilities = getattr(action, "probabilities", None) if self._takes_probabilities else None
         if probabilities is not None:
             action, probabilities = int(action) if np.ndim(action) == 0 else np.asarray(action), probabilities[None]
+        actions = np.array(action)[None]  # a copy, as environments may change theirs
         obs, reward, terminated, truncated, info = self.env.step(action)
+        info = info.copy()
         ended = np.array([self._ends.step(terminated or truncated)])
-        actions, rewards = np.asarray(action)[None], np.asarray(reward)[None]
-        others = self._record(Step([self._seen], actions, probabilities, rewards, ended, [info]))
-        if others is not None:
-            reward = others[0].copy() if others.ndim > 1 else float(others[0])
+        others = self._record(Step([self._seen], actions, probabilities, np.asarray(reward)[None], ended, [info]))
+        if others is not None and others.ndim > 1:
+            reward = others[0].copy()
+        elif others is not None:
+            reward = float(others[0])
+            self._tell_monitor(others, ended, [info])
         self._seen = kept(obs) if self._looks_back else None
         return self._shown(obs, 0), reward, terminated, truncated, info
 
@@ -152,26 +174,31 @@ class VecFace(Core, VecLayer):
 
     def reset(self) -> VecEnvObs:
         self._restart(np.arange(self.num_envs), self._seeded)
+        self._paid = np.zeros(self.num_envs)
         self._seeded = False
         self._seen = obs = self.venv.reset()
         return self._shown(obs)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         self._probabilities = getattr(actions, "probabilities", None) if self._takes_probabilities else None
-        self._actions = np.asarray(actions)
-        self.venv.step_async(self._actions if self._takes_probabilities else actions)
+        self._actions = np.array(actions)  # a copy, as environments may change theirs
+        self.venv.step_async(np.asarray(actions) if self._takes_probabilities else actions)
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
+        infos = taken_over(infos)
         before = Observations(self._seen, self.num_envs) if self._looks_back else ()
         others = self._record(Step(before, self._actions, self._probabilities, rewards, dones, infos))
+        if others is not None:
+            rewards = others
+            self._tell_monitor(others, dones, infos)
         if dones.any():
             which = np.flatnonzero(dones)
             for index in which.tolist() if self._adds else ():
                 infos[index][LAST] = self._shown(infos[index][LAST], index)
             self._restart(which)
         self._seen = obs
-        return self._shown(obs), rewards if others is None else others, dones, infos
+        return self._shown(obs), rewards, dones, infos
 
     def forget_history(self, copy: int | None = None) -> None:
         """Empties the fairness histories of a copy, None: of all, here and inside, also those that are carried over."""

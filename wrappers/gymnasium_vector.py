@@ -105,6 +105,20 @@ class GymnasiumVector(VectorEnv):
         """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
         return self.venv.env_method(name, *args, indices=indices, **kwargs)
 
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """What the copies have under ``name``, as in Gymnasium's own vector environments."""
+        return tuple(self.venv.get_attr(name))
+
+    def set_attr(self, name: str, values: Any) -> None:
+        """Sets an attribute of all copies: to the value of each in a list or tuple, or to one value for all."""
+        if not isinstance(values, list | tuple):
+            self.venv.set_attr(name, values)
+            return
+        if len(values) != self.num_envs:
+            raise ValueError(f"values must be one per copy ({self.num_envs}), got {len(values)}")
+        for copy, value in enumerate(values):
+            self.venv.set_attr(name, value, indices=copy)
+
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The same for all copies, as in Gymnasium's own vector environments."""
         return tuple(self.venv.env_method(name, *args, **kwargs))

@@ -61,16 +61,26 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
         venv.env_method("forget_history", indices=copy)
 
 
-def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None) -> Any:
-    """What the outermost layer of an environment that knows ``name`` has under it; of the first copy of many."""
-    if isinstance(venv, gym.Env):
-        return venv.get_wrapper_attr(name) if venv.has_wrapper_attr(name) else default
+def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None, kind: Any = object) -> Any:
+    """What the outermost layer of an environment that knows ``name`` has under it; of the first copy of many.
+
+    :param kind: type; what is of another one counts as not there, as people have uses of their own for common names
+    """
     try:
-        return venv.get_attr(name)[0] if venv.has_attr(name) else default
+        if isinstance(venv, gym.Env):
+            found = venv.get_wrapper_attr(name) if venv.has_wrapper_attr(name) else default
+        else:
+            found = venv.get_attr(name)[0] if venv.has_attr(name) else default
     except (EOFError, ConnectionError) as error:
         raise ValueError(
             f"{name!r} of environments in other processes must be picklable: use named functions, not lambdas"
         ) from error
+    return found if isinstance(found, kind) else default
+
+
+def shows_time(env: gym.Env | VecEnv) -> bool:
+    """Whether observations show the time, as the environment says by ``clock = True``; a pygame clock says nothing."""
+    return bool(attribute(env, "clock", False, kind=(bool, np.bool_)))
 
 
 def different(venv: VecEnv, name: str) -> list[Any]:

@@ -6,15 +6,16 @@ from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import NormalizeReward
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
-from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import function_of_vectors
 from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.vector_reward import PERFORMANCE
+from sb3_fair.wrappers.vector_reward import PERFORMANCE, Rewarding
 
 Utility: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Weights: TypeAlias = Sequence[float] | NDArray[np.float64] | Utility
@@ -56,10 +57,11 @@ class Scalarising(Core):
         space = attribute(env, "reward_space")
         if space is None:
             raise ValueError(NO_VECTOR)
-        normaliser = unwrap_vec_normalize(env) if isinstance(env, VecEnv) else None
-        if normaliser is not None and normaliser.norm_reward:
+        lost = _changes(env)
+        if lost is not None:
             raise ValueError(
-                "env must not normalise rewards, which would be lost: put VecNormalize around VecScalarise"
+                f"env must not change rewards between the vector reward and here, as they would be lost: put {lost} "
+                f"around {type(self).__name__}"
             )
         dim = int(space.shape[0])
         if weights is None:
@@ -88,6 +90,16 @@ class Scalarising(Core):
         return np.asarray(self._utility(self._total) - self._utility(before), dtype=np.float64)
 
 
+def _changes(env: Wrapped) -> str | None:
+    """The layer of ``env`` that changes scalar rewards after the vector was made of them, None if there is none."""
+    changes, layer = None, env
+    while isinstance(layer, gym.Wrapper | VecEnvWrapper) and not isinstance(layer, Rewarding):
+        if isinstance(layer, gym.RewardWrapper | NormalizeReward) or getattr(layer, "norm_reward", False):
+            changes = type(layer).__name__
+        layer = layer.env if isinstance(layer, gym.Wrapper) else layer.venv
+    return changes if isinstance(layer, Rewarding | VecEnv) else None
+
+
 def _default(names: Sequence[str] | None, dim: int) -> Weights:
     if names is None:
         return np.full(dim, 1 / dim)
@@ -110,7 +122,7 @@ class Scalarise(Scalarising, Face):
     :param on: what a function is applied to. ``"return"``: the vector return so far; the reward is its change, so
         that the rewards of an episode sum to f(vector return) - f(0); ``"step"``: each step's vector
     :raises ValueError: if ``weights`` does not fit the objectives, or is missing where "R" is not an objective; if
-        ``env`` normalises rewards
+        ``env`` changes rewards, as by normalising them, after the vector was made of them
 
     Example:
         >>> import mo_gymnasium

@@ -13,7 +13,7 @@ from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.infos import publish, publish_more, stack
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, shows_time
 from sb3_fair.wrappers.recompute import needs_differences_only
 
 SchemeLike: TypeAlias = Scheme | Mapping[str, Any]
@@ -74,8 +74,7 @@ class Assessing(Core):
         super().__init__(env, scheme=scheme, stakeholders=stakeholders, event=event)
         self.stakeholders = attribute(env, "stakeholders") if stakeholders is None else tuple(stakeholders)
         self.scheme = as_reward(scheme)
-        inside, clock = attribute(env, "default_memory"), attribute(env, "clock", False)
-        self.default_memory = memory_enough(self.scheme, inside, clock)
+        self.default_memory = memory_enough(self.scheme, attribute(env, "default_memory"), shows_time(env))
         self._unpaid = "a scheme that is assessed at the end" if self.scheme.when == "end" else None
         self._event = event
         self._masked = not attribute(env, "masked_by_scheme", False)

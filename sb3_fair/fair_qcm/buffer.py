@@ -17,6 +17,7 @@ from stable_baselines3.common.type_aliases import DictReplayBufferSamples, Repla
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.fair_qcm.environment import check_raw, events_of_all, relabelled
+from sb3_fair.fair_qcm.extractor import require_memory
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
@@ -92,14 +93,7 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
             )
         if not isinstance(action_space, spaces.Discrete):
             raise ValueError(f"action_space must be Discrete, got {action_space}")
-        shown: Any = observation_space
-        keyed = isinstance(shown, spaces.Dict)
-        held = shown.spaces[MEMORY].shape if keyed and MEMORY in shown.spaces else shown.shape
-        if held != (memory.dim,) if keyed else len(held) != 1 or held[0] <= memory.dim:
-            raise ValueError(
-                f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
-                f"{observation_space}: wrap the environment in MemoryAugmentation"
-            )
+        require_memory(observation_space, memory)
         self.memory = memory
         if window is not None:
             parts = getattr(memory, "parts", (memory,))

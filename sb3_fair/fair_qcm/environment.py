@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_no
 from sb3_fair.common.interruption import mark_of_reset
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, told_events
-from sb3_fair.wrappers.layer import attribute, max_steps_of
+from sb3_fair.wrappers.layer import attribute, max_steps_of, shows_time
 from sb3_fair.wrappers.memories import Memory, MemoryLike
 from sb3_fair.wrappers.memory import MEMORY, VecMemoryAugmentation
 from sb3_fair.wrappers.recompute import Recompute
@@ -24,8 +24,7 @@ CERTAIN = 10
 
 def memory_of(venv: VecEnv) -> Memory | None:
     """The memory in the environment's observations, None if there is none."""
-    found = attribute(venv, "memory")
-    return found if isinstance(found, Memory) else None
+    return attribute(venv, "memory", kind=Memory)
 
 
 def remembering(venv: VecEnv, memory: MemoryLike | None = None) -> VecEnv:
@@ -111,12 +110,12 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
     :return: what looks at the ends of episodes in training, for environments that do not say how theirs end
     :raises ValueError: if nothing shows the time, and episodes terminate at a time or fairness is assessed at times
     """
-    if attribute(venv, "clock", False):
+    if shows_time(venv):
         return TimedEnds(None, venv)
     parts = getattr(memory, "parts", (memory,))
     periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
     clock, when = None in periods, scheme.when
-    if attribute(venv, "end") == "terminated" and not clock:
+    if attribute(venv, "end", kind=str) == "terminated" and not clock:
         raise ValueError(
             "end must be 'truncated' unless the time is in the observation (clock=True) or in the memory "
             f"(memory='{memory.name}+clock'), got 'terminated': targets of last steps would spoil the others"

@@ -2,12 +2,32 @@
 
 from typing import Any
 
+import numpy as np
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
 
 from sb3_fair.wrappers.memories import Memory
 from sb3_fair.wrappers.memory import MEMORY
+
+
+def require_memory(observation_space: Any, memory: Memory) -> None:
+    """:raises ValueError: if neither the key ``"memory"`` nor the last numbers of a vector have the memory's bounds"""
+    held = observation_space
+    if isinstance(held, spaces.Dict):
+        held = held.spaces.get(MEMORY)
+    low, high = (np.asarray(bound, dtype=np.float32) for bound in (memory.low, memory.high))
+    if not (
+        isinstance(held, spaces.Box)
+        and len(held.shape) == 1
+        and np.array_equal(held.low[-memory.dim :], low)
+        and np.array_equal(held.high[-memory.dim :], high)
+        and (len(low) == len(held.low)) == isinstance(observation_space, spaces.Dict)
+    ):
+        raise ValueError(
+            f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "
+            f"{observation_space}: wrap the environment in MemoryAugmentation"
+        )
 
 
 class MemoryExtractor(BaseFeaturesExtractor):
@@ -17,10 +37,12 @@ class MemoryExtractor(BaseFeaturesExtractor):
 
     :param observation_space: a Dict with the key ``"memory"``, or a Box whose last numbers are the memory
     :param memory: the environment's memory (its attribute ``memory``)
+    :raises ValueError: if the memory is not there
     """
 
     def __init__(self, observation_space: spaces.Space, memory: Memory) -> None:
         super().__init__(observation_space, 1)  # the number that follows
+        require_memory(observation_space, memory)
         self.memory = memory
         self.rest: CombinedExtractor | None = None
         if isinstance(observation_space, spaces.Dict):

@@ -113,7 +113,7 @@ class FairQCM(ValueLearner):
         alias = "MultiInputPolicy" if policy in ("MlpPolicy", "CnnPolicy") else policy
         super().__init__(locals(), env=venv, policy=alias)
         self.memory: Memory | None = None if venv is None else memory_of(venv)
-        self.scheme: Scheme | None = attribute(venv, "scheme") if scheme is None and venv is not None else scheme
+        self.scheme: Scheme | None = scheme if scheme or venv is None else attribute(venv, "scheme", kind=Scheme)
         self.n_counterfactual = n_counterfactual
         self.window = window
         self.storage = storage

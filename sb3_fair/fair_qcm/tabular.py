@@ -116,7 +116,7 @@ class TabularFairQCM(OwnGenerator):
             seed=seed,
         )
         self.memory: Memory | None = None if venv is None else memory_of(venv)
-        self.scheme: Scheme | None = scheme if scheme or venv is None else attribute(venv, "scheme")
+        self.scheme: Scheme | None = scheme if scheme or venv is None else attribute(venv, "scheme", kind=Scheme)
         self.n_counterfactual = n_counterfactual
         self.window = window
         self.gamma = gamma

@@ -7,19 +7,20 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from gymnasium.wrappers import FlattenObservation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sb3_contrib import QRDQN
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecFrameStack, VecNormalize
 
 from sb3_fair import make_vec
-from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, MemoryExtractor
+from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, FairQCM, MemoryExtractor
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers.events import FairEvent
 from sb3_fair.wrappers.memories import FullMemory, make_memory
-from sb3_fair.wrappers.memory import VecMemoryAugmentation
+from sb3_fair.wrappers.memory import MemoryAugmentation, VecMemoryAugmentation
 from tests.fair_qcm.sharing import Sharing
 
 LOG_NASH = Scheme(welfare="log_nash")
@@ -418,6 +419,13 @@ def test_the_extractor_shows_the_rest_and_the_encoded_memory(encoder, flatten):
     shown = extractor(th.as_tensor(rows) if flatten else {key: th.as_tensor(value) for key, value in rows.items()})
     np.testing.assert_array_equal(shown, np.concatenate((state, memory.encode(counts)), axis=1))
     assert extractor.features_dim == shown.shape[1]
+
+
+def test_a_memory_that_wrappers_outside_moved_is_refused():
+    first = FlattenObservation(MemoryAugmentation(Sharing()))  # sorts keys: the memory comes before the state
+    for env in (first, VecFrameStack(sharing(), 2)):
+        with pytest.raises(ValueError, match="observation_space must hold the 2 numbers of the memory 'full'"):
+            FairQCM("MlpPolicy", env, n_counterfactual=0, device="cpu")
 
 
 # ---------------------------------------------------------------- errors

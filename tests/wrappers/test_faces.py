@@ -5,11 +5,15 @@ from inspect import signature
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv
+from gymnasium.wrappers import Autoreset
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor
 
 from sb3_fair import wrappers
-from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.wrappers.faces import Core, Face, VecFace
+from tests.wrappers.town import Town
 
 FACES = [
     (name, f"Vec{name}")
@@ -75,3 +79,121 @@ def test_an_environment_of_the_other_kind_is_refused():
         wrappers.VecFairMDP(env, spec)
     with pytest.raises(TypeError, match="env must be of class Env, got"):
         wrappers.FairMDP(DummyVecEnv([lambda: env]), spec)
+
+
+class Serving(Town):
+    """Tells whether somebody was served, and pays for every step."""
+
+    def step(self, action):
+        obs, _, terminated, truncated, info = super().step(int(action))
+        return obs, 1.0, terminated, truncated, {**info, "served": int(info["fair_event"].granted)}
+
+
+class Keeping(Serving):
+    """Has one info for all steps, and changes actions that it was given in arrays."""
+
+    def reset(self, **options):
+        self.info = {}
+        return super().reset(**options)[0], self.info
+
+    def step(self, action):
+        *step, info = super().step(action)
+        if isinstance(action, np.ndarray):
+            action[...] = 0
+        self.info.update(info)
+        return *step, self.info
+
+
+class VecKeeping(VecEnvWrapper):
+    """The same for several copies, which have one info together if they like."""
+
+    def __init__(self, venv):
+        super().__init__(venv)
+        self.kept = [{} for _ in range(venv.num_envs)]
+
+    def reset(self):
+        return self.venv.reset()
+
+    def step_async(self, actions):
+        self.venv.step_async(actions.copy())
+        actions[...] = 0
+
+    def step_wait(self):
+        obs, rewards, dones, infos = self.venv.step_wait()
+        for kept, info in zip(self.kept, infos, strict=True):
+            kept.update(info)
+        return obs, rewards, dones, self.kept
+
+
+SPEC = FairnessSpec(group=lambda obs, info: info["served"], favourable=(1, 2), notions=("SP",))
+
+
+def layers(face=""):
+    """Faces whose cores read what the environment publishes and what those inside add."""
+    made = [getattr(wrappers, face + name) for name in ("FairMDP", "VectorReward", "Scalarise", "FairnessScheme")]
+    fair, vector, scalar, scheme = made
+    yield lambda env: scalar(vector(fair(env, SPEC), ("R", "SP"), emit="difference"), (0.0, 1.0))
+    yield lambda env: scalar(vector(fair(env, SPEC), ("R", "SP"), emit="terminal"), (0.5, 1.0))
+    yield lambda env: scheme(fair(env, SPEC), Scheme(welfare="rawls", when=("period", 2)))
+
+
+def played(env, keeping):
+    env.reset(seed=5)
+    rng, told = np.random.default_rng(0), []
+    for action in rng.integers(3, size=40):
+        _, reward, terminated, truncated, info = env.step(np.array(action) if keeping else action)
+        told.append((reward, info["fairness"]["SP"], info["individual"]["action"]))
+        if terminated or truncated:
+            env.reset()
+    return told
+
+
+@pytest.mark.parametrize("index", range(3))
+def test_what_an_environment_keeps_is_no_scratch_space(index):
+    wrap = list(layers())[index]
+    expected = played(wrap(Serving()), False)
+    assert len(set(expected)) > 2
+    assert played(wrap(Keeping()), True) == expected
+    told = {True: [], False: []}
+    for keeping, rows in told.items():
+        inside = DummyVecEnv([Serving] * 2)
+        venv = list(layers("Vec"))[index](VecKeeping(inside) if keeping else inside)
+        venv.seed(5)
+        venv.reset()
+        for actions in np.random.default_rng(0).integers(3, size=(40, 2)):
+            *_, rewards, _, infos = venv.step(actions.copy())
+            rows += [(*rewards, *[(info["fairness"]["SP"], info["individual"]["action"]) for info in infos])]
+    assert told[True] == told[False]
+
+
+class Ones:
+    """A policy that does one thing."""
+
+    def predict(self, obs, **others):
+        return np.ones(len(obs), dtype=int), None
+
+
+@pytest.mark.parametrize("scheme", [False, True])
+def test_evaluations_read_what_is_paid_though_a_monitor_is_inside(scheme):
+    wrap = list(layers())[2 if scheme else 1]
+    single = make_vec_env(Serving, 2, seed=1, wrapper_class=wrap)
+    batched = list(layers("Vec"))[2 if scheme else 1](VecMonitor(DummyVecEnv([Serving] * 2)))
+    for venv in (single, batched):
+        returns, lengths = evaluate_policy(Ones(), venv, 6, return_episode_rewards=True)
+        venv.seed(1)
+        venv.reset()
+        paid, sums, told = [], np.zeros(2), []
+        while len(paid) < 12:
+            *_, rewards, dones, infos = venv.step(np.ones(2, dtype=int))
+            sums += rewards
+            paid += sums[dones].tolist()
+            told += [info["episode"]["r"] for info, done in zip(infos, dones, strict=True) if done]
+            sums[dones] = 0
+        np.testing.assert_allclose(told, paid, atol=1e-6)
+        assert set(lengths) == {8} and min(paid) - 1e-6 <= min(returns) <= max(returns) <= max(paid) + 1e-6
+
+
+def test_an_environment_that_restarts_by_itself_is_refused():
+    with pytest.raises(ValueError, match="env must not restart by itself: put Autoreset around FairMDP"):
+        wrappers.FairMDP(Autoreset(Serving()), SPEC)
+    assert Autoreset(wrappers.FairMDP(Serving(), SPEC)).reset(seed=0)

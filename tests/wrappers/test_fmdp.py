@@ -331,6 +331,12 @@ def test_gymnasium_s_vector_form_of_copies_carries_partial_feedback():
         person = venv.step(np.array([1, 0]))[-1]["individual"]
         np.testing.assert_array_equal(person["feedback"], expected)
         assert person["group"].tolist() == ["a", "b"]
+    venv.set_attr("open", [True, False])
+    assert venv.get_attr("open") == (True, False)
+    venv.set_attr("open", False)
+    assert venv.get_attr("open") == (False, False)
+    with pytest.raises(ValueError, match=r"values must be one per copy \(2\), got 3"):
+        venv.set_attr("open", [1, 2, 3])
 
 
 class Full(Crowd):

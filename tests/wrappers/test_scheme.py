@@ -237,6 +237,10 @@ class Timed(Town):
     clock = True
 
 
+class Pictured(Town):
+    clock = object()  # as pygame's, of what is rendered
+
+
 class Pairs(Town):
     default_memory = "min"
 
@@ -252,6 +256,7 @@ PARITY = "relaxed_parity"
         (Town, Scheme(when=("period", 3), restart=True), "rounds(3)"),
         (Town, Scheme(when="end"), "full+clock"),
         (Timed, Scheme(when="end"), "full"),
+        (Pictured, Scheme(when="end"), "full+clock"),
         (Pairs, Scheme(welfare=PARITY), "min"),
         (Pairs, Scheme(welfare=PARITY, when=everybody_has_more), "full"),
         (Pairs, Scheme(), "full"),

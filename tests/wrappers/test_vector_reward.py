@@ -6,6 +6,7 @@ import gymnasium as gym
 import mo_gymnasium.wrappers as mo
 import numpy as np
 import pytest
+from gymnasium.wrappers import ClipReward, TimeLimit
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_fair.wrappers import Scalarise, VecScalarise, VectorReward, VecVectorReward
@@ -237,6 +238,17 @@ def test_rewards_normalised_inside_would_be_lost():
     with pytest.raises(ValueError, match="put VecNormalize around VecScalarise"):
         VecScalarise(VecNormalize(vectors))
     assert VecNormalize(VecScalarise(VecNormalize(vectors, norm_reward=False))).num_envs == 1
+    with pytest.raises(ValueError, match="put ClipReward around Scalarise"):
+        Scalarise(TimeLimit(ClipReward(VectorReward(Told(), ("R", "SP")), -1, 1), 3))
+
+
+def test_rewards_normalised_before_they_are_in_the_vector_are_not_lost():
+    env = Scalarise(VectorReward(ClipReward(Told(), -1, 0.5), ("R", "SP")))
+    env.reset()
+    assert env.step(0)[1] == 0.5
+    venv = VecScalarise(VecVectorReward(VecNormalize(DummyVecEnv([Told]), clip_reward=0.25), ("R", "SP")))
+    venv.reset()
+    assert venv.step([0])[1] == 0.25
 
 
 def test_a_scalar_env_cannot_be_scalarised():

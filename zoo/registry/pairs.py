@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.descriptions import DISPARITY
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.pcn.actions import head_for
 from sb3_fair.wrappers.choices import random_actions
@@ -85,7 +86,7 @@ NEEDS: dict[str, tuple[str, Callable[[VecEnv], str | None]]] = {
     "decisions": ("actions that are discrete or of a bounded Box, some of them favourable", _no_decisions),
     "scheme": (
         "a fairness scheme, whose past can be told otherwise",
-        lambda venv: "the reward follows none" if attribute(venv, "scheme") is None else None,
+        lambda venv: "the reward follows none" if attribute(venv, "scheme", kind=Scheme) is None else None,
     ),
     "individual": ("one individual per step, with one label as its group", _several_individuals),
     "disparity": ("measures of disparity, or the group of whom it decides on next", _no_disparity),

@@ -98,7 +98,7 @@ class Agent:
         self.columns: tuple[str, ...] = tuple(attribute(venv, "person_columns", self._entries))
         self._nominal: tuple[str, ...] = tuple(attribute(venv, "named_columns", ()))
         self.spec = attribute(venv, "fairness_spec")
-        self._encode = attribute(venv, "encode")
+        self._encode = attribute(venv, "encode") if self.columns else None
         self._normaliser = model.get_vec_normalize_env()
         self._words: Mapping[str, Any] = attribute(venv, "words") or {}
         self._turns = Turns()
