@@ -232,4 +232,4 @@ def _times(log: Log, rows: NDArray[np.int64]) -> list[str] | None:
     if times.dtype.kind == "M":
         daily = (log.times.astype("datetime64[D]") == log.times)[~np.isnat(log.times)].all()
         return [text.replace("T", " ") for text in np.datetime_as_string(times, unit="D" if daily else "s").tolist()]
-    return [f"{value:.12g}" for value in times]
+    return [np.format_float_positional(value, trim="-") for value in times]

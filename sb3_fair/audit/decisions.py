@@ -87,7 +87,8 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
     :param favourable: one or more actions; None: the one that means yes, such as 1, true or yes
     :param deserving: one or more values of the feedback; None: the favourable actions if all values are actions,
         else the one that means yes
-    :raises ValueError: if they do not occur or have to be named, or a group column has fewer than two labels
+    :raises ValueError: if they do not occur, have to be named or are about no feedback, or a group column has fewer
+        than two labels
     """
     columns = log.columns
     actions = log.labels[columns.action]
@@ -102,6 +103,8 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
     right: list[str] = []
     outcome, feedback = np.zeros(1, dtype=np.intp), log.feedback
     if columns.feedback is None or feedback is None:
+        if deserving is not None:
+            raise ValueError(f"deserving must be left out where there is no feedback, got {deserving!r}")
         feedback = np.zeros(log.n, dtype=np.uint16)
     else:
         known = log.labels[columns.feedback]
@@ -127,7 +130,7 @@ def decisions(log: Log, favourable: Any = None, deserving: Any = None) -> Decisi
 
 
 def _intersection(attributes: list[Attribute]) -> Attribute | None:
-    """The combinations of all attributes that occur; None where there are too many of them, or one attribute only."""
+    """The combinations of all attributes that occur; None where there are too many of them, or fewer than two."""
     if len(attributes) < 2:
         return None
     codes = np.zeros(len(attributes[0].codes), dtype=np.int64)
@@ -136,7 +139,7 @@ def _intersection(attributes: list[Attribute]) -> Attribute | None:
         codes = codes * len(attribute.labels) + attribute.codes - 1
         everywhere &= attribute.codes > 0
     different = np.unique(codes[everywhere])
-    if len(different) > MOST_LABELS:
+    if not 2 <= len(different) <= MOST_LABELS:
         return None
     places = np.where(everywhere, np.searchsorted(different, codes) + 1, 0).astype(np.int32)
     shape = [len(attribute.labels) for attribute in attributes]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sb3_fair.audit.result import Broken, NotionValue
 from sb3_fair.fairness.notions.table import NOTIONS, find_notion
@@ -47,11 +48,16 @@ def lowest_values(
     return found
 
 
+def below(values: Any, limit: float) -> Any:
+    """Are values below a limit? Not by rounding errors, nor where they are NaN."""
+    return values < limit - 1e-9
+
+
 def broken_limits(found: Sequence[NotionValue], lowest: Mapping[tuple[str, str], float]) -> list[Broken]:
     """Notions below their limits, or undefined, which is not fair; so are those that could not be computed."""
     values = {(one.notion, one.attribute): one.value for one in found}
     return [
         Broken(attribute, notion, limit, value)
         for (notion, attribute), limit in lowest.items()
-        if not (value := values.get((notion, attribute), math.nan)) >= limit
+        if math.isnan(value := values.get((notion, attribute), math.nan)) or below(value, limit)
     ]

@@ -89,7 +89,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Moment:
-    """While a notion of the latest decisions was below its limit.
+    """While a notion of the latest decisions was below its limit, at most with breaks shorter than a window.
 
     :param first: row of the log, from 1, of the last decision of the first such window; ``last`` of the last one
     :param start: its time, or None; ``end`` that of the last one

@@ -3,6 +3,7 @@
 import math
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 from sb3_fair.audit.result import Audit, NotionValue
 from sb3_fair.audit.words import percent
@@ -24,21 +25,20 @@ def text_table(audit: Audit) -> str:
             for group in groups[:_MOST]
         ]
         heads = [attribute, "decisions", "favourable", "(interval)", *(["deserving", "others"] if feedback else [])]
-        blocks.append(_aligned(heads, rows))
-        if len(groups) > _MOST:
-            blocks[-1] += f"\n... and {len(groups) - _MOST} more groups"
+        blocks.append(_aligned(heads, rows) + _more(groups, _MOST, "groups"))
         blocks += _notions("", [one for one in audit.notions if one.attribute == attribute], confidence)
     blocks += _notions("individuals", [one for one in audit.notions if not one.attribute], confidence)
     if audit.welfare:
         rows = [[figure.title, _number(figure.value, ".4g")] for figure in audit.welfare]
         blocks.append(_aligned(["welfare of the stakeholders", ""], rows))
-    if audit.other_rates:
+    for attribute in dict.fromkeys(rate.attribute for rate in audit.other_rates):
+        rates = [rate for rate in audit.other_rates if rate.attribute == attribute]
         rows = [
-            [f"{rate.attribute}: {rate.group}", rate.among, percent(rate.logged), percent(rate.other),
-             _percents(rate.low, rate.high)]
-            for rate in audit.other_rates[: 2 * _MOST]
-        ]  # fmt: skip
-        blocks.append(_aligned(["another policy", "among", "in the log", "other", "interval"], rows))
+            [rate.group, rate.among, percent(rate.logged), percent(rate.other), _percents(rate.low, rate.high)]
+            for rate in rates[: 2 * _MOST]
+        ]
+        heads = [f"another policy, {attribute}", "among", "in the log", "other", "interval"]
+        blocks.append(_aligned(heads, rows) + _more(rates, 2 * _MOST, "rows"))
     if (found := audit.off_policy) is not None:
         rows = [[one.title, _number(one.value, ".4f"), f"{one.low:.4f} to {one.high:.4f}"] for one in found.all]
         head = f"effective sample size {found.effective:,.0f} of {found.n:,}"
@@ -66,6 +66,10 @@ def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         "  ".join([f"{shown(row[0], first):<{first}}", *map(str.rjust, row[1:], widths[1:])]).rstrip()
         for row in (heads, *rows)
     )
+
+
+def _more(everything: Sequence[Any], shown: int, what: str) -> str:
+    return f"\n... and {len(everything) - shown} more {what}" if len(everything) > shown else ""
 
 
 def _percents(low: float, high: float) -> str:

@@ -12,6 +12,9 @@ from sb3_fair.audit.words import SMALL
 from sb3_fair.fairness.notions.table import ACCEPTED, KNOWN, RIGHT, FeedbackMissing, feedback_counts
 
 _FEW = 5
+_SELECTIVE: dict[FeedbackMissing, str] = dict.fromkeys(
+    ("undefined", "reweight"), "notions that need it are undefined"
+) | {"ignore": "shares among known outcomes are {} % in every group, whoever they are, and say nothing about fairness"}
 
 
 def all_warnings(
@@ -53,11 +56,13 @@ def all_warnings(
     if window is not None and window > decided.timed:
         yield f"There are {decided.timed:,} decisions to show over time, fewer than a window of {window:,}."
     elif window is not None:
+        if not any(one.attribute for one in found):
+            yield "Nothing is followed over time: only notions that compare groups are."
         for attribute in decided.attributes:
             if len(attribute.labels) > MOST_OVER_TIME:
                 yield f"Not followed over time, as it has more than {MOST_OVER_TIME} groups: {attribute.name}."
     if len(decided.attributes) > 1 and decided.intersection is None:
-        yield f"Combinations of the attributes are not compared: there are more than {MOST_LABELS:,} of them."
+        yield f"Combinations of the attributes are not compared: fewer than two of them occur, or over {MOST_LABELS:,}."
     if len(gaps) > 1:
         yield (
             f"{len(gaps)} differences between groups are compared. Some look large by luck, so that p-values are "
@@ -72,8 +77,8 @@ def _feedback(column: str, decided: Decisions, missing: FeedbackMissing) -> Iter
     for kind in decided.selective:
         yield (
             f"Selective feedback: {column!r} is known after {('favourable', 'unfavourable')[kind]} decisions only. "
-            "What it would have been after the others, nobody knows: notions that need it are undefined, and the "
-            "bounds say what is possible."
+            f"What it would have been after the others, nobody knows: {_SELECTIVE[missing].format(100 - 100 * kind)}, "
+            "and the bounds say what is possible."
         )
     if not decided.selective and (known < made).any():
         unknown = made - known

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Attribute
+from sb3_fair.audit.limits import below
 from sb3_fair.audit.resampling import Array, notion_intervals
 from sb3_fair.fairness.notions.table import CELLS, FeedbackMissing, GapTable, GroupNotion
 
@@ -135,8 +136,8 @@ class RollingNotions:
 def _add_runs(runs: list[Run], start: int, values: Array, limit: float, window: int) -> None:
     """Appends those of the values at rows from ``start`` on. Two that are less than a window apart are one: they share
     decisions."""
-    below = np.concatenate([[False], values < limit, [False]])
-    edges = np.flatnonzero(below[1:] != below[:-1]).reshape(-1, 2)
+    fell = np.concatenate([[False], below(values, limit), [False]])
+    edges = np.flatnonzero(fell[1:] != fell[:-1]).reshape(-1, 2)
     for first, past in edges.tolist():
         run = Run(start + first, start + past - 1, float(values[first:past].min()))
         if runs and run.first - runs[-1].last < window:

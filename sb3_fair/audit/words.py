@@ -112,7 +112,7 @@ def _over_time(moments: Sequence[Moment]) -> list[str]:
 
 
 def span(moment: Moment) -> str:
-    """ "from 2026-01-03 to 2026-02-01 (lowest -0.31)"."""
+    """ "between 2026-01-03 and 2026-02-01 (lowest -0.31)"."""
     start, end = moment.start or f"row {moment.first:,}", moment.end or f"row {moment.last:,}"
-    when = f"from {start} to {end}" if start != end else f"at {start}"
+    when = f"between {start} and {end}" if start != end else f"at {start}"
     return f"{when} (lowest {moment.worst:.2f})"

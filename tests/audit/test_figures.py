@@ -255,6 +255,44 @@ def test_selective_feedback_is_recognised_and_bounded():
             assert one.bounds[0] <= truth.value(one.notion) <= one.bounds[1]
 
 
+@pytest.mark.parametrize(("kind", "share"), [(1, 100), (0, 0)])
+def test_shares_of_known_outcomes_alone_are_called_what_they_are(kind, share):
+    data = log(1000)
+    data["right"] = np.where(data["hired"] == kind, data["right"], np.nan)
+    found = audit(data, action="hired", group="gender", feedback="right", feedback_missing="ignore", **LIGHT)
+    assert {group.deserving.rate for group in found.groups} == {share / 100} and found.value("EO") == 0
+    (warned,) = (text for text in found.warnings if text.startswith("Selective feedback"))
+    assert f"shares among known outcomes are {share} % in every group" in warned and "undefined" not in warned
+
+
+@pytest.mark.parametrize("n_combined", [0, 1])
+def test_fewer_than_two_combinations_are_not_compared(n_combined):
+    data = {"a": list("xy") * 25 + [None] * 50, "b": [None] * 50 + list("uv") * 25, "hired": [1, 0] * 50}
+    data["b"][:n_combined] = ["u"] * n_combined
+    found = audit(data, action="hired", group=["a", "b"], limits={"SP@a and b": -0.1}, **LIGHT)
+    assert {group.attribute for group in found.groups} == {"a", "b"}
+    assert [(one.attribute, one.notion) for one in found.broken] == [("a and b", "SP")]
+    assert any("fewer than two of them occur" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize(("accepted", "limit"), [((60, 80), -0.2), ((30, 50), -0.2), ((10, 80), -0.7)])
+def test_a_value_on_its_limit_is_not_below_it(accepted, limit):
+    hired = np.concatenate([np.arange(100) < n for n in accepted]).astype(int)
+    data = {"hired": hired, "group": ["f"] * 100 + ["m"] * 100}
+    asked = {"action": "hired", "group": "group", "notions": ["SP"], "window": 200, **LIGHT}
+    for lowest, broken in ((limit, 0), (limit + 1e-6, 1)):
+        found = audit(data, limits={"SP": lowest}, **asked)
+        assert len(found.broken) == len(found.moments) == broken
+
+
+def test_what_is_about_no_feedback_or_no_group_is_told():
+    data = log(100)
+    with pytest.raises(ValueError, match="deserving must be left out where there is no feedback, got 'yes'"):
+        audit(data, action="hired", group="gender", deserving="yes", **LIGHT)
+    found = audit(data, action="hired", group="gender", features=["right"], notions=["IF"], window=10, **LIGHT)
+    assert any(text.startswith("Nothing is followed over time") for text in found.warnings) and not found.series
+
+
 def test_outcomes_that_stand_for_others_do_not_make_the_shares_surer():
     data = log(2000)
     data["right"] = np.where(np.random.default_rng(3).random(2000) < 0.1, data["right"], np.nan)

@@ -102,6 +102,17 @@ def test_tables_for_a_terminal_are_narrow_and_plain(found):
     assert all(line.isprintable() for line in lines)
 
 
+def test_all_attributes_are_told_under_another_policy():
+    table = {"hired": [1, 0] * 150, "land": [f"land {n % 65}" for n in range(300)], "sex": list("fm") * 150}
+    found = audit(table | {"p": [0.5] * 300}, action="hired", group=["land", "sex"], target="p", n_boot=5)
+    reader = Reader()
+    reader.feed(found.to_html())
+    rows = " ".join(text.strip() for text in reader.texts).split("Another policy")[1]
+    assert "land 59" in rows and "land: 5 more are in the JSON file" in rows and " sex  f " in rows
+    text = found.table()
+    assert "another policy, sex" in text and "... and 41 more rows" in text
+
+
 def test_json_is_the_dict_and_has_everything(found, tmp_path):
     found.to_json(tmp_path / "a.json")
     read = json.loads((tmp_path / "a.json").read_text())

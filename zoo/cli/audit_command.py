@@ -65,8 +65,8 @@ def audit(
     from sb3_fair.audit.limits import broken_limits, lowest_values
 
     fails = _limits("fail-below", fail_below)
-    writable("html", html)
-    writable("json", json)
+    writable("html", html, file)
+    writable("json", json, file, html)
     if model is not None and "target" in asked:
         raise InputError("model must be left out where target names a column, got both")
     if policy is not None and model is None:

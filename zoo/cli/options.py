@@ -146,12 +146,19 @@ def numbers(option: str, text: str) -> list[float]:
         raise InputError(f"{option} must be numbers separated by colons, as in 1:0.5:0, got {text!r}") from error
 
 
-def writable(option: str, path: Path | None) -> None:
-    """Refuses a file that could not be written, before all the work is done."""
-    if path is not None and path.is_dir():
+def writable(option: str, path: Path | None, *others: Path | None) -> None:
+    """Refuses a file that could not be written, or would take the place of something else, as of ``others``, before
+    all the work is done."""
+    if path is None:
+        return
+    if path.is_dir():
         raise InputError(f"{option} must be a file, got the folder {str(path)!r}")
-    if path is not None and not path.absolute().parent.is_dir():
+    if not path.absolute().parent.is_dir():
         raise InputError(f"{option} must be in a folder that is there, got {str(path)!r}")
+    if (path.exists() and not path.is_file()) or Path("/dev") in path.absolute().parents:
+        raise InputError(f"{option} must be a regular file, got {str(path)!r}")
+    if path.resolve() in (other.resolve() for other in others if other is not None):
+        raise InputError(f"{option} must be a file of its own, got {str(path)!r} twice")
 
 
 def command_line() -> str:

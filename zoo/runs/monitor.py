@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sb3_fair.audit.limits import check_limit
+from sb3_fair.audit.limits import below, check_limit
 from sb3_fair.fairness import FairnessTracker, Interaction
 
 
@@ -121,7 +121,7 @@ class Monitor:
             outside = {
                 name
                 for name, limit in self.limits.items()
-                if values[name] < limit or (math.isnan(values[name]) and name in self.left)
+                if below(values[name], limit) or (math.isnan(values[name]) and name in self.left)
             }
             news, self.left = sorted(outside - self.left), outside
         if self.told is not None:
