@@ -118,7 +118,6 @@ FAIRNESS = {
     "counterfactual_disparity": {"factual": RETURNS, "counterfactual": RETURNS},
     "demographic_disparity": {"returns": RETURNS, "groups": GROUPS},
     "distance_matrix": {"features": FEATURES},
-    "distributions": {"probabilities": CHANCES},
     "find_notion": {"name": "SP"},
     "find_welfare": {"welfare": "rawls"},
     "gini": {"returns": RETURNS},

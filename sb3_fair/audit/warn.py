@@ -12,9 +12,7 @@ from sb3_fair.audit.words import SMALL
 from sb3_fair.fairness.notions.table import ACCEPTED, KNOWN, RIGHT, FeedbackMissing, feedback_counts
 
 _FEW = 5
-_SELECTIVE: dict[FeedbackMissing, str] = dict.fromkeys(
-    ("undefined", "reweight"), "notions that need it are undefined"
-) | {"ignore": "shares among known outcomes are {} % in every group, whoever they are, and say nothing about fairness"}
+_IGNORED = "shares among known outcomes are {} % in every group, whoever they are, and say nothing about fairness"
 
 
 def all_warnings(
@@ -75,10 +73,10 @@ def all_warnings(
 def _feedback(column: str, decided: Decisions, missing: FeedbackMissing) -> Iterator[str]:
     made, known = (each.astype(int) for each in feedback_counts(decided.counts))
     for kind in decided.selective:
+        so = _IGNORED.format(100 - 100 * kind) if missing == "ignore" else "notions that need it are undefined"
         yield (
             f"Selective feedback: {column!r} is known after {('favourable', 'unfavourable')[kind]} decisions only. "
-            f"What it would have been after the others, nobody knows: {_SELECTIVE[missing].format(100 - 100 * kind)}, "
-            "and the bounds say what is possible."
+            f"What it would have been after the others, nobody knows: {so}, and the bounds say what is possible."
         )
     if not decided.selective and (known < made).any():
         unknown = made - known

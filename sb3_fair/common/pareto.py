@@ -128,27 +128,14 @@ def misses(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0) ->
     desired, reached = _finite("desired", desired), _finite("reached", reached)
     if desired.shape != reached.shape or not len(desired):
         raise ValueError(f"desired and reached must have one row per command, got {desired.shape} and {reached.shape}")
-    return np.abs(reached - desired) / _unit(desired, floor)
+    unit = np.maximum(np.ptp(desired, axis=0), floor)
+    missed: Array = np.abs(reached - desired) / np.where(unit > 0, unit, 1.0)
+    return missed
 
 
-def _unit(desired: Array, floor: ArrayLike) -> Array:
-    unit = np.maximum(desired.max(axis=0) - desired.min(axis=0), floor)
-    return np.where(unit > 0, unit, 1.0)
-
-
-def epsilon_metric(
-    desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0, nearest: bool = False
-) -> tuple[float, float]:
-    """The largest of a command's :func:`misses` over the objectives; mean and maximum over the commands.
-
-    :param nearest: measure each command against the closest of all reached points (Reymond et al., 2022)
-    """
-    missed = misses(desired, reached, floor=floor)
-    if nearest:
-        desired, reached = np.asarray(desired, dtype=np.float64), np.asarray(reached, dtype=np.float64)
-        worst = (np.abs(reached[None] - desired[:, None]) / _unit(desired, floor)).max(axis=2).min(axis=1)
-    else:
-        worst = missed.max(axis=1)
+def epsilon_metric(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0) -> tuple[float, float]:
+    """The largest of a command's :func:`misses` over the objectives; mean and maximum over the commands."""
+    worst = misses(desired, reached, floor=floor).max(axis=1)
     return float(worst.mean()), float(worst.max())
 
 

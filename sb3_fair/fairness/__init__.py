@@ -25,7 +25,7 @@ from sb3_fair.fairness.histories.history import DiscountedHistory, FullHistory, 
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.notions.chance import chance_level
 from sb3_fair.fairness.notions.frequencies import action_counts, action_frequencies
-from sb3_fair.fairness.notions.probabilities import distributions, hellinger
+from sb3_fair.fairness.notions.probabilities import hellinger
 from sb3_fair.fairness.notions.table import NOTIONS, GroupNotion, NeighbourNotion, Notion, PairNotion, find_notion
 from sb3_fair.fairness.notions.whole import consistency, group_notion, individual_fairness, lipschitz_violation
 from sb3_fair.fairness.schemes.scheme import Estimate, NewMultiple, Scheme, SchemeTracker, Values
@@ -75,7 +75,6 @@ __all__ = [
     "counterfactual_disparity",
     "demographic_disparity",
     "distance_matrix",
-    "distributions",
     "find_notion",
     "find_welfare",
     "gini",

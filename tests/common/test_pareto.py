@@ -91,7 +91,6 @@ def test_epsilon_is_the_largest_miss_in_units_of_the_commands_range():
     assert epsilon_metric(desired, reached) == (pytest.approx(0.3), 0.5)
     assert epsilon_metric(desired, reached, floor=(20, 10)) == (pytest.approx(0.075), pytest.approx(0.1))
     assert epsilon_metric(desired, reached[::-1]) == (1, 1)
-    assert epsilon_metric(desired, reached[::-1], nearest=True) == (pytest.approx(0.3), 0.5)
 
 
 def test_epsilon_needs_one_reached_point_per_command():

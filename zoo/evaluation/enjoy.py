@@ -19,7 +19,6 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_again,
     front_of,
     held_out,
-    load_run,
     numbered,
     seed_of,
 )
@@ -28,6 +27,7 @@ from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import single, vectorised
 from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.policy_file import load_policy
 
 LONGEST = 100
 """Pictures of a film, unless it is said which steps to show."""
@@ -108,7 +108,7 @@ def enjoy(
         raise InputError(f"film must be in a folder that exists, got {str(film)!r}")
     plan = held_out(Plan.of_run(run))
     seed = seed_of(plan, FILMED) if seed is None else seed
-    model = load_run(plan, run, device)
+    model = load_policy(plan, run, device)
     pictures: list[Picture] = []
     try:
         env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")

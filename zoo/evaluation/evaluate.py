@@ -147,7 +147,7 @@ def evaluate_run(
     front = front_of(run)
     chosen = list(front) if policy is None else [numbered(front, policy)]
     plan = held_out(Plan.of_run(run))
-    model = load_run(plan, run, device)
+    model = load_policy(plan, run, device)
     venv = evaluation_env(plan)
     seed = seed_of(plan, AGAIN) if seed is None else seed
     return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
@@ -167,33 +167,20 @@ def numbered(front: Front, policy: int) -> EvaluatedPolicy:
     return front[policy]
 
 
-def load_run(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
-    """The trained model of a run, to predict, from ``policy.npz``.
-
-    :raises DamagedError: if the file is not what the run wrote
-    """
-    model = load_policy(plan, run, device)
-    check_weights(model)
-    return model
-
-
 def evaluate_again(
     plan: Plan, model: Any, learned: EvaluatedPolicy, venv: VecEnv, n_eval_episodes: int, seed: int
 ) -> EvaluatedPolicy:
     """A policy of a run's front, on the copies of ``venv``."""
-    if not plan.algorithm.vector:
-        return evaluate_model(plan, model, venv, n_eval_episodes, seed, learned.deterministic)
-    model.set_command(learned)
-    again = evaluate_vector(
-        model, connected(model, venv), n_eval_episodes, learned.deterministic, name=learned.name, seed=seed
-    )
-    return replace(again, command=learned.command, aim=learned.aim)
+    if plan.algorithm.vector:
+        model.set_command(learned)
+    again = evaluate_model(plan, model, venv, n_eval_episodes, seed, learned.deterministic)
+    return replace(again, name=learned.name, command=learned.command, aim=learned.aim)
 
 
 def evaluate_model(
     plan: Plan, model: Any, venv: VecEnv, n_eval_episodes: int, seed: int, deterministic: bool = True
 ) -> EvaluatedPolicy:
-    """A model that has learned one policy, on the copies of ``venv``."""
+    """What a model does, under the command it has if there is one, on the copies of ``venv``."""
     check_weights(model)
     return evaluate_vector(
         model, connected(model, venv), n_eval_episodes, deterministic, name=plan.algo.upper(), seed=seed

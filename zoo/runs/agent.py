@@ -23,11 +23,12 @@ from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import ends
-from sb3_fair.zoo.evaluation.evaluate import evaluation_env, load_run
+from sb3_fair.zoo.evaluation.evaluate import evaluation_env
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
 from sb3_fair.zoo.runs.monitor import Monitor, Turns
 from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.policy_file import load_policy
 
 Array = NDArray[Any]
 
@@ -72,7 +73,7 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
     check_transparent(plan)
     venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None), 1)
     try:
-        return Agent(load_run(plan, folder, device), front[number], venv)
+        return Agent(load_policy(plan, folder, device), front[number], venv)
     finally:
         venv.close()
 

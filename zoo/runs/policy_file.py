@@ -23,6 +23,7 @@ from sb3_fair.common.whole_file import whole
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import copies, normalising
 from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.weights import check_weights
 
 Arrays = dict[str, NDArray[Any]]
 PLAIN = (bool, int, float, str, type(None))
@@ -74,6 +75,7 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     except Exception as error:
         why = " ".join(str(error).split())[:200]
         raise DamagedError(run.policy, f"it does not fit config.yml ({type(error).__name__}: {why})") from error
+    check_weights(model)
     return model
 
 

@@ -12,9 +12,9 @@ from typing import Any
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo import names
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, load_run, policies_of, words_of
+from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, policies_of, words_of
 from sb3_fair.zoo.runs.plan import Plan, make_plan
-from sb3_fair.zoo.runs.policy_file import save_policy
+from sb3_fair.zoo.runs.policy_file import load_policy, save_policy
 from sb3_fair.zoo.runs.settings import tuning
 from sb3_fair.zoo.runs.train import build_model, training_env
 
@@ -43,7 +43,7 @@ def load_pretrained(algo: str, device: str = "auto") -> Any:
     PCN's follows the command that one of its policies has: ``model.set_command(pretrained("pcn").front[0])``.
     """
     run = pretrained(algo)
-    return load_run(Plan.of_run(run), run, device)
+    return load_policy(Plan.of_run(run), run, device)
 
 
 def folder_name(algo: str) -> str:

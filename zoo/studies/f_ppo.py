@@ -148,5 +148,5 @@ def _tell(name: str, results: Results, seeds: range, folder: Path) -> dict[str, 
     return found
 
 
-study = Study("f-ppo", tuple(EXPERIMENTS), _jobs, _tell)
+study = Study(tuple(EXPERIMENTS), _jobs, _tell)
 """A quick one takes a twentieth of the steps and of the episodes."""

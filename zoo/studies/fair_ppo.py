@@ -178,5 +178,5 @@ def _finish(found: Mapping[str, Any], results: Results, seeds: Sequence[int], fo
     draw(EXPERIMENTS, {name: _runs(name, results, seeds) for name in found}, found, folder)
 
 
-study = Study("fair-ppo", tuple(EXPERIMENTS), _jobs, _tell, finish=_finish)
+study = Study(tuple(EXPERIMENTS), _jobs, _tell, finish=_finish)
 """A quick one takes a tenth of the steps and of the episodes."""

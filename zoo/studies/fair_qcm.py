@@ -195,5 +195,5 @@ def _over_levels(chosen: Mapping[str, Any], runs: Mapping[str, Sequence[Result]]
     return {label: (levels, each) for label, each in zip(chosen["arms"], of_arms, strict=True)}
 
 
-study = Study("fair-qcm", (*EXPERIMENTS, SCHEMES), _jobs, _tell, seeds=10)
+study = Study((*EXPERIMENTS, SCHEMES), _jobs, _tell)
 """A quick one takes a fifth of the steps."""

@@ -96,5 +96,5 @@ def _finish(found: Mapping[str, Any], _: Results, __: Sequence[int], folder: Pat
     sheet("Trade-offs of PCN in job hiring", {name: name for name in found}, rows).publish(folder / "hiring.md")
 
 
-study = Study("hiring", list(COMPANIES), _jobs, _tell, seeds=3, finish=_finish)
+study = Study(list(COMPANIES), _jobs, _tell, finish=_finish)
 """A :class:`~sb3_fair.zoo.studies.study.Study` whose experiments are the companies of ``hiring.yml``."""

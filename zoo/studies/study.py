@@ -42,7 +42,7 @@ def conduct(
     results = run_grid([job for name in experiments for job in jobs(name)], folder, n_jobs)
     found = {name: tell(name, results) for name in experiments}
     finish(found, results)
-    save(found, folder)
+    Path(folder, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     return found
 
 
@@ -50,45 +50,41 @@ def conduct(
 class Study:
     """Experiments that are trained, evaluated and told of in tables and figures when it is called.
 
-    :param name: of its folder of logs
     :param experiments: their names
     :param jobs: f(experiment, seeds, quick) -> its runs
     :param tell: f(experiment, results, seeds, folder) -> what ``study.json`` says of it
-    :param seeds: runs per learner by default
     :param finish: f(what was found, results, seeds, folder) draws what is about several experiments
     """
 
-    name: str
     experiments: Sequence[str]
     jobs: Callable[[str, range, bool], Iterable[Job]]
     tell: Callable[[str, Results, range, Path], Any]
-    seeds: int = 5
     finish: Callable[[Mapping[str, Any], Results, range, Path], None] = lambda *_: None
 
     def __call__(
         self,
         experiments: Sequence[str] | None = None,
         *,
-        seeds: int | None = None,
+        log_dir: str | Path,
+        seeds: int = 5,
         first_seed: int = FIRST_SEED,
         quick: bool = False,
         n_jobs: int = -1,
-        log_dir: str | Path | None = None,
     ) -> dict[str, Any]:
         """Trains what the experiments need, evaluates it on the same episodes, prints tables and draws figures.
 
         :param experiments: names of some; None: all
+        :param log_dir: for the results of the runs, which are not done again, tables, figures and ``study.json``
         :param seeds: runs per learner
         :param first_seed: of the runs; below 100 to choose settings
         :param quick: at most two seeds, and a fraction of the steps
         :param n_jobs: processes; -1: one per core
-        :param log_dir: for the results of the runs, which are not done again, tables, figures and ``study.json``
         :return: what ``study.json`` holds: experiment -> learner or curve -> mean and ends of 95 % intervals over seeds
         """
         chosen = names.choose_all("experiment", experiments, self.experiments)
-        some = numbers(self.seeds if seeds is None else seeds, quick, first_seed)
+        some = numbers(seeds, quick, first_seed)
         of_others = f"-{first_seed}" if first_seed != FIRST_SEED else ""
-        folder = Path(log_dir or f"logs/{self.name}") / (size(quick) + of_others)
+        folder = Path(log_dir) / (size(quick) + of_others)
         return conduct(
             chosen,
             lambda name: self.jobs(name, some, quick),
@@ -102,11 +98,6 @@ class Study:
 def size(quick: bool) -> str:
     """What the folders of quick and full studies are called."""
     return "quick" if quick else "full"
-
-
-def save(found: Mapping[str, Any], folder: str | Path) -> None:
-    """Writes what a study found into ``study.json``."""
-    Path(folder, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 def mean_and_interval(values: ArrayLike) -> list[float]:

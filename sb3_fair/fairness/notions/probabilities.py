@@ -10,18 +10,12 @@ from sb3_fair.fairness.arguments import Numbers, checked
 TOLERANCE = 1e-4
 
 
-@checked
-def distributions(probabilities: Numbers, n_actions: int | None = None) -> NDArray[np.float64]:
+def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
     """``probabilities`` (m, n_actions) as float64, renormalised to sum 1.
 
     :raises ValueError: if a row has the wrong length, is not finite, is negative somewhere, or does not sum to 1
         within 1e-4 (log-probabilities and Q-values are caught here)
     """
-    return rows_of_distributions(probabilities, n_actions)
-
-
-def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> NDArray[np.float64]:
-    """:func:`distributions` of what an environment or a policy says, at every step."""
     rows = np.asarray(probabilities, dtype=np.float64)
     if rows.ndim != 2 or not rows.size or (n_actions is not None and rows.shape[1] != n_actions):
         wanted = "n_actions" if n_actions is None else n_actions

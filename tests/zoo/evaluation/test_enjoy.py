@@ -141,7 +141,7 @@ def test_what_cannot_be_filmed_is_an_error_before_anything_is_played(
         enjoy(run, "film.gif")
     model = build_model(plan, training_env(plan), "cpu")
     run.save_results(Front(tuple(policies_of(plan, model))))
-    monkeypatch.setattr("sb3_fair.zoo.evaluation.enjoy.load_run", lambda *_: pytest.fail("something is played"))
+    monkeypatch.setattr("sb3_fair.zoo.evaluation.enjoy.load_policy", lambda *_: pytest.fail("something is played"))
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         enjoy(run, **{"film": "film.gif", **settings})
 

@@ -8,10 +8,11 @@ from stable_baselines3.common.vec_env import VecNormalize
 from sb3_fair.common.connection import connected
 from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.evaluation.enjoy import enjoy
-from sb3_fair.zoo.evaluation.evaluate import evaluate_run, evaluation_env, load_run
+from sb3_fair.zoo.evaluation.evaluate import evaluate_run, evaluation_env
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.policy_file import load_policy
 from sb3_fair.zoo.runs.train import build_model, train, training_env
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -27,7 +28,7 @@ def test_a_scale_is_learned_in_training_and_used_ever_after(quick_plan, tmp_path
     (trained,) = run.front
     (again,) = evaluate_run(run, n_eval_episodes=2, seed=300_000 + 10_000)
     np.testing.assert_array_equal(again.returns, trained.returns)
-    scale = load_run(Plan.of_run(run), run).get_vec_normalize_env().obs_rms
+    scale = load_policy(Plan.of_run(run), run).get_vec_normalize_env().obs_rms
     assert scale.count > 600 and (scale.mean != 0).any()
 
 

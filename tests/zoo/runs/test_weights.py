@@ -56,7 +56,7 @@ def test_a_training_whose_weights_become_nan_leaves_its_last_good_checkpoint_and
     monkeypatch.undo()
     run = resume(folder)
     assert run.finished
-    model = evaluate.load_run(Plan.of_run(run), run, "cpu")
+    model = evaluate.load_policy(Plan.of_run(run), run, "cpu")
     spoil(model)
     monkeypatch.setattr(evaluate, "load_policy", lambda *_: model)
     with pytest.raises(WorkError, match=WRONG):
