@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.layer import attribute
+from sb3_fair.wrappers.layer import attribute, kept
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def find_counterexample(
     env.action_space.seed(seed)
     seen: dict[Any, tuple[tuple[Any, ...], Any]] = {}
     for episode in range(n_episodes):
-        before, _ = env.reset(seed=seed + episode)
+        before = _key(env.reset(seed=seed + episode)[0])
         actions: list[Any] = []
         over = False
         while not over:
@@ -66,15 +66,13 @@ def find_counterexample(
             after, reward, terminated, truncated, _ = env.step(action)
             over = terminated or truncated
             actions.append(np.asarray(action).tolist())
-            if of == "reward":
-                key: Any = (_key(before), _key(action), _key(after))
-                value: Any = float(reward)
-            else:
-                key, value = _key(after), np.asarray(attribute(env, "status")).tolist()
+            now = _key(after)
+            key: Any = (before, _key(action), now) if of == "reward" else now
+            value: Any = float(reward) if of == "reward" else np.asarray(attribute(env, "status")).tolist()
             trace, known = seen.setdefault(key, (tuple(actions), value))
             if not np.allclose(known, value):
-                return CounterExample(of, (trace, tuple(actions)), (known, value), after)
-            before = after
+                return CounterExample(of, (trace, tuple(actions)), (known, value), kept(after))
+            before = now
     return None
 
 

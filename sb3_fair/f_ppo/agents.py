@@ -47,17 +47,19 @@ class Agent:
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Actions (n, ...) for observations (n, d), or one for one; ``deterministic`` has no effect.
+        """Actions (n, ...) for observations of n environments, or one for one array of a Box; ``deterministic`` has no
+        effect.
 
         :raises ValueError: if the agent is not bound
         """
         if self.vec_env is None:
             raise ValueError(f"{type(self).__name__} must be bound to the environments it acts in: agent.bind(vec_env)")
-        observation = np.asarray(observation)
-        actions = self._act(np.atleast_2d(observation))
-        return (actions[0] if observation.ndim == 1 else actions), state
+        space = self.vec_env.observation_space
+        single = isinstance(space, spaces.Box) and np.ndim(observation) == len(space.shape)
+        actions = self._act(np.asarray(observation)[None] if single else observation)
+        return (actions[0] if single else actions), state
 
-    def _act(self, observations: NDArray[Any]) -> NDArray[Any]:
+    def _act(self, observations: Any) -> NDArray[Any]:
         return self._drawn(self._of_rule())
 
     def _of_rule(self) -> Array:
@@ -106,7 +108,7 @@ class EqualOpportunityAgent(Agent):
         self._distributions = self._accept = np.empty((0, 0, 0))
         return self
 
-    def _act(self, observations: NDArray[Any]) -> NDArray[Any]:
+    def _act(self, observations: Any) -> NDArray[Any]:
         groups, scores = self.repays.shape
         group, score = observations[:, scores : scores + groups].argmax(axis=1), observations[:, :scores].argmax(axis=1)
         accept = self.acceptance(observations)[np.arange(len(observations)), group, score]
@@ -175,7 +177,7 @@ class MaxAgent(Agent):
         self.rule = names[rule]
         self.when_exhausted = when_exhausted
 
-    def _act(self, observations: NDArray[Any]) -> NDArray[Any]:
+    def _act(self, observations: Any) -> NDArray[Any]:
         assert self.vec_env is not None
         chosen = self._of_rule().argmax(axis=1)
         if self.when_exhausted == "hub":
@@ -199,11 +201,12 @@ class RandomAgent(Agent):
         self.vec_env = vec_env
         return self
 
-    def _act(self, observations: NDArray[Any]) -> NDArray[Any]:
+    def _act(self, observations: Any) -> NDArray[Any]:
         assert self.vec_env is not None
         if self.rule in _rules(self.vec_env):
             return super()._act(observations)
-        space, n = self.vec_env.action_space, len(observations)
+        space = self.vec_env.action_space
+        n = len(next(iter(observations.values())) if isinstance(observations, dict) else observations)
         n_units = getattr(attribute(self.vec_env, "config"), "n_units", None)
         if n_units is None or not isinstance(space, spaces.Box):
             every = batch_space(space, n)

@@ -83,7 +83,12 @@ class WindowReplayBuffer(ReplayBuffer):
         self._current = np.zeros(self.n_envs, dtype=np.int64)
 
     def pass_on(self, loaded: "WindowReplayBuffer") -> None:
-        """Lets a loaded buffer go on with the settings of this one."""
+        """Lets a loaded buffer go on with the settings of this one.
+
+        :raises ValueError: if it is of another number of environments
+        """
+        if loaded.n_envs != self.n_envs:
+            raise ValueError(f"path must hold a buffer of {self.n_envs} environments, got one of {loaded.n_envs}")
         for name in SETTINGS:
             setattr(loaded, name, getattr(self, name))
 

@@ -34,7 +34,7 @@ class MemoryCode:
         *strides, self.n_codes = accumulate((int(size) for size in high - low + 1), mul, initial=1)
         if self.n_codes > MOST_MEMORIES:
             raise ValueError(f"memory must have at most 2^40 different values for a table, got {self.n_codes}")
-        self.strides = strides
+        self.low, self.high, self.strides = low, high, strides
         self.least = int(low @ strides)
 
     def __call__(self, memories: Array) -> NDArray[np.int64]:
@@ -43,6 +43,10 @@ class MemoryCode:
         :raises ValueError: if a memory is not of whole numbers
         """
         return (self._whole(memories).astype(np.float64) @ self.strides - self.least).astype(np.int64)
+
+    def holds(self, memories: Array) -> NDArray[np.bool_]:
+        """Which of the memories (..., dim) are within the bounds, (...)."""
+        return ((memories >= self.low) & (memories <= self.high)).all(axis=-1)
 
     def of_columns(self, columns: list[Array]) -> NDArray[np.int64]:
         """The same of memories given as their columns (...)."""

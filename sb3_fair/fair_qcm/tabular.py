@@ -292,7 +292,8 @@ class TabularFairQCM(OwnGenerator):
         """
         states, memories = self.states.split(observation)
         numbers = self.states(states, add=False)
-        places = np.where(numbers < 0, UNSEEN, self._places(numbers, memories))
+        known = (numbers >= 0) & self.memory_code.holds(memories)
+        places = np.where(known, self._places(numbers, memories), UNSEEN)
         values = self.table.values[:, places].T
         single = np.ndim(observation["memory"] if isinstance(observation, dict) else observation) == 1
         return values[0] if single else values

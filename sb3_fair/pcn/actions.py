@@ -83,7 +83,8 @@ class Categorical:
 class Continuous:
     """The actions themselves, scaled to [-1, 1] by the bounds of the space, with Gaussian noise for exploration.
 
-    Outputs are the most likely actions (n, *shape).
+    Outputs are the most likely actions (n, *shape). A whole number stands for all that is nearest to it, so that each
+    is as probable as the others.
 
     :param space: Box with finite bounds
     :param noise: standard deviation of the noise on scaled actions
@@ -91,6 +92,8 @@ class Continuous:
 
     def __init__(self, space: spaces.Box, noise: float) -> None:
         self.space, self.noise = space, noise
+        self.whole = np.issubdtype(space.dtype, np.integer)
+        self.low, self.high = (space.low - 0.5, space.high + 0.5) if self.whole else (space.low, space.high)
         self.shape = space.shape
         self.n_outputs = int(np.prod(space.shape))
 
@@ -100,8 +103,9 @@ class Continuous:
 
     def loss(self, outputs: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Mean squared error of the scaled actions."""
-        low, high = (th.as_tensor(bound, device=actions.device) for bound in (self.space.low, self.space.high))
-        return functional.mse_loss(outputs, (2 * (actions - low) / (high - low) - 1).float())
+        low, high = (th.as_tensor(bound, device=actions.device) for bound in (self.low, self.high))
+        width = th.where(high > low, high - low, 1)  # an entry may be fixed
+        return functional.mse_loss(outputs, (2 * (actions - low) / width - 1).float())
 
     def rows(self, outputs: th.Tensor) -> Array:
         """The most likely actions."""
@@ -111,9 +115,10 @@ class Continuous:
     def draw(self, rows: Array, uniforms: NDArray[Any] | None) -> NDArray[Any]:
         """Actions around ``rows``, their noise by inverse transform of ``uniforms`` (n, *shape); None: without it."""
         scaled = np.clip(rows if uniforms is None else rows + self.noise * ndtri(uniforms), -1, 1)
-        low, high = self.space.low.astype(np.float64), self.space.high.astype(np.float64)
-        actions: NDArray[Any] = np.clip(low + (scaled + 1) / 2 * (high - low), low, high).astype(self.space.dtype)
-        return actions
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        actions = low + (scaled + 1) / 2 * (high - low)
+        inside: NDArray[Any] = np.clip(np.rint(actions) if self.whole else actions, self.space.low, self.space.high)
+        return inside.astype(self.space.dtype)
 
     def fill(self, n: int, mixed: bool, rng: np.random.Generator) -> Act:
         """How n copies act at random: uniformly, or mixed: around an action drawn uniformly per episode."""

@@ -40,6 +40,8 @@ SETTLED = {
     *("buffer_size", "crowding_threshold", "crowding_penalty", "standardise", "emit"),
 }
 """Arguments that are used up when a model is made."""
+ENDLESS = 100_000
+"""So many steps without the end of an episode are not waited for any longer."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
 SHARPNESS = 3
@@ -417,7 +419,7 @@ class PCN(SameLayers, OwnGenerator):
         callback.on_rollout_start()
         self.env.seed(int(self.rng.integers(2**31)))
         started = self.num_timesteps
-        steps = []
+        steps, ended = [], False
         for step in play(self.env, act, shares(n_episodes, self.n_envs)):
             step = step._replace(rewards=vector_rewards(step.infos))
             self.num_timesteps += self.n_envs
@@ -426,6 +428,11 @@ class PCN(SameLayers, OwnGenerator):
                 return None
             self._update_info_buffer(step.infos, step.dones)
             steps.append(step._replace(infos=[], new_obs=None))
+            ended = ended or bool(step.dones.any())
+            if not ended and len(steps) == ENDLESS:
+                raise ValueError(
+                    f"env must end its episodes, got none that ended in {ENDLESS:,} steps: use a TimeLimit"
+                )
         callback.on_rollout_end()
         self._n_collected = self.num_timesteps - started
         episodes = episodes_of(steps, ignore=(RETURN, HORIZON))

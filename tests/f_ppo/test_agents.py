@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 from sb3_fair import make_vec
 from sb3_fair.f_ppo.agents import EqualOpportunityAgent, MaxAgent, MaxProfitAgent, RandomAgent
 from sb3_fair.f_ppo.equal_opportunity import equal_opportunity
+from tests.pcn.chain import Chain
 
 LENDING = "sb3_fair:sb3_fair/Lending-v0"
 REPAYS = (0.1, 0.2, 0.45, 0.6, 0.65, 0.7, 0.7)
@@ -26,6 +27,8 @@ def applicants(groups, scores, counts=None):
 
 class Simulators:
     """As much of a VecEnv as agents ask for: attributes shared by all copies."""
+
+    observation_space = spaces.Box(-np.inf, np.inf, (2,))
 
     def __init__(self, action_space=None, rules=("max-profit",), **attributes):
         self.attributes, self.action_space = {"world": SimpleNamespace(rules=rules), **attributes}, action_space
@@ -221,3 +224,15 @@ def test_same_seed_same_random_actions():
 def test_any_environment_has_random_actions():
     venv = make_vec_env("CartPole-v1", 2)
     assert set(RandomAgent(seed=0).bind(venv).predict(np.zeros((100, 4)))[0].tolist()) == {0, 1}
+    assert RandomAgent(seed=0).bind(venv).predict(np.zeros(4))[0] in (0, 1)
+
+
+@pytest.mark.parametrize("kind", ["box", "discrete", "dict"])
+def test_there_are_as_many_random_actions_as_observations(kind):
+    venv = DummyVecEnv([lambda: Chain(kind)] * 3)
+    agent = RandomAgent(seed=0).bind(venv)
+    obs = venv.reset()
+    for _ in range(5):
+        actions, _ = agent.predict(obs)
+        assert np.shape(actions) == (3,)
+        obs = venv.step(actions)[0]

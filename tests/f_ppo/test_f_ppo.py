@@ -137,6 +137,24 @@ def test_the_filter_foresees_the_disparity_after_every_step_also_the_first_of_an
     assert {1, 2, 3, 4, 5} <= set(times)
 
 
+def test_callbacks_may_ask_the_policy_in_the_middle_of_a_rollout():
+    def learned(*sizes):
+        def ask(model, locals_):
+            for size in sizes:
+                with torch.no_grad(), torch.random.fork_rng():
+                    model.policy(torch.as_tensor(locals_["new_obs"][:1].repeat(size, axis=0)))
+
+        gains = []
+        watch = Watch(ask, lambda model: gains.append(model.rollout_buffer.columns["gain"].copy()))
+        return model_of(banks(), massage_threshold=0.3).learn(72, watch), gains
+
+    (alone, expected), (asked, gains) = learned(), learned(3, 5)
+    assert_array_equal(alone.rollout_buffer.actions, asked.rollout_buffer.actions)
+    assert_array_equal(expected, gains)
+    for own, other in zip(alone.policy.parameters(), asked.policy.parameters(), strict=True):
+        assert torch.equal(own, other)
+
+
 EVEN = np.full((3, 2, 2), 0.5)
 
 
@@ -155,6 +173,7 @@ def test_the_filter_is_that_of_the_pure_function():
         sampled, values, _ = plain.policy(obs)
         chances = plain.policy.action_dist.distribution.probs.detach().numpy()
         torch.manual_seed(seed)
+        model._undecided = True
         with model.policy.register_forward_hook(model._filter):
             actions, same_values, log_probs = model.policy(obs)
         expected = massage(model.measures, model._coming, sampled.numpy(), chances, 0.3)

@@ -441,6 +441,8 @@ def test_a_loaded_replay_buffer_gives_the_same_windows(tmp_path):
     same = model_on(diaries(), sequence_length=4)
     same.load_replay_buffer(tmp_path / "buffer")
     assert check_rows(same.replay_buffer.sample(20), 3, 30) == check_rows(model.replay_buffer.sample(20), 3, 30)
+    with pytest.raises(ValueError, match="path must hold a buffer of 1 environments, got one of 3"):
+        model_on(diaries(1), train_freq=1).load_replay_buffer(tmp_path / "buffer")
 
 
 def test_new_episodes_do_not_run_on_from_those_of_a_loaded_buffer(tmp_path):

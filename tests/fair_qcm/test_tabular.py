@@ -257,6 +257,17 @@ def test_what_was_never_learned_is_as_good_as_an_episode_can_be():
     assert TabularFairQCM(env, initial_value=3.0).q_values(observation).tolist() == [[3.0, 3.0]]
 
 
+def test_of_memories_that_cannot_be_nothing_was_learned():
+    model = trained()
+    observation = model.get_env().reset()
+    known = model.q_values(observation)
+    assert (known != known[0, 0]).any()
+    high = model.memory.high
+    for beyond in (observation["memory"] - 1, observation["memory"] + high + 1):
+        values = model.q_values(observation | {"memory": beyond})
+        assert (values == model.initial_value).all()
+
+
 def test_without_counterfactuals_any_memory_learns():
     for memory in ("min", "reset"):
         model = TabularFairQCM(doughnuts(8), memory=memory, n_counterfactual=0, seed=0).learn(2000)

@@ -13,6 +13,7 @@ from sb3_fair import make_vec
 from sb3_fair.common.front import Command
 from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
+from sb3_fair.pcn.actions import Continuous
 from sb3_fair.pcn.coverage import evaluated
 from tests.pcn.chain import FRONT, SPACES, Chain
 from tests.pcn.models import QUICK, chains, model_on, weights
@@ -187,6 +188,11 @@ ACTIONS = {
     "a grid": (spaces.MultiDiscrete([[3, 4]], start=[[2, 1]]), lambda action: action[0, 0] - 2),
     "binary": (spaces.MultiBinary(2), lambda action: action[0] + action[1]),
     "box": (spaces.Box(-2, 7, (1,), np.float32), lambda action: min(int((action[0] + 2) / 3), 2)),
+    "whole numbers": (spaces.Box(0, 254, (1,), np.uint8), lambda action: int(action[0]) // 85),
+    "a fixed entry": (
+        spaces.Box(np.array([0, 1], np.float32), np.array([3, 1], np.float32)),
+        lambda action: min(int(action[0]), 2),
+    ),
 }
 """Spaces, and what Chain makes of their actions."""
 
@@ -221,12 +227,37 @@ def test_actions_of_any_space_are_learnt(kind, fill, tmp_path):
         assert actions.shape == (3, *venv.action_space.shape)
         single, _ = model.predict({key: rows[0] for key, rows in obs.items()}, deterministic=deterministic)
         assert venv.action_space.contains(np.asarray(single) if np.ndim(single) else int(single))
-        if kind != "box":
+        if not isinstance(venv.action_space, spaces.Box):
             np.testing.assert_allclose(actions.probabilities.sum(axis=-1), 1, atol=1e-6)
             assert single.probabilities.shape == actions.probabilities.shape[1:]
     model.save(tmp_path / "model")
     loaded = PCN.load(tmp_path / "model", venv, device="cpu")
     np.testing.assert_array_equal(loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0])
+
+
+@pytest.mark.parametrize(("low", "high", "dtype"), [(0, 255, np.uint8), (-128, 90, np.int8), (0, 3, np.int64)])
+def test_whole_numbers_are_drawn_evenly_and_imitated_exactly(low, high, dtype):
+    head = Continuous(spaces.Box(low, high, (1,), dtype), 0.0)
+    drawn = head.fill(200_000, False, np.random.default_rng(0))(None, np.ones(200_000, bool))
+    values, counts = np.unique(drawn, return_counts=True)
+    assert values.tolist() == list(range(low, high + 1)) and drawn.dtype == dtype
+    np.testing.assert_allclose(counts / counts.mean(), 1, atol=0.25)
+    outputs = th.linspace(-1, 1, 4001)[:, None]
+    for value in {low, low + 1, high - 1, high}:
+        actions = th.full(outputs.shape, value, dtype=th.as_tensor(values).dtype)
+        errors = [float(head.loss(*pair)) for pair in zip(outputs[:, None], actions[:, None], strict=True)]
+        assert head.draw(outputs[np.argmin(errors)][None].double().numpy(), None) == value and min(errors) < 1e-6
+
+
+def test_episodes_that_never_end_are_not_waited_for(monkeypatch):
+    class Endless(Chain):
+        def step(self, action):
+            self.t = 0
+            return super().step(action)
+
+    monkeypatch.setattr("sb3_fair.pcn.pcn.ENDLESS", 50)
+    with pytest.raises(ValueError, match="env must end its episodes, got none that ended in 50 steps: use a TimeLimit"):
+        model_on(DummyVecEnv([Endless] * 2)).learn(100)
 
 
 def test_episodes_are_shared_out_over_the_copies_and_all_finished():

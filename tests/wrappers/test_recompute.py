@@ -118,6 +118,24 @@ def test_a_counter_example_shows_two_traces_that_the_memory_confuses(name, schem
     assert "though both end in the same observation" in str(found)
 
 
+class InPlace(Town):
+    """Shows the same array at every step."""
+
+    def _present(self):
+        self.shown = getattr(self, "shown", np.zeros(3, np.float32))
+        self.shown[:] = super()._present()
+        return self.shown
+
+
+@pytest.mark.parametrize(("name", "found"), [("full", False), ("min", True)])
+def test_an_environment_may_show_one_array_that_it_changes(name, found):
+    def look(town):
+        return find_counterexample(MemoryAugmentation(FairnessScheme(town, Scheme()), name, flatten=False))
+
+    assert (look(InPlace()) is not None) == found
+    assert str(look(InPlace())) == str(look(Town()))
+
+
 def test_the_status_is_checked_by_itself():
     scheme = Scheme(when=("period", 3))
     assert find_counterexample(MemoryAugmentation(FairnessScheme(Town(), scheme), "full"), "status") is None
