@@ -8,6 +8,7 @@ the form of the environment, is as for the algorithm that it is ``like``.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -37,17 +38,18 @@ def default_settings(
     """The algorithm's settings in this environment: those of the zoo, or those registered with it.
 
     :param preset: of the entry ``"<env>: <preset>"``, which is complete, or ``"default"`` for the file's ``default``
-    :param conf_file: a YAML file instead of those of the zoo
+    :param conf_file: a YAML file instead of those of the zoo, read in the same way; what it does not say of the task is
+        as in the zoo's ``default``
     """
     registered = find(env).hyperparams.get(algorithm.name)
     given = registered if conf_file is None else conf_file
     source = f"{algorithm.name}.yml"
     if given is None:
         entry = _shipped(algorithm, bare(env), preset)
-    else:  # which may say as little as it likes
+    else:
         argument = "hyperparams" if conf_file is None else "conf-file"
         source = argument if isinstance(given, Mapping) else Path(given).name
-        own = _entry(algorithm, _given(given, env, argument), bare(env), preset, argument)
+        own = _own(algorithm, _given(given, env, argument), bare(env), preset, argument)
         entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **own}
     for key in entry:
         names.choose(f"setting in {source}", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
@@ -66,40 +68,49 @@ def has_settings(algorithm: Algorithm, env: str, conf_file: str | Path | None = 
     """Whether somebody chose the form of the environment: it is shipped, or its own settings say it."""
     row = find(env)
     given = conf_file or row.hyperparams.get(algorithm.name)
-    return row.is_shipped or (given is not None and "env_kwargs" in _given(given, env).get(bare(env), {}))
+    return row.is_shipped or (given is not None and "env_kwargs" in _merged(_given(given, env), bare(env)))
 
 
 def _shipped(algorithm: Algorithm, env: str, preset: str | None) -> dict[str, Any]:
     own = _table(algorithm)
     if preset is not None:
-        return _entry(algorithm, own, env, preset)
-    like = {} if algorithm.like is None else _table(find_algorithm(algorithm.like))
-    row, entry = find(env), dict(own[DEFAULT])
-    for name in dict.fromkeys((row.scenario, env)):
-        entry |= _task(like.get(name, {})) | own.get(name, {})
-        if name != env:  # its scenario does not say what makes a variant
-            entry["env_kwargs"] = {
-                key: value for key, value in entry.get("env_kwargs", {}).items() if key not in row.defaults
-            }
-    return entry
+        return _preset(algorithm, own, env, preset)
+    return _merged(own, env, {} if algorithm.like is None else _table(find_algorithm(algorithm.like)))
 
 
-def _entry(
-    algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None, argument: str = "conf-file"
-) -> dict[str, Any]:
-    """An entry as it stands in the table, or its default.
+def _own(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None, argument: str) -> dict[str, Any]:
+    """What somebody's own table says.
 
     :param argument: that gave the table
     """
-    name = env if preset is None else DEFAULT if preset == DEFAULT else f"{env}: {preset}"
-    if name not in table and name != env:
+    if preset is not None:
+        return _preset(algorithm, table, env, preset)
+    if table.keys().isdisjoint((DEFAULT, find(env).scenario, env)):
+        raise InputError(f"{argument} must have an entry for {env}, got {', '.join(table)}")
+    return _merged(table, env)
+
+
+def _merged(table: Mapping[str, Any], env: str, like: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """The default of a table, the entry of the scenario and that of the environment, each added to those before.
+
+    :param like: the table of a similar algorithm, for the tasks
+    """
+    row, entry = find(env), dict(table.get(DEFAULT, {}))
+    for name in dict.fromkeys((row.scenario, env)):
+        entry |= _task(like.get(name, {})) | table.get(name, {})
+        if name != env and isinstance(entry.get("env_kwargs"), Mapping):  # its scenario does not say what makes a variant
+            entry["env_kwargs"] = {key: value for key, value in entry["env_kwargs"].items() if key not in row.defaults}
+    return entry
+
+
+def _preset(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str) -> dict[str, Any]:
+    """An entry as it stands in the table, complete."""
+    name = DEFAULT if preset == DEFAULT else f"{env}: {preset}"
+    if name not in table:
         presets = [key.split(": ")[1] for key in table if key.startswith(f"{env}: ")]
         known = f"one of {', '.join(presets)}" if presets else "left out"
         raise InputError(f"preset must be {known} for {algorithm.name} on {env}, got {preset!r}")
-    entry: dict[str, Any] | None = table.get(name, table.get(DEFAULT))
-    if entry is None:
-        raise InputError(f"{argument} must have an entry for {name}, got {', '.join(table)}")
-    return entry
+    return dict(table[name])
 
 
 def _task(entry: Mapping[str, Any], keys: Sequence[str] = TASK) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Do defaults and wishes add up to a run that can be repeated?"""
 
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
@@ -148,6 +149,18 @@ def test_a_file_of_settings_may_say_little_but_nothing_wrong(entry, found, tmp_p
     else:
         plan = make_plan("ppo", SMALL, conf_file=file)
         assert {name: getattr(plan, name) for name in found} == found
+
+
+@pytest.mark.parametrize("algo", [name for name, algorithm in ALGORITHMS.items() if algorithm.like is None])
+def test_a_file_of_settings_is_read_as_those_of_the_zoo(algo, tmp_path):
+    file = tmp_path / "own.yml"
+    file.write_text(files("sb3_fair.zoo").joinpath(f"hyperparams/{algo}.yml").read_text())
+    for env in ("JobHiring-v0", "JobHiring-Gender-v0", "Lending-v0", "VaccineDelivery-v0"):
+        shipped = default_settings(ALGORITHMS[algo], f"sb3_fair/{env}")
+        assert default_settings(ALGORITHMS[algo], f"sb3_fair/{env}", conf_file=file) == shipped
+    file.write_text(f"default: {{n_timesteps: 256, env_wrapper: own.Skip}}\n{SMALL}: {{gamma: 0.9}}")
+    settings = default_settings(ALGORITHMS[algo], SMALL, conf_file=file)
+    assert (settings["n_timesteps"], settings["env_wrapper"], settings["gamma"]) == (256, "own.Skip", 0.9)
 
 
 def test_training_may_follow_every_episode():
