@@ -25,7 +25,7 @@ def as_reward(scheme: SchemeLike) -> Scheme:
         for name in scheme:
             if name not in Scheme.__dataclass_fields__:
                 known = list(Scheme.__dataclass_fields__)
-                raise TypeError(f"scheme has no argument {name!r}{did_you_mean(str(name), known)}, only {known}")
+                raise TypeError(f"scheme has no argument {name!r}{did_you_mean(name, known)}, only {known}")
         scheme = Scheme(**scheme)
     if not isinstance(scheme, Scheme):
         raise TypeError(f"scheme must be a Scheme, or its arguments in a dict, got {scheme!r}")

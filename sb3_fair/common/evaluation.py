@@ -154,8 +154,8 @@ def warn_of_undefined(policies: Sequence[EvaluatedPolicy]) -> None:
         ends = np.concatenate([np.isnan(policy.final.get(name, np.zeros(0))) for policy in policies])
         if ends.any():
             warn(
-                f"{name} was undefined at the end of {ends.sum()} of {len(ends)} episodes, which summary()[{name!r}] "
-                "leaves out; .mean counts what is undefined as undefined= says, by default as 0"
+                f"{name} was undefined at the end of {ends.sum()} of {len(ends)} episodes, which tables and summary() "
+                "leave out; mean returns count what is undefined as undefined= says, by default as 0"
             )
 
 

@@ -276,13 +276,14 @@ class RunFolder:
         command: str,
         words: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes down what is about to be run, before it runs."""
-        _write_yaml(self.path / "config.yml", config)
+        """Writes down what is about to be run, before it runs; the folder is that of a run then."""
         _write_yaml(self.path / "args.yml", args)
         _write_yaml(self.path / "versions.yml", {"date": datetime.now().isoformat(" ", "seconds"), **versions()})
         _write_yaml(self.path / "words.yml", words or {})
         (self.path / "command.txt").write_text(command + "\n", "utf-8", errors="backslashreplace")
-        self.seal()
+        with whole(self.path / "config.yml") as file:
+            file.write_text(_yaml(config), encoding="utf-8")
+            self.seal({"config.yml": file})
 
     def save_results(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
         """Writes the evaluated policies and the rules beside them; the run is finished then."""
@@ -316,7 +317,12 @@ def differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
 
 def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
     with whole(path) as file:
-        file.write_text(yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True), encoding="utf-8")
+        file.write_text(_yaml(content), encoding="utf-8")
+
+
+def _yaml(content: Mapping[str, Any]) -> str:
+    text: str = yaml.safe_dump(plain(content), sort_keys=False, allow_unicode=True)
+    return text
 
 
 def _canonical(checksums: Mapping[str, str]) -> bytes:

@@ -61,10 +61,10 @@ def function_of_vectors(name: str, function: Callable[..., Any], width: int, n_a
         raise ValueError(f"{wanted}, but of {width + 1} vectors it made shape {shape}")
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: object, known: Iterable[str]) -> str:
     """ " (did you mean 'SP'?)", or nothing if no known name is close in whatever case; the end of an error message."""
     spelt = {each.lower(): each for each in known}
-    nearest = get_close_matches(name.lower(), spelt, 1)
+    nearest = get_close_matches(str(name).lower(), spelt, 1)
     return f" (did you mean {spelt[nearest[0]]!r}?)" if nearest else ""
 
 

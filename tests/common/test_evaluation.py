@@ -197,7 +197,9 @@ def test_an_id_that_only_gymnasium_knows_has_returns_alone():
 
 def test_undefined_objectives_are_warned_of_once_and_only_if_asked_for():
     """Predictive parity compares those who are hired."""
-    with pytest.warns(UserWarning, match="PP was undefined at the end of 5 of 5 episodes, which summary") as told:
+    with pytest.warns(
+        UserWarning, match="PP was undefined at the end of 5 of 5 episodes, which tables and summary"
+    ) as told:
         found = sb3_fair.evaluate(reject, SMALL, 5, objectives=("R", "PP"), **SHORT)
     assert len(told) == 1 and found.mean[1] == 0
     with warnings.catch_warnings():

@@ -10,7 +10,14 @@ from gymnasium import spaces
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.connection import connected
-from sb3_fair.common.evaluation import Outcome, evaluate_vector, objective_names, outcomes_of_games, policy_of
+from sb3_fair.common.evaluation import (
+    Outcome,
+    evaluate_vector,
+    objective_names,
+    outcomes_of_games,
+    policy_of,
+    warn_of_undefined,
+)
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.people import VecPeople
 from sb3_fair.common.rollout import shares
@@ -93,7 +100,9 @@ def policies_of(plan: Plan, model: Any, deterministic: bool | None = None) -> li
         with closing(evaluation_env(plan)) as venv:
             return list(model.coverage_set(plan.n_eval_episodes, eval_env=venv, seed=seed))
     with closing(evaluation_env(plan, min(COPIES, plan.n_eval_episodes))) as venv:
-        return [evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, most_probable(venv, deterministic))]
+        policy = evaluate_model(plan, model, venv, plan.n_eval_episodes, seed, most_probable(venv, deterministic))
+    warn_of_undefined([policy])
+    return [policy]
 
 
 def most_probable(venv: VecEnv, deterministic: bool | None) -> bool:
@@ -150,7 +159,9 @@ def evaluate_run(
     model = load_policy(plan, run, device)
     venv = evaluation_env(plan)
     seed = seed_of(plan, AGAIN) if seed is None else seed
-    return [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+    found = [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+    warn_of_undefined(found)
+    return found
 
 
 def front_of(run: RunFolder) -> Front:

@@ -13,7 +13,7 @@ from sb3_fair.common.group_counts import rates_of
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.report.groups import rate
-from sb3_fair.report.measures import Measure, measures
+from sb3_fair.report.measures import Measure, goals, means, measures
 
 HEADLINES = ("d_s", "d_l", "filtered")
 """Figures at the end of an episode that stand beside the objectives."""
@@ -65,17 +65,18 @@ def policy_table(
 
 
 def seed_table(runs: Mapping[int, Front]) -> Table:
-    """What each seed's run reached of every objective, of a front the best of each; means with 95 % intervals below."""
+    """What each seed's run reached of every objective where it was defined, of a front the best of each; means with
+    95 % intervals below."""
     fronts = list(runs.values())
-    best = np.array([front.means.max(axis=0) for front in fronts])
+    best = np.array([np.fmax.reduce(means(front, goals(front)), axis=0) for front in fronts])
     several = any(len(front) > 1 for front in fronts)
     reached = [f"best {name}" if several else name for name in fronts[0].objectives]
     table = blank_table("seed", "policies", *reached, texts=0)
     for (seed, front), values in zip(runs.items(), best, strict=True):
-        table.add_row(str(seed), str(len(front)), *(f"{value:.3f}" for value in values), style="dim")
+        table.add_row(str(seed), str(len(front)), *(_told("{:.3f}", value) for value in values), style="dim")
     mean, low, _ = mean_and_interval(best)
     table.add_section()
-    table.add_row("mean", "", *(f"{value:.3f} ± {half:.3f}" for value, half in zip(mean, mean - low, strict=True)))
+    table.add_row("mean", "", *(_interval(*ends, 3) for ends in zip(mean, mean - low, strict=True)))
     return table
 
 
@@ -144,7 +145,10 @@ def _heading(measure: Measure) -> str:
 
 
 def _cell(measure: Measure, policy: EvaluatedPolicy, digits: int) -> str:
-    mean, half = measure.mean(policy), measure.half_width(policy)
+    return _interval(measure.mean(policy), measure.half_width(policy), digits)
+
+
+def _interval(mean: float, half: float, digits: int) -> str:
     return _told(f"{{:.{digits}f}}", mean) + _told(f" ± {{:.{digits}f}}", half)
 
 

@@ -23,7 +23,7 @@ from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import ends
-from sb3_fair.zoo.evaluation.evaluate import evaluation_env
+from sb3_fair.zoo.evaluation.evaluate import evaluation_env, front_of
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
 from sb3_fair.zoo.runs.monitor import Monitor, Turns
@@ -61,7 +61,7 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
         made = "of sb3-fair train or train(make_plan(...)), which knows the environment too"
         raise TypeError(f"run must be the folder of a run {made}, got {run!r}")
     folder = RunFolder.open(Path(run))
-    plan, front = Plan.of_run(folder), folder.front
+    plan, front = Plan.of_run(folder), front_of(folder)
     names = [each.name for each in front]
     if policy is None and len(front) > 1:
         raise InputError(f"policy must be the number of one of {len(front)} policies, see {folder.report}, got None")
@@ -71,7 +71,7 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
             f"policy must be a number from 0 to {len(front) - 1} or one of {', '.join(names[:3])}, ..., got {policy!r}"
         )
     check_transparent(plan)
-    venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None), 1)
+    venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None, audit=()), 1)
     try:
         return Agent(load_policy(plan, folder, device), front[number], venv)
     finally:
@@ -259,8 +259,9 @@ class Agent:
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
         if isinstance(self.space, spaces.Dict):
-            if not isinstance(person, Mapping) or self.space.keys() - person.keys():
+            if not isinstance(person, Mapping):
                 raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
+            _require_names(person, tuple(self.space))
             parts = {key: self._fitting(person[key], space, f"person[{key!r}]") for key, space in self.space.items()}
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
@@ -270,7 +271,7 @@ class Agent:
         if not isinstance(person, Mapping):
             return self._fitting(person, self.space)
         columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
-        self._require_names(columns)
+        self._require_columns(columns)
         rows = (self._encode or self._ordered)(columns)
         return self._fitting(rows, self.space)[0], all(np.ndim(value) == 0 for value in person.values())
 
@@ -282,16 +283,10 @@ class Agent:
         self._require(rows, space, part)
         return rows.astype(space.dtype), single
 
-    def _require_names(self, columns: Mapping[str, Array]) -> None:
+    def _require_columns(self, columns: Mapping[str, Array]) -> None:
         if not self.columns:
             raise ValueError(f"person must be an array of shape {self.space.shape}: the environment names no columns")
-        for name in columns:
-            if name not in self.columns:
-                near = did_you_mean(name, self.columns)
-                raise ValueError(f"person must have the columns that the policy knows, got {name!r}{near}")
-        for name in self.columns:
-            if name not in columns:
-                raise ValueError(f"person must have the column {name!r} too")
+        _require_names(columns, self.columns)
         shapes = {values.shape for values in columns.values()}
         if len(shapes) > 1 or len(shapes.pop()) > 1:
             raise ValueError("person must have one value, or as many values, in all columns")
@@ -335,3 +330,13 @@ class Agent:
             return chances_of(drawn)
         greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
         return every[greedy - first] * (1 - rate) + rate / len(every)
+
+
+def _require_names(person: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in person:
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise ValueError(f"person must have the columns that the policy knows, got {name!r}{near}")
+    for name in known:
+        if name not in person:
+            raise ValueError(f"person must have the column {name!r} too")

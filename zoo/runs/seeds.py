@@ -13,7 +13,7 @@ from sb3_fair.common.run_folder import DamagedError, RunFolder
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel
 from sb3_fair.zoo.runs.plan import Plan
-from sb3_fair.zoo.runs.train import resume, train
+from sb3_fair.zoo.runs.train import reported, resume, train
 
 FINISHED = "front.json"
 """The file that tells that a run is finished."""
@@ -33,7 +33,7 @@ def train_all(
     """
     begun = list(_runs(log_dir, plans))
     finished = [(number, run) for number, run in begun if run.finished]
-    runs = {number: run for number, run in finished if not _is_damaged(run)}
+    runs = {number: reported(run) for number, run in finished if not _is_damaged(run)}
     for number, run in finished:
         if number not in runs:
             warn(f"{run.path} is damaged: its plan is trained again, in a new folder")

@@ -98,8 +98,9 @@ def _merged(table: Mapping[str, Any], env: str, like: Mapping[str, Any] = Mappin
     row, entry = find(env), dict(table.get(DEFAULT, {}))
     for name in dict.fromkeys((row.scenario, env)):
         entry |= _task(like.get(name, {})) | table.get(name, {})
-        if name != env and isinstance(entry.get("env_kwargs"), Mapping):  # its scenario does not say what makes a variant
-            entry["env_kwargs"] = {key: value for key, value in entry["env_kwargs"].items() if key not in row.defaults}
+        told = entry.get("env_kwargs")
+        if name != env and isinstance(told, Mapping):  # a scenario does not say what makes a variant
+            entry["env_kwargs"] = {key: value for key, value in told.items() if key not in row.defaults}
     return entry
 
 

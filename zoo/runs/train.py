@@ -100,11 +100,13 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
         raise InputError(f"resume must be the folder of a run, with a config.yml in it, got {str(folder)!r}")
     for entry in run.path.iterdir():
         run.inside(entry.name)
-    if not (trust or run.is_ours):
-        raise PermissionError(distrusted(run.checkpoint))
     with _claimed(run), _saying_how_to_go_on(run):
         if run.finished:
-            raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
+            if run.report.is_file():
+                raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
+            return reported(run)
+        if not (trust or run.is_ours):
+            raise PermissionError(distrusted(run.checkpoint))
         plan = Plan.of_run(run)
         use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
         with input_errors():
@@ -115,6 +117,13 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
                 raise InputError(f"{run.checkpoint} must be of this run, but is of one with other settings")
             return _finish(run, plan, frozen.model, progress, frozen)
         return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
+
+
+def reported(run: RunFolder) -> RunFolder:
+    """A finished run; its report is written if a stop came before it."""
+    if not run.report.is_file():
+        from_run(run.path)
+    return run
 
 
 @contextmanager
@@ -142,7 +151,8 @@ def _saying_how_to_go_on(run: RunFolder) -> Iterator[None]:
     except Interrupted as stop:
         saved = f"saved in {run.checkpoint}" if run.checkpoint.is_file() else "before anything could be saved"
         command = shlex.join(["sb3-fair", "train", "--resume", str(run.path)])
-        raise Interrupted(stop.number, f"stopped, {saved}; go on with: {command}") from None
+        how = f"; go on with: {command}" if run.is_run else ""
+        raise Interrupted(stop.number, f"stopped, {saved}{how}") from None
 
 
 def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Frozen | None = None) -> RunFolder:

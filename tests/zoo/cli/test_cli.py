@@ -405,6 +405,16 @@ def test_runs_with_several_seeds_are_told_together():
     assert [mean.partition(" ")[0] for mean in means[2:]] == ["2.000", "-0.500"]
 
 
+def test_episodes_in_which_a_notion_is_undefined_do_not_count_as_fair():
+    def front(returns, ends):
+        policy = EvaluatedPolicy("one", ("R", "SP"), np.array(returns, float), np.ones(len(returns)))
+        return Front((replace(policy, final={"SP": np.array(ends)}),))
+
+    half, none = front([[1, -0.5], [1, 0]], [-0.5, np.nan]), front([[1, 0]], [np.nan])
+    cells = [list(column.cells) for column in seed_table({0: half, 1: none}).columns]
+    assert cells[3] == ["-0.500", "", "-0.500"]
+
+
 def test_several_seeds_end_with_a_table_and_the_reports(command):
     arguments = "train --algo ppo --seeds 2 --jobs 1 --n-timesteps 400 --n-envs 2 -P n_steps:50 -P n_eval_episodes:2"
     code, out, _ = command(*arguments.split(), "--env", SMALL)

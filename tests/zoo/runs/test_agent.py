@@ -127,6 +127,19 @@ def clerk(clerk_run):
     return load_agent(clerk_run)
 
 
+def test_a_monitor_has_the_notions_of_the_environment_by_default(tmp_path):
+    run = trained(tmp_path, "ppo", SMALL, objectives=("R", "EO"), hyperparams=SHORT)
+    assert {"EO", "PE", "IF"} <= RunFolder.open(run).front[0].final.keys()  # which its evaluation audited
+    assert load_agent(run).spec.notions == ("EO",) and set(load_agent(run).monitor().values) == {"EO"}
+
+
+def test_a_run_that_is_not_finished_has_no_agent(tmp_path):
+    run = trained(tmp_path, "ppo", SMALL, objectives=("R",), hyperparams=SHORT)
+    (run / "front.json").unlink()
+    with pytest.raises(InputError, match="run must be finished"):
+        load_agent(run)
+
+
 def test_people_of_a_table_are_given_by_its_columns(clerk):
     one = clerk.act({"age": 13, "job": "cook"}, deterministic=True)
     several = clerk.act({"age": [13, 39], "job": ["cook", "clerk"]}, deterministic=True)
@@ -142,6 +155,7 @@ def test_people_of_a_table_are_given_by_its_columns(clerk):
     [
         ({"age": 13}, "column 'job' too"),
         ({"age": 13, "jobb": "cook"}, "got 'jobb'.*did you mean 'job'"),
+        ({"age": 13, 1: "cook"}, "the columns that the policy knows, got 1"),
         ({"age": 400, "job": "cook"}, "column 'age' must be between 0 and 39, got 400"),
         ({"age": float("nan"), "job": "cook"}, "column 'age' must be between 0 and 39, got nan"),
         ({"age": "old", "job": "cook"}, "column 'age' must have numbers, got 'old'"),
@@ -168,7 +182,9 @@ def test_the_parts_of_an_observation_are_checked_like_columns(clerk):
     rows, single = agent._rows({"age": [0.5], "job": 2, "has": [0, 1]})
     assert single and rows["age"].shape == (1, 1) and rows["job"].tolist() == [2]
     for wrong, message in (
-        ({"age": [0.5]}, "a dict of age, has, job"),
+        ([0.5], "a dict of age, has, job"),
+        ({"age": [0.5], "job": 2}, "column 'has' too"),
+        ({"age": [0.5], "job": 2, "has": [0, 1], "agee": 3}, "got 'agee'.*did you mean 'age'"),
         ([0.5], "a dict of age, has, job"),
         ({"age": [2.0], "job": 2, "has": [0, 1]}, r"person\['age'\]\[0\] must be between 0 and 1, got 2"),
         ({"age": ["x"], "job": 2, "has": [0, 1]}, r"person\['age'\] must be numbers, got"),

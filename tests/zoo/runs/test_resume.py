@@ -22,7 +22,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS
-from sb3_fair.zoo.runs import checkpoint
+from sb3_fair.zoo.runs import checkpoint, stopping
 from sb3_fair.zoo.runs import train as training
 from sb3_fair.zoo.runs.checkpoint import Checkpoints, thaw
 from sb3_fair.zoo.runs.episode_log import EpisodeCallback
@@ -170,6 +170,23 @@ def test_a_training_killed_before_its_first_checkpoint_begins_anew(quick_plan, t
     run = RunFolder.create(tmp_path, plan.algo, plan.env)
     run.start(config=plan.config, args={"device": "cpu"}, command="sb3-fair train")
     assert resume(run.path).finished
+    with pytest.raises(InputError, match="is finished"):
+        resume(run.path)
+
+
+def test_a_folder_is_that_of_a_run_only_with_its_manifest(quick_plan, tmp_path, monkeypatch):
+    def seal(*arguments):
+        assert not any(tmp_path.rglob("config.yml"))
+        raise stopping.Interrupted(signal.SIGTERM)
+
+    monkeypatch.setattr(RunFolder, "seal", seal)
+    with pytest.raises(stopping.Interrupted) as stopped:
+        train(quick_plan("a2c"), log_dir=tmp_path)
+    assert stopped.value.message == "stopped, before anything could be saved"
+    monkeypatch.undo()
+    run = train(quick_plan("a2c"), log_dir=tmp_path)
+    assert run.is_ours
+    (run.path / "manifest.json").unlink()  # as with another user's key
     with pytest.raises(InputError, match="is finished"):
         resume(run.path)
 

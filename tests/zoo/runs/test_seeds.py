@@ -60,6 +60,15 @@ def test_a_finished_run_that_is_damaged_is_trained_again(tmp_path, plans):
         assert train_all(plans[:1], log_dir=tmp_path, n_jobs=1)[0].path == again.path
 
 
+def test_a_run_that_was_stopped_before_its_report_gets_one(tmp_path, plans):
+    (run,) = train_all(plans[:1], log_dir=tmp_path, n_jobs=1)
+    for go_on in (lambda: train_all(plans[:1], log_dir=tmp_path, n_jobs=1)[0], lambda: resume(run.path)):
+        run.report.unlink()
+        assert go_on().path == run.path and run.report.is_file()
+    with pytest.raises(InputError, match="is finished"):
+        resume(run.path)
+
+
 def interrupted(plan, folder, monkeypatch):
     """A run that was killed when it was about to write down what it had learned."""
     with monkeypatch.context() as patched:
