@@ -46,7 +46,8 @@ class MemoryCode:
 
     def holds(self, memories: Array) -> NDArray[np.bool_]:
         """Which of the memories (..., dim) are within the bounds, (...)."""
-        return ((memories >= self.low) & (memories <= self.high)).all(axis=-1)
+        inside: NDArray[np.bool_] = np.all((memories >= self.low) & (memories <= self.high), axis=-1)
+        return inside
 
     def of_columns(self, columns: list[Array]) -> NDArray[np.int64]:
         """The same of memories given as their columns (...)."""

@@ -134,10 +134,10 @@ def test_a_monitor_has_the_notions_of_the_environment_by_default(tmp_path):
 
 
 def test_a_run_that_is_not_finished_has_no_agent(tmp_path):
-    run = trained(tmp_path, "ppo", SMALL, objectives=("R",), hyperparams=SHORT)
-    (run / "front.json").unlink()
+    run = RunFolder.create(tmp_path, "ppo", SMALL)
+    run.start(config=make_plan("ppo", SMALL).config, args={}, command="sb3-fair train")
     with pytest.raises(InputError, match="run must be finished"):
-        load_agent(run)
+        load_agent(run.path)
 
 
 def test_people_of_a_table_are_given_by_its_columns(clerk):
