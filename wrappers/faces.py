@@ -8,7 +8,7 @@ Gymnasium wrapper and a VecEnv wrapper::
     class VecScalarise(Scalarising, VecFace): ...
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from typing import Any, ClassVar, NamedTuple, TypeAlias
@@ -51,11 +51,11 @@ class Step(NamedTuple):
     infos: Sequence[dict[str, Any]]
 
     def vectors(self) -> Any:
-        """The vector rewards (n, k): ``info["vector_reward"]``, or an array reward, which is put there."""
-        try:
-            return stack(self.infos, "vector_reward")
-        except KeyError:
-            if self.rewards.ndim != 2:
+        """The vector rewards (n, k): an array reward, which is put there, else ``info["vector_reward"]``."""
+        if self.rewards.ndim != 2:
+            try:
+                return stack(self.infos, "vector_reward")
+            except KeyError:
                 raise ValueError(NO_VECTOR) from None
         vectors = self.rewards.astype(np.float64)
         publish(self.infos, "vector_reward", vectors)
@@ -77,7 +77,7 @@ class Core:
     _unpaid: str | None = None
     """What is paid at the last step of an episode only."""
     _paid: Any = 0.0
-    """Other rewards of the episode so far, (n,)."""
+    """Sum of the rewards that the wrapper paid in the episode so far, (n,)."""
     observation_space: Any
     action_space: Any
 
@@ -103,8 +103,9 @@ class Core:
         what SB3's evaluations read."""
         self._paid = self._paid + rewards
         for index in np.flatnonzero(ended).tolist() if ended.any() else ():
-            if EPISODE in infos[index]:
-                infos[index][EPISODE] = {**infos[index][EPISODE], "r": round(float(self._paid[index]), 6)}
+            told = infos[index].get(EPISODE)
+            if isinstance(told, Mapping) and "r" in told:
+                infos[index][EPISODE] = {**told, "r": round(float(self._paid[index]), 6)}
             self._paid[index] = 0.0
 
 

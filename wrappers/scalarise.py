@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.wrappers import NormalizeReward
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import is_wrapped
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import function_of_vectors
@@ -94,10 +94,13 @@ def _changes(env: Wrapped) -> str | None:
     """The layer of ``env`` that changes scalar rewards after the vector was made of them, None if there is none."""
     changes, layer = None, env
     while isinstance(layer, gym.Wrapper | VecEnvWrapper) and not isinstance(layer, Rewarding):
-        if isinstance(layer, gym.RewardWrapper | NormalizeReward) or getattr(layer, "norm_reward", False):
+        if isinstance(layer, gym.RewardWrapper | NormalizeReward) or (
+            isinstance(layer, VecNormalize) and layer.norm_reward
+        ):
             changes = type(layer).__name__
         layer = layer.env if isinstance(layer, gym.Wrapper) else layer.venv
-    return changes if isinstance(layer, Rewarding | VecEnv) else None
+    scalar = not layer.vector if isinstance(layer, Rewarding) else isinstance(layer, VecEnv)
+    return changes if scalar else None
 
 
 def _default(names: Sequence[str] | None, dim: int) -> Weights:

@@ -241,7 +241,8 @@ class WatchedVecEnv:
     ``instead``: actions that are taken in the place of PPO's; None: PPO's. ``chances``: gives the probabilities of the
     actions, which are handed over with them; None: none are. ``rounds``: whether rewards are rounded to float32, as
     they are in a rollout buffer and in a ``DummyVecEnv``, but not in a ``SubprocVecEnv``. ``rewards``: of the last
-    step, (n_envs,) float64, which SB3 does not change in place. ``seconds``: what all steps took.
+    step, (n_envs,) float64, which SB3 does not change in place. ``seconds``: what all steps took. ``stepped``: whether
+    there was a step that the learner has not noted yet.
     """
 
     def __init__(self, venv: VecEnv) -> None:
@@ -251,6 +252,7 @@ class WatchedVecEnv:
         self.rounds = False
         self.rewards: NDArray[np.float64]
         self.seconds = 0.0
+        self.stepped = False
 
     def __getattr__(self, name: str) -> Any:
         if name == "venv":  # not there yet: copies and pickles are made without __init__
@@ -263,6 +265,7 @@ class WatchedVecEnv:
         rows = None if self.chances is None else self.chances()
         obs, rewards, dones, infos = self.venv.step(given if rows is None else Choices(given, rows))
         self.seconds += perf_counter() - begin
+        self.stepped = True
         if self.rounds:
             rewards = rewards.astype(np.float32)
         self.rewards = np.array(rewards, dtype=np.float64)

@@ -16,14 +16,13 @@ class VecMeans(VecLayer):
     """Puts means over an episode's steps beside its last figures: ``info["fairness"]["mean_d_s"]``.
 
     :param venv: a fairness MDP
-    :param names: figures in ``info["fairness"]``, of which those count that are there at the first step; None: all
-        numbers that have no mean yet. Steps in which one is undefined do not count
+    :param names: figures in ``info["fairness"]``; None: all numbers that are there at the first step and have no mean
+        yet. Steps in which one is undefined do not count
     """
 
     def __init__(self, venv: VecEnv, names: Sequence[str] | None = None) -> None:
         super().__init__(venv)
-        self.wanted = names
-        self.names: list[str] | None = None
+        self.names = None if names is None else list(names)
         self._sums = self._counts = np.zeros((0, self.num_envs))
 
     def reset(self) -> VecEnvObs:
@@ -32,15 +31,14 @@ class VecMeans(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        if "fairness" not in infos[0]:
+        if self.names == [] or "fairness" not in infos[0]:
             return obs, rewards, dones, infos
         fairness = stack(infos, "fairness")
         if self.names is None:
-            numbers = [name for name, values in fairness.items() if np.shape(values) == (self.num_envs,)]
             self.names = [
                 name
-                for name in (numbers if self.wanted is None else self.wanted)
-                if name in numbers and not name.startswith(MEAN) and MEAN + name not in fairness
+                for name, values in fairness.items()
+                if np.shape(values) == (self.num_envs,) and not name.startswith(MEAN) and MEAN + name not in fairness
             ]
         values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(-1, self.num_envs)
         known = ~np.isnan(values)

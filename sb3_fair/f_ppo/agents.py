@@ -56,7 +56,9 @@ class Agent:
             raise ValueError(f"{type(self).__name__} must be bound to the environments it acts in: agent.bind(vec_env)")
         space = self.vec_env.observation_space
         single = isinstance(space, spaces.Box) and np.ndim(observation) == len(space.shape)
-        actions = self._act(np.asarray(observation)[None] if single else observation)
+        if not isinstance(observation, dict):
+            observation = np.asarray(observation)
+        actions = self._act(observation[None] if single else observation)
         return (actions[0] if single else actions), state
 
     def _act(self, observations: Any) -> NDArray[Any]:

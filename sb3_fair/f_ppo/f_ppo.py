@@ -185,7 +185,6 @@ class FPPO(FairnessPPO):
         self.iteration = 0
         self.threshold: float | None = None
         self._coming: Record | None = None
-        self._undecided = True
         self._bound: VecComing | None = None
         self._massage_seconds = 0.0
         if _init_setup_model:
@@ -285,7 +284,6 @@ class FPPO(FairnessPPO):
         if self.massage:
             self._before_decisions()
         filters = self.massage and self.threshold > 0
-        self._undecided = filters
         self._begin_credit()
         self.watched.rounds = self.reward_floor is not None
         self._massage_seconds = 0.0
@@ -328,11 +326,11 @@ class FPPO(FairnessPPO):
     def _filter(self, policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]) -> tuple[th.Tensor, ...]:
         """Puts fairer actions in the place of sampled ones, for PPO with their log-probabilities.
 
-        Only of those that are carried out: callbacks may ask the policy, too.
+        Not of those that a callback asks for, after the step or for other numbers of copies; what one asks for before
+        a step is noted and replaced.
         """
-        if not self._undecided:
+        if self.watched.stepped or len(outputs[0]) != self.n_envs:
             return outputs
-        self._undecided = False
         begin = perf_counter()
         actions, values, log_probs = outputs
         assert self.threshold is not None
@@ -399,7 +397,8 @@ class FPPO(FairnessPPO):
             self.long_run.note(infos, dones)
         if self.massage:
             begin = perf_counter()
-            self._coming, self._undecided = coming(self.env, infos, dones), True
+            self._coming = coming(self.env, infos, dones)
+            self.watched.stepped = False
             self._massage_seconds += perf_counter() - begin
 
     def _end_rollout(self) -> None:

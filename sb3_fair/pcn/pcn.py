@@ -41,7 +41,7 @@ SETTLED = {
 }
 """Arguments that are used up when a model is made."""
 ENDLESS = 100_000
-"""So many steps without the end of an episode are not waited for any longer."""
+"""An episode of so many steps is not waited for any longer."""
 SMALLEST_RANGE = 1e-3
 """What automatic scaling divides by at least."""
 SHARPNESS = 3
@@ -419,7 +419,7 @@ class PCN(SameLayers, OwnGenerator):
         callback.on_rollout_start()
         self.env.seed(int(self.rng.integers(2**31)))
         started = self.num_timesteps
-        steps, ended = [], False
+        steps, running = [], np.zeros(self.n_envs, dtype=np.int64)
         for step in play(self.env, act, shares(n_episodes, self.n_envs)):
             step = step._replace(rewards=vector_rewards(step.infos))
             self.num_timesteps += self.n_envs
@@ -428,11 +428,9 @@ class PCN(SameLayers, OwnGenerator):
                 return None
             self._update_info_buffer(step.infos, step.dones)
             steps.append(step._replace(infos=[], new_obs=None))
-            ended = ended or bool(step.dones.any())
-            if not ended and len(steps) == ENDLESS:
-                raise ValueError(
-                    f"env must end its episodes, got none that ended in {ENDLESS:,} steps: use a TimeLimit"
-                )
+            running = np.where(step.dones | ~step.counts, 0, running + 1)
+            if running.max() >= ENDLESS:
+                raise ValueError(f"env must end its episodes, as by a TimeLimit, got one of {ENDLESS:,} steps")
         callback.on_rollout_end()
         self._n_collected = self.num_timesteps - started
         episodes = episodes_of(steps, ignore=(RETURN, HORIZON))

@@ -227,6 +227,13 @@ def test_any_environment_has_random_actions():
     assert RandomAgent(seed=0).bind(venv).predict(np.zeros(4))[0] in (0, 1)
 
 
+def test_observations_may_be_lists():
+    venv = make_vec(LENDING, 3, seed=0)
+    obs = venv.reset()
+    agent = EqualOpportunityAgent(seed=0).bind(venv)
+    assert len(agent.predict(obs.tolist())[0]) == 3
+
+
 @pytest.mark.parametrize("kind", ["box", "discrete", "dict"])
 def test_there_are_as_many_random_actions_as_observations(kind):
     venv = DummyVecEnv([lambda: Chain(kind)] * 3)

@@ -138,6 +138,10 @@ def test_the_filter_foresees_the_disparity_after_every_step_also_the_first_of_an
 
 
 def test_callbacks_may_ask_the_policy_in_the_middle_of_a_rollout():
+    class Asking(Watch):
+        def _on_rollout_start(self):
+            self.look(self.model, {"new_obs": self.model._last_obs})
+
     def learned(*sizes):
         def ask(model, locals_):
             for size in sizes:
@@ -145,7 +149,7 @@ def test_callbacks_may_ask_the_policy_in_the_middle_of_a_rollout():
                     model.policy(torch.as_tensor(locals_["new_obs"][:1].repeat(size, axis=0)))
 
         gains = []
-        watch = Watch(ask, lambda model: gains.append(model.rollout_buffer.columns["gain"].copy()))
+        watch = Asking(ask, lambda model: gains.append(model.rollout_buffer.columns["gain"].copy()))
         return model_of(banks(), massage_threshold=0.3).learn(72, watch), gains
 
     (alone, expected), (asked, gains) = learned(), learned(3, 5)
@@ -173,7 +177,6 @@ def test_the_filter_is_that_of_the_pure_function():
         sampled, values, _ = plain.policy(obs)
         chances = plain.policy.action_dist.distribution.probs.detach().numpy()
         torch.manual_seed(seed)
-        model._undecided = True
         with model.policy.register_forward_hook(model._filter):
             actions, same_values, log_probs = model.policy(obs)
         expected = massage(model.measures, model._coming, sampled.numpy(), chances, 0.3)

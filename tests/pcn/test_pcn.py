@@ -256,8 +256,9 @@ def test_episodes_that_never_end_are_not_waited_for(monkeypatch):
             return super().step(action)
 
     monkeypatch.setattr("sb3_fair.pcn.pcn.ENDLESS", 50)
-    with pytest.raises(ValueError, match="env must end its episodes, got none that ended in 50 steps: use a TimeLimit"):
-        model_on(DummyVecEnv([Endless] * 2)).learn(100)
+    for other in (Endless, Chain):
+        with pytest.raises(ValueError, match="env must end its episodes, as by a TimeLimit, got one of 50 steps"):
+            model_on(DummyVecEnv([Endless, other])).learn(100)
 
 
 def test_episodes_are_shared_out_over_the_copies_and_all_finished():

@@ -193,6 +193,17 @@ def test_evaluations_read_what_is_paid_though_a_monitor_is_inside(scheme):
         assert set(lengths) == {8} and min(paid) - 1e-6 <= min(returns) <= max(returns) <= max(paid) + 1e-6
 
 
+def test_an_entry_of_the_same_name_is_no_monitor_s():
+    class Numbered(Serving):
+        def step(self, action):
+            *step, info = super().step(action)
+            return *step, {**info, "episode": 7}
+
+    env = list(layers())[1](Numbered())
+    env.reset(seed=0)
+    assert [env.step(1)[4]["episode"] for _ in range(8)] == [7] * 8
+
+
 def test_an_environment_that_restarts_by_itself_is_refused():
     with pytest.raises(ValueError, match="env must not restart by itself: put Autoreset around FairMDP"):
         wrappers.FairMDP(Autoreset(Serving()), SPEC)

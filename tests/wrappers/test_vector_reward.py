@@ -7,7 +7,7 @@ import mo_gymnasium.wrappers as mo
 import numpy as np
 import pytest
 from gymnasium.wrappers import ClipReward, TimeLimit
-from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair.wrappers import Scalarise, VecScalarise, VectorReward, VecVectorReward
 from sb3_fair.wrappers.scalarise import Chebyshev
@@ -246,9 +246,15 @@ def test_rewards_normalised_before_they_are_in_the_vector_are_not_lost():
     env = Scalarise(VectorReward(ClipReward(Told(), -1, 0.5), ("R", "SP")))
     env.reset()
     assert env.step(0)[1] == 0.5
-    venv = VecScalarise(VecVectorReward(VecNormalize(DummyVecEnv([Told]), clip_reward=0.25), ("R", "SP")))
+    venv = VecScalarise(VecMonitor(VecVectorReward(VecNormalize(DummyVecEnv([Told]), clip_reward=0.25), ("R", "SP"))))
     venv.reset()
     assert venv.step([0])[1] == 0.25
+
+
+def test_wrappers_of_mo_gymnasium_around_a_vector_count():
+    env = Scalarise(mo.MOClipReward(VectorReward(Told(), ("R", "SP"), vector=True), 0, -1, 0.5))
+    env.reset()
+    assert env.step(0)[1] == 0.5
 
 
 def test_a_scalar_env_cannot_be_scalarised():

@@ -155,7 +155,7 @@ def writable(option: str, path: Path | None, *others: Path | None) -> None:
         raise InputError(f"{option} must be a file, got the folder {str(path)!r}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{option} must be in a folder that is there, got {str(path)!r}")
-    if (path.exists() and not path.is_file()) or Path("/dev") in path.absolute().parents:
+    if (path.exists() and not path.is_file()) or path.absolute().parent in (Path("/dev"), Path("/dev/fd")):
         raise InputError(f"{option} must be a regular file, got {str(path)!r}")
     if path.resolve() in (other.resolve() for other in others if other is not None):
         raise InputError(f"{option} must be a file of its own, got {str(path)!r} twice")

@@ -17,6 +17,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import NOTIONS
+from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
 from sb3_fair.zoo import names
@@ -109,7 +110,7 @@ def evaluate_file(
         if algorithm.vector:
             return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
         check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
-    averaged = partial(VecMeans, names=DISPARITIES)
+    averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
     return [policy], evaluate_rules(plan, seed=seed, around=averaged) if ours else []
 
@@ -153,3 +154,10 @@ def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
     except (ImportError, gym.error.Error) as error:  # of a package that it needs
         why = " ".join(str(error).split())
         raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}") from error
+
+
+def _disparities(venv: VecEnv) -> list[str]:
+    """The disparities that every step publishes."""
+    venv.reset()
+    infos = venv.step(random_actions(venv))[3]
+    return [name for name in DISPARITIES if name in infos[0].get("fairness", {})]

@@ -39,7 +39,7 @@ def default_settings(
 
     :param preset: of the entry ``"<env>: <preset>"``, which is complete, or ``"default"`` for the file's ``default``
     :param conf_file: a YAML file instead of those of the zoo, read in the same way; what it does not say of the task is
-        as in the zoo's ``default``
+        as in the ``default`` of the algorithm's own file
     """
     registered = find(env).hyperparams.get(algorithm.name)
     given = registered if conf_file is None else conf_file
@@ -86,7 +86,7 @@ def _own(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str |
     if preset is not None:
         return _preset(algorithm, table, env, preset)
     if table.keys().isdisjoint((DEFAULT, find(env).scenario, env)):
-        raise InputError(f"{argument} must have an entry for {env}, got {', '.join(table)}")
+        raise InputError(f"{argument} must have an entry for {env}, got {', '.join(map(str, table))}")
     return _merged(table, env)
 
 

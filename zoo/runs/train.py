@@ -104,7 +104,8 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
         if run.finished:
             if run.report.is_file():
                 raise InputError(f"{INTERRUPTED}, but {str(folder)!r} is finished")
-            return reported(run)
+            from_run(run.path)
+            return run
         if not (trust or run.is_ours):
             raise PermissionError(distrusted(run.checkpoint))
         plan = Plan.of_run(run)
@@ -120,9 +121,10 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
 
 
 def reported(run: RunFolder) -> RunFolder:
-    """A finished run; its report is written if a stop came before it."""
+    """A finished run; its report is written if a stop came before it, unless another process is about to."""
     if not run.report.is_file():
-        from_run(run.path)
+        with suppress(InputError):
+            resume(run.path, trust=True)
     return run
 
 

@@ -66,7 +66,7 @@ class Study:
         experiments: Sequence[str] | None = None,
         *,
         log_dir: str | Path,
-        seeds: int = 5,
+        seeds: int,
         first_seed: int = FIRST_SEED,
         quick: bool = False,
         n_jobs: int = -1,

@@ -182,7 +182,6 @@ def test_the_parts_of_an_observation_are_checked_like_columns(clerk):
     rows, single = agent._rows({"age": [0.5], "job": 2, "has": [0, 1]})
     assert single and rows["age"].shape == (1, 1) and rows["job"].tolist() == [2]
     for wrong, message in (
-        ([0.5], "a dict of age, has, job"),
         ({"age": [0.5], "job": 2}, "column 'has' too"),
         ({"age": [0.5], "job": 2, "has": [0, 1], "agee": 3}, "got 'agee'.*did you mean 'age'"),
         ([0.5], "a dict of age, has, job"),

@@ -45,7 +45,7 @@ def test_claims_of_a_front():
 
 
 def test_front_of_a_company_on_report_seeds(tmp_path):
-    found = hiring.study(["small"], quick=True, n_jobs=1, log_dir=tmp_path)["small"]
+    found = hiring.study(["small"], seeds=3, quick=True, n_jobs=1, log_dir=tmp_path)["small"]
     assert sorted(path.name for path in tmp_path.glob("quick/small/PCN/*")) == ["100.json", "101.json"]
     assert found["R of reject all"][0] < found["R of patient oracle"][0]
     table = json.loads((tmp_path / "quick" / "hiring.table.json").read_text())
