@@ -247,11 +247,9 @@ def record_of(infos: Sequence[Mapping[str, Any]], *keys: str) -> Shared | None:
     return None if record.own and not record.own.isdisjoint(keys) else record
 
 
-def taken_over(infos: Sequence[dict[str, Any]]) -> list[Any]:
+def taken_over(infos: list[Any]) -> list[Any]:
     """The infos of a step to add to: copies of plain dicts, which environments may keep, or share among copies."""
-    if isinstance(infos, list) and record_of(infos) is not None:
-        return infos
-    return [info.copy() for info in infos]
+    return infos if record_of(infos) is not None else [info.copy() for info in infos]
 
 
 def tells(infos: Sequence[Mapping[str, Any]], key: str) -> bool:

@@ -67,8 +67,11 @@ def find_counterexample(
             over = terminated or truncated
             actions.append(np.asarray(action).tolist())
             now = _key(after)
-            key: Any = (before, _key(action), now) if of == "reward" else now
-            value: Any = float(reward) if of == "reward" else np.asarray(attribute(env, "status")).tolist()
+            if of == "reward":
+                key: Any = (before, _key(action), now)
+                value: Any = float(reward)
+            else:
+                key, value = now, np.asarray(attribute(env, "status")).tolist()
             trace, known = seen.setdefault(key, (tuple(actions), value))
             if not np.allclose(known, value):
                 return CounterExample(of, (trace, tuple(actions)), (known, value), kept(after))

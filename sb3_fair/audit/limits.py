@@ -49,7 +49,7 @@ def lowest_values(
 
 
 def below(values: Any, limit: float) -> Any:
-    """Are values below a limit? Not by rounding errors, nor where they are NaN."""
+    """Whether values are below a limit by more than rounding errors; NaN is not."""
     return values < limit - 1e-9
 
 

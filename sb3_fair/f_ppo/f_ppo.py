@@ -326,8 +326,8 @@ class FPPO(FairnessPPO):
     def _filter(self, policy: ActorCriticPolicy, inputs: Any, outputs: tuple[th.Tensor, ...]) -> tuple[th.Tensor, ...]:
         """Puts fairer actions in the place of sampled ones, for PPO with their log-probabilities.
 
-        Not of those that a callback asks for, after the step or for other numbers of copies; what one asks for before
-        a step is noted and replaced.
+        A callback may ask the policy, too. After a step, or for another number of copies, it gets what was sampled.
+        What it asks for before a step is filtered, and the actions that are carried out take its place in the notes.
         """
         if self.watched.stepped or len(outputs[0]) != self.n_envs:
             return outputs

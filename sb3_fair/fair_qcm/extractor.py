@@ -13,16 +13,15 @@ from sb3_fair.wrappers.memory import MEMORY
 
 def require_memory(observation_space: Any, memory: Memory) -> None:
     """:raises ValueError: if neither the key ``"memory"`` nor the last numbers of a vector have the memory's bounds"""
-    held = observation_space
-    if isinstance(held, spaces.Dict):
-        held = held.spaces.get(MEMORY)
+    keyed, n = isinstance(observation_space, spaces.Dict), memory.dim
+    held = observation_space.spaces.get(MEMORY) if keyed else observation_space
     low, high = (np.asarray(bound, dtype=np.float32) for bound in (memory.low, memory.high))
     if not (
         isinstance(held, spaces.Box)
         and len(held.shape) == 1
-        and np.array_equal(held.low[-memory.dim :], low)
-        and np.array_equal(held.high[-memory.dim :], high)
-        and (len(low) == len(held.low)) == isinstance(observation_space, spaces.Dict)
+        and (held.shape[0] == n if keyed else held.shape[0] > n)
+        and np.array_equal(held.low[-n:], low)
+        and np.array_equal(held.high[-n:], high)
     ):
         raise ValueError(
             f"observation_space must hold the {memory.dim} numbers of the memory {memory.name!r}, got "

@@ -8,7 +8,6 @@ the form of the environment, is as for the algorithm that it is ``like``.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -43,14 +42,17 @@ def default_settings(
     """
     registered = find(env).hyperparams.get(algorithm.name)
     given = registered if conf_file is None else conf_file
-    source = f"{algorithm.name}.yml"
-    if given is None:
-        entry = _shipped(algorithm, bare(env), preset)
-    else:
+    source, table, beneath = f"{algorithm.name}.yml", _table(algorithm), {}
+    like = {} if algorithm.like is None else _table(find_algorithm(algorithm.like))
+    if given is not None:
         argument = "hyperparams" if conf_file is None else "conf-file"
         source = argument if isinstance(given, Mapping) else Path(given).name
-        own = _own(algorithm, _given(given, env, argument), bare(env), preset, argument)
-        entry = {**_task(_table(algorithm)[DEFAULT], PLAN_KEYS), **own}
+        beneath, like = _task(table[DEFAULT], PLAN_KEYS), {}
+        table = _given(given, env, argument)
+        if preset is None and table.keys().isdisjoint((DEFAULT, find(env).scenario, bare(env))):
+            raise InputError(f"{argument} must have an entry for {bare(env)}, got {', '.join(map(str, table))}")
+    found = _merged(table, bare(env), like) if preset is None else _preset(algorithm, table, bare(env), preset)
+    entry = {**beneath, **found}
     for key in entry:
         names.choose(f"setting in {source}", key, [TUNED, *PLAN_KEYS, *algorithm.settings])
     return {key: value for key, value in entry.items() if key != TUNED}
@@ -68,29 +70,10 @@ def has_settings(algorithm: Algorithm, env: str, conf_file: str | Path | None = 
     """Whether somebody chose the form of the environment: it is shipped, or its own settings say it."""
     row = find(env)
     given = conf_file or row.hyperparams.get(algorithm.name)
-    return row.is_shipped or (given is not None and "env_kwargs" in _merged(_given(given, env), bare(env)))
+    return row.is_shipped or (given is not None and "env_kwargs" in _merged(_given(given, env), bare(env), {}))
 
 
-def _shipped(algorithm: Algorithm, env: str, preset: str | None) -> dict[str, Any]:
-    own = _table(algorithm)
-    if preset is not None:
-        return _preset(algorithm, own, env, preset)
-    return _merged(own, env, {} if algorithm.like is None else _table(find_algorithm(algorithm.like)))
-
-
-def _own(algorithm: Algorithm, table: Mapping[str, Any], env: str, preset: str | None, argument: str) -> dict[str, Any]:
-    """What somebody's own table says.
-
-    :param argument: that gave the table
-    """
-    if preset is not None:
-        return _preset(algorithm, table, env, preset)
-    if table.keys().isdisjoint((DEFAULT, find(env).scenario, env)):
-        raise InputError(f"{argument} must have an entry for {env}, got {', '.join(map(str, table))}")
-    return _merged(table, env)
-
-
-def _merged(table: Mapping[str, Any], env: str, like: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def _merged(table: Mapping[str, Any], env: str, like: Mapping[str, Any]) -> dict[str, Any]:
     """The default of a table, the entry of the scenario and that of the environment, each added to those before.
 
     :param like: the table of a similar algorithm, for the tasks

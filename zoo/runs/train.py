@@ -124,7 +124,7 @@ def reported(run: RunFolder) -> RunFolder:
     """A finished run; its report is written if a stop came before it, unless another process is about to."""
     if not run.report.is_file():
         with suppress(InputError):
-            resume(run.path, trust=True)
+            resume(run.path)
     return run
 
 
