@@ -79,6 +79,11 @@ class Choices(np.ndarray):
         return Choices(np.asarray(self)[0], self.probabilities[0])
 
 
+def drawn(rows: NDArray[Any], luck: NDArray[Any]) -> Choices:
+    """An action for each row of probabilities (n, n_actions), by a number of [0, 1) each, (n, 1)."""
+    return Choices((rows.cumsum(axis=1)[:, :-1] <= luck).sum(axis=1), rows)
+
+
 def random_actions(venv: VecEnv) -> Any:
     """An action for each copy, drawn evenly, with its probabilities unless it is of a Box: to see what a step
     publishes."""

@@ -8,6 +8,8 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.wrappers.observations import each, rows_of
+
 
 class VecLayer(VecEnvWrapper):
     """A VecEnvWrapper whose attributes and methods are found from outside, as ``get_wrapper_attr`` finds a wrapper's.
@@ -108,11 +110,7 @@ def max_steps_of(env: gym.Env | VecEnv) -> int | None:
 
 def kept(obs: Any) -> Any:
     """A copy of the arrays in an observation, which an environment may change in place."""
-    if isinstance(obs, dict):
-        return {key: kept(part) for key, part in obs.items()}
-    if isinstance(obs, tuple):
-        return tuple(map(kept, obs))
-    return obs.copy() if isinstance(obs, np.ndarray) else obs
+    return each(lambda part: part.copy() if isinstance(part, np.ndarray) else part, obs)
 
 
 class Observations(Sequence[Any]):
@@ -125,8 +123,4 @@ class Observations(Sequence[Any]):
         return self.n
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(self.obs, dict):
-            return {key: value[index] for key, value in self.obs.items()}
-        if isinstance(self.obs, tuple):
-            return tuple(part[index] for part in self.obs)
-        return self.obs[index]
+        return rows_of(self.obs, index)

@@ -404,6 +404,11 @@ _PROTOCOL = ("name", "dim", "low", "high", "initial", "update", "encode", "statu
 _NAMES = (*COUNTING, "clock", "counter(period)", "rounds(period)")
 
 
+def parts_of(memory: Memory) -> tuple[Memory, ...]:
+    """The memories that a joined one consists of; any other memory itself."""
+    return tuple(getattr(memory, "parts", (memory,)))
+
+
 def has_window(memory: Memory) -> bool:
     """Whether :func:`make_memory` can give the memory another window."""
     return is_dataclass(memory) and hasattr(memory, "window")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.wrappers.memories import Memory, ProductMemory
+from sb3_fair.wrappers.memories import Memory, parts_of
 
 Array: TypeAlias = NDArray[Any]
 
@@ -70,9 +70,13 @@ class Recompute:
 
 def _holder(memory: Memory) -> Memory:
     """The part of a joined memory that holds the status; any other memory itself."""
-    parts = memory.parts if isinstance(memory, ProductMemory) else (memory,)
     return next(
-        (part for part in parts if getattr(part, "differences", part.status)(part.initial((1,))) is not None), memory
+        (
+            part
+            for part in parts_of(memory)
+            if getattr(part, "differences", part.status)(part.initial((1,))) is not None
+        ),
+        memory,
     )
 
 

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv as pacsv
+from pyarrow import json as pajson
+from pyarrow import parquet
 
 from sb3_fair.audit.columns import check_columns
 from sb3_fair.audit.values import is_arrow
@@ -128,8 +132,6 @@ def chunks_of_file(path: str | Path, columns: Sequence[str], **options: Any) -> 
 
 def _readable(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """The chunks; what pyarrow does not like is a ValueError."""
-    import pyarrow as pa
-
     try:
         yield from chunks
     except (pa.ArrowException, *_DAMAGED) as error:
@@ -137,9 +139,6 @@ def _readable(path: Path, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
 
 
 def _csv(path: Path, columns: Sequence[str], encoding: str, delimiter: str) -> Iterator[Chunk]:
-    import pyarrow as pa
-    from pyarrow import csv as pacsv
-
     with pa.input_stream(str(path)) as stream:
         reader = pacsv.open_csv(
             stream,
@@ -158,8 +157,6 @@ def _csv(path: Path, columns: Sequence[str], encoding: str, delimiter: str) -> I
 
 def _encoding(path: Path) -> str:
     """UTF-8 or UTF-16 if the file is, else the encoding of Western Windows."""
-    import pyarrow as pa
-
     with pa.input_stream(str(path)) as stream:
         start = stream.read(4)
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
@@ -178,8 +175,6 @@ def _encoding(path: Path) -> str:
 
 def _header(path: Path, encoding: str, delimiter: str | None) -> tuple[list[str], str]:
     """Names of the columns, and the delimiter: the one that cuts the first lines into the most columns."""
-    import pyarrow as pa
-
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
         raise ValueError(f"delimiter must be one character, got {delimiter!r}")
     with pa.input_stream(str(path)) as stream:
@@ -193,8 +188,6 @@ def _header(path: Path, encoding: str, delimiter: str | None) -> tuple[list[str]
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
-    from pyarrow import parquet
-
     with parquet.ParquetFile(path) as file:
         check_columns(columns, file.schema_arrow.names, path.name)
         for batch in file.iter_batches(batch_size=CHUNK, columns=list(columns)):
@@ -203,8 +196,6 @@ def _parquet(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
 
 def _json(path: Path, columns: Sequence[str]) -> Iterator[Chunk]:
     """Each block of whole lines has its own types: a column may hold numbers in one and texts in another."""
-    import pyarrow as pa
-
     line = 1
     met: dict[str, None] = {}
     with pa.input_stream(str(path)) as stream:
@@ -234,8 +225,6 @@ def _json_table(block: bytes, columns: Sequence[str]) -> Any:
 
     Without the values of other columns if pyarrow can only then, as if one mixes types.
     """
-    import pyarrow as pa
-    from pyarrow import json as pajson
 
     def read(lines: bytes, texts: Sequence[str] = ()) -> Any:
         table = pajson.read_json(

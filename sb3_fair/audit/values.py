@@ -9,7 +9,9 @@ from contextlib import suppress
 from typing import Any, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
+from pyarrow import compute as pc
 
 Array: TypeAlias = NDArray[np.float64]
 UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
@@ -40,8 +42,8 @@ def rows_text(rows: NDArray[Any], start: int = 0) -> str:
 
 
 def is_arrow(values: Any) -> bool:
-    """Whether these are an array of pyarrow, which need not be installed."""
-    return hasattr(values, "dictionary_encode")
+    """Whether these are an array of pyarrow, in one piece or in chunks."""
+    return isinstance(values, pa.Array | pa.ChunkedArray)
 
 
 class Labels:
@@ -67,8 +69,6 @@ class Labels:
         :raises ValueError: if there are too many different labels, or lists and the like instead of labels
         """
         if is_arrow(values):
-            import pyarrow as pa
-
             try:
                 # a dictionary of its own may have indices too small for what comes from other chunks
                 plain = values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values
@@ -119,9 +119,6 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
     :raises ValueError: if something is no number; says in which rows
     """
     if is_arrow(values):
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         try:
             known = pc.if_else(pc.equal(values, ""), None, values) if pa.types.is_string(values.type) else values
             values = known.cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -171,9 +168,6 @@ def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArra
         says in which rows
     """
     if is_arrow(values):
-        import pyarrow as pa
-        from pyarrow import compute as pc
-
         for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.string()):
             # nanoseconds and integers above 2^53 may lose their last digits
             options = pc.CastOptions(kind, allow_time_truncate=True, allow_float_truncate=True)

@@ -14,6 +14,7 @@ from torch import nn
 
 from sb3_fair.common.columns import ColumnRolloutBuffer
 from sb3_fair.fairness.arguments import Positive, checked
+from sb3_fair.wrappers.observations import each, steps_of
 
 MEMORY = 10
 """Rollouts over which the mean and standard deviation of the targets are averaged."""
@@ -90,7 +91,7 @@ class Critic(nn.Module):
         whole = signal.copy()
         if buffer.truncations:
             rows, copies, observations = zip(*buffer.truncations, strict=True)
-            whole[list(rows), list(copies)] += gamma * self.values(_batch(observations))
+            whole[list(rows), list(copies)] += gamma * self.values(each(lambda *rows: np.stack(rows), *observations))
         last_values = self.values(last_obs)
         advantages = gae(whole, values, last_values, last_dones, buffer.episode_starts, gamma, gae_lambda)
         return Credit(advantages, advantages + values, values)
@@ -202,25 +203,3 @@ class ExtraCritic(Critic):
     def set_extra_state(self, state: th.Tensor) -> None:
         """Continues the random numbers."""
         self.generator.set_state(state.cpu())
-
-
-def steps_of(observations: Any, steps: Any = slice(None)) -> Any:
-    """Observations (T, n, ...) of a rollout buffer, or those of some steps, as one batch (T * n, ...)."""
-    if isinstance(observations, dict):
-        return {key: steps_of(value, steps) for key, value in observations.items()}
-    chosen = observations[steps]
-    return chosen.reshape(-1, *chosen.shape[2:])
-
-
-def rows_of(observations: Any, rows: Any) -> Any:
-    """Some rows of a batch of observations, arrays or tensors."""
-    if isinstance(observations, dict):
-        return {key: value[rows] for key, value in observations.items()}
-    return observations[rows]
-
-
-def _batch(observations: Sequence[Any]) -> Any:
-    first = observations[0]
-    if isinstance(first, dict):
-        return {key: np.stack([observation[key] for observation in observations]) for key in first}
-    return np.stack(observations)

@@ -6,10 +6,9 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness.descriptions import MEAN
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import VecLayer
-
-MEAN = "mean_"
 
 
 class VecMeans(VecLayer):

@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.f_ppo.equal_opportunity import equal_opportunity
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.choices import Choices, drawn
 from sb3_fair.wrappers.layer import attribute, different
 
 Array = NDArray[np.float64]
@@ -71,8 +71,7 @@ class Agent:
 
     def _drawn(self, probabilities: Array) -> Choices:
         """An action for each row of probabilities (n, n_actions)."""
-        luck = self.rng.random((len(probabilities), 1))
-        return Choices((probabilities.cumsum(axis=1)[:, :-1] <= luck).sum(axis=1), probabilities)
+        return drawn(probabilities, self.rng.random((len(probabilities), 1)))
 
 
 def _rules(vec_env: VecEnv) -> Any:
@@ -107,7 +106,6 @@ class EqualOpportunityAgent(Agent):
         self.groups = np.asarray(self.config.group_probability, dtype=np.float64)
         rows = np.asarray(self.config.repay_probability, dtype=np.float64)
         self.repays = np.broadcast_to(rows, (len(self.groups), rows.shape[-1]))
-        self._distributions = self._accept = np.empty((0, 0, 0))
         return self
 
     def _act(self, observations: Any) -> NDArray[Any]:
@@ -118,18 +116,13 @@ class EqualOpportunityAgent(Agent):
 
     def acceptance(self, observations: NDArray[Any]) -> Array:
         """Probability of a loan by group and score, (n, G, M), where these are the observations (n, d)."""
-        distributions = self.distributions(observations)
-        if distributions.shape != self._distributions.shape:
-            self._accept = np.empty_like(distributions)
-            changed = np.ones(len(distributions), dtype=bool)
-        else:
-            changed = (distributions != self._distributions).any(axis=(1, 2))
-        if changed.any():
-            self._distributions = distributions
-            self._accept[changed] = equal_opportunity(
-                distributions[changed], self.repays, self.groups, self.config.loan_amount, self.config.interest_rate
-            ).accept
-        return self._accept.copy()
+        return equal_opportunity(
+            self.distributions(observations),
+            self.repays,
+            self.groups,
+            self.config.loan_amount,
+            self.config.interest_rate,
+        ).accept
 
     def distributions(self, observations: NDArray[Any]) -> Array:
         """Probabilities of the scores within each group, (n, G, M), from the agent's source.

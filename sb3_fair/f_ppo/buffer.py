@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
-from sb3_fair.common.extra_critic import ExtraCritic, steps_of
+from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.regulariser import Columns, regularise_advantages
+from sb3_fair.wrappers.observations import steps_of
 
 BASELINE_RATE, BASELINE_EPOCHS, BASELINE_BATCH = 3e-3, 4, 512
 """How the baseline of the credit learns: learning rate, passes over a rollout, steps per minibatch."""

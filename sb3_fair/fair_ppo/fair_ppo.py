@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import torch as th
@@ -16,11 +16,10 @@ from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.connection import reward_scale
-from sb3_fair.common.extra_critic import gae, steps_of
+from sb3_fair.common.extra_critic import gae
 from sb3_fair.common.fairness_ppo import FairnessPPO
 from sb3_fair.fair_ppo.buffer import BONUS, PenaltyDictRolloutBuffer, PenaltyRolloutBuffer, normalized
 from sb3_fair.fair_ppo.coefficient import Coefficient
-from sb3_fair.fair_ppo.gradients import actor_gradients
 from sb3_fair.fair_ppo.labels import GroupFunction, Labels, Meetings, Mode
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
@@ -30,7 +29,9 @@ from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
+from sb3_fair.wrappers.observations import steps_of
 
+SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
 Prosp: TypeAlias = Literal["state_cost", "advantage_clip"]
 COSINE_EVERY = 10
 """Updates between two looks at the gradient of the actor."""
@@ -255,9 +256,12 @@ class FairPPO(FairnessPPO):
         """Whether anything but PPO's loss is asked for."""
         return self.alpha > 0 or self.beta > 0
 
-    def _end_training(self) -> None:
+    def learn(self: SelfFairPPO, *args: Any, **kwargs: Any) -> SelfFairPPO:
+        """Trains; see SB3's ``learn``."""
+        super().learn(*args, **kwargs)
         if self.acts and self.labels is not None:
             self._meetings.warn(self.labels)
+        return self
 
     def _begin_training(self, restarts: bool) -> None:
         if restarts or self.labels is None:
@@ -415,3 +419,25 @@ class FairPPO(FairnessPPO):
         kinds = plain[steps].flatten(), whole[steps].flatten()
         without, within = actor_gradients(self.policy, observations, actions, *kinds)
         return float(th.cosine_similarity(without, within, dim=0))
+
+
+def actor_gradients(
+    policy: ActorCriticPolicy, observations: Any, actions: th.Tensor, *advantages: th.Tensor
+) -> list[th.Tensor]:
+    """Gradients of mean(A log pi) by all parameters of the actor, flat, one for every kind of ``advantages`` A (n,).
+
+    It is that of PPO's objective as long as the policy is still the one that acted.
+
+    :param observations: a batch of tensors, (n, ...)
+    :param actions: (n, ...), as ``evaluate_actions`` wants them
+    """
+    _, log_prob, _ = policy.evaluate_actions(observations, actions)
+    parameters = [parameter for parameter in policy.parameters() if parameter.requires_grad]
+    return [
+        th.cat([
+            gradient.flatten()
+            for gradient in th.autograd.grad((kind * log_prob).mean(), parameters, retain_graph=True, allow_unused=True)
+            if gradient is not None
+        ])
+        for kind in advantages
+    ]  # fmt: skip

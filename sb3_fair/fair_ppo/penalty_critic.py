@@ -8,7 +8,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from torch import nn
 
-from sb3_fair.common.extra_critic import Critic, ExtraCritic, rows_of
+from sb3_fair.common.extra_critic import Critic, ExtraCritic
+from sb3_fair.wrappers.observations import rows_of
 
 
 class PenaltyCritic(Critic):

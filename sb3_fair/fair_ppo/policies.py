@@ -11,9 +11,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
 from torch import nn
 
-from sb3_fair.common.extra_critic import rows_of
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.group_label import GROUP
+from sb3_fair.wrappers.observations import rows_of
 
 Tensors: TypeAlias = tuple[th.Tensor, ...]
 

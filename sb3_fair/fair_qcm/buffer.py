@@ -4,7 +4,7 @@ A real transition (s, m, a, event, s', m') gives one for any other memory c: (s,
 reward that follows from the event (Alamdari et al., "Remembering to Be Fair", Section 5.2).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
@@ -21,19 +21,13 @@ from sb3_fair.fair_qcm.extractor import require_memory
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.memories import Memory, has_window, make_memory
+from sb3_fair.wrappers.memories import Memory, has_window, make_memory, parts_of
 from sb3_fair.wrappers.memory import MEMORY
+from sb3_fair.wrappers.observations import each
 from sb3_fair.wrappers.recompute import Recompute
 
 Array: TypeAlias = NDArray[Any]
 Storage: TypeAlias = Literal["virtual", "rows"]
-
-
-def each(change: Callable[..., Any], *observations: Any) -> Any:
-    """``change`` of arrays, or of the arrays under each key of dicts."""
-    if isinstance(observations[0], dict):
-        return {key: change(*(arrays[key] for arrays in observations)) for key in observations[0]}
-    return change(*observations)
 
 
 @checked
@@ -96,7 +90,7 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         require_memory(observation_space, memory)
         self.memory = memory
         if window is not None:
-            parts = getattr(memory, "parts", (memory,))
+            parts = parts_of(memory)
             if not any(map(has_window, parts)):
                 raise ValueError(
                     f"window must be None for the memory {memory.name!r}, which is no dataclass with a window, "

@@ -11,7 +11,7 @@ from sb3_fair.common.interruption import mark_of_reset
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, told_events
 from sb3_fair.wrappers.layer import attribute, max_steps_of, shows_time
-from sb3_fair.wrappers.memories import Memory, MemoryLike
+from sb3_fair.wrappers.memories import Memory, MemoryLike, parts_of
 from sb3_fair.wrappers.memory import MEMORY, VecMemoryAugmentation
 from sb3_fair.wrappers.recompute import Recompute
 
@@ -112,8 +112,7 @@ def check_time(venv: VecEnv, memory: Memory, scheme: Scheme) -> TimedEnds:
     """
     if shows_time(venv):
         return TimedEnds(None, venv)
-    parts = getattr(memory, "parts", (memory,))
-    periods: list[Any] = [getattr(part, "period", None) for part in parts if getattr(part, "ticking", False)]
+    periods: list[Any] = [getattr(part, "period", None) for part in parts_of(memory) if getattr(part, "ticking", False)]
     clock, when = None in periods, scheme.when
     if attribute(venv, "end", kind=str) == "terminated" and not clock:
         raise ValueError(

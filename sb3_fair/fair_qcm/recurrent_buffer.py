@@ -10,8 +10,8 @@ from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.type_aliases import PyTorchObs, ReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fairness.arguments import checked
+from sb3_fair.wrappers.observations import each
 
 UNFINISHED = np.iinfo(np.int64).max
 SETTINGS = ("sequence_length", "burn_in", "reward_scale")

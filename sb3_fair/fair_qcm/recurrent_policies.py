@@ -11,9 +11,9 @@ from stable_baselines3.common.type_aliases import PyTorchObs
 from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 from torch import nn
 
-from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fair_qcm.recurrent_buffer import Windows
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.observations import each
 
 State = tuple[NDArray[Any], ...]
 

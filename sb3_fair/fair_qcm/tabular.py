@@ -16,7 +16,6 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, unwrap_vec_n
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
-from sb3_fair.fair_qcm.buffer import each
 from sb3_fair.fair_qcm.environment import TimedEnds, check_time, events_of_all, memory_of, relabelled, remembering
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
@@ -26,6 +25,7 @@ from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.memories import Memory, MemoryLike
+from sb3_fair.wrappers.observations import each
 from sb3_fair.wrappers.recompute import Recompute
 from sb3_fair.wrappers.scalarise import VecScalarise
 from sb3_fair.wrappers.scheme import VecFairnessScheme

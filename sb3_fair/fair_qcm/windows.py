@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fair_qcm.states import MemoryCode
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.memories import ClockMemory, CounterMemory, DifferenceMemory, FullMemory, Memory
+from sb3_fair.wrappers.memories import ClockMemory, CounterMemory, DifferenceMemory, FullMemory, Memory, parts_of
 
 Array: TypeAlias = NDArray[Any]
 WindowLike: TypeAlias = int | Literal["paper", "uniform"] | None
@@ -29,7 +29,6 @@ class Window:
     def __init__(self, memory: Memory, n_counterfactual: int | Literal["all"], window: WindowLike = None) -> None:
         self.memory, self.n, self.window = memory, n_counterfactual, window
         self.code = MemoryCode(memory)
-        self.low, self.high = (np.asarray(bound, dtype=np.float64) for bound in (memory.low, memory.high))
         self.counts = _columns_of_counts(memory)
         if self.counts is None and (n_counterfactual == "all" or window not in (None, "paper")):
             raise ValueError(
@@ -42,7 +41,7 @@ class Window:
         if window == "paper":
             memory.rows(memory.initial((1,)))  # type: ignore[attr-defined]
         elif window != "uniform" and self.counts is not None:
-            width = self.width = window or next(part.window for part in _parts(memory) if hasattr(part, "window"))
+            width = self.width = window or next(part.window for part in parts_of(memory) if hasattr(part, "window"))
             if n_counterfactual == "all":
                 if (2 * width + 1) ** int(self.counts.sum()) > MOST_ROWS:
                     raise ValueError(f"n_counterfactual must be a number for so wide a window, got 'all' of {width}")
@@ -56,7 +55,7 @@ class Window:
         """
         columns = self._candidates(memories, rng)
         own = self.code(memories)[:, None]
-        bounded = zip(columns, self.low, self.high, strict=True)
+        bounded = zip(columns, self.code.low, self.code.high, strict=True)
         inside = np.logical_and.reduce([(column >= low) & (column <= high) for column, low, high in bounded])
         codes = np.where(inside, self.code.of_columns(columns), own)
         n_rows = codes.shape[1]
@@ -90,7 +89,7 @@ class Window:
             elif self.shifts is not None:
                 columns.append(now + self.shifts[:, column])
             elif self.window == "uniform":
-                drawn = rng.integers(int(self.low[column]), int(self.high[column]) + 1, size=shape)
+                drawn = rng.integers(int(self.code.low[column]), int(self.code.high[column]) + 1, size=shape)
                 columns.append(drawn.astype(np.float32))
             else:
                 columns.append(now + rng.integers(-self.width, self.width + 1, size=shape, dtype=np.int16))
@@ -102,14 +101,10 @@ def _columns(memories: Array) -> list[Array]:
     return list(np.ascontiguousarray(np.moveaxis(memories, -1, 0)))
 
 
-def _parts(memory: Memory) -> tuple[Any, ...]:
-    return tuple(getattr(memory, "parts", (memory,)))
-
-
 def _columns_of_counts(memory: Memory) -> NDArray[np.bool_] | None:
     """Which columns (dim,) are counts that may be others, None if only the memory knows what fits together."""
     columns: list[bool] = []
-    for part in _parts(memory):
+    for part in parts_of(memory):
         if type(part) not in (FullMemory, DifferenceMemory, ClockMemory, CounterMemory):
             return None
         columns += [hasattr(part, "window")] * part.dim

@@ -29,9 +29,7 @@ def number(name: str, value: Any) -> float:
 
 def columns(name: str, value: Any) -> tuple[int, ...]:
     """Column numbers as a tuple of different non-negative ints."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise ValueError(f"{name} must be a sequence of column numbers, got {value!r}")
-    numbers_ = tuple(integer(f"each column in {name}", column, low=0) for column in value)
+    numbers_ = tuple(map(int, value))
     if len(set(numbers_)) < len(numbers_):
         raise ValueError(f"{name} must not repeat a column, got {value!r}")
     return numbers_

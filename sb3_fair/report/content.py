@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.plain import plain
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report.groups import group_rates
@@ -66,7 +67,7 @@ def content(
         if first[index] == index
     ]
     environment = str((made or {}).get("environment", "")).rpartition("/")[2]
-    return {
+    told = {
         "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
         "lead": _lead(len(policies), len(told_apart(front))),
         "objectives": axis_order(front.objectives),
@@ -83,9 +84,9 @@ def content(
                 "optimised": measure.optimised,
                 "final": measure.final,
                 "zero_is_fair": measure.zero_is_fair,
-                "ideal": _number(measure.ideal(everybody)),
-                "span": [_number(end) for end in measure.span(front)],
-                "reach": [_number(end) for end in measure.span(everybody)],
+                "ideal": measure.ideal(everybody),
+                "span": measure.span(front),
+                "reach": measure.span(everybody),
             }
             for measure in shown
         ],
@@ -97,6 +98,7 @@ def content(
         "curves": charts(curves or {}),
         "made": [[str(key), str(value)] for key, value in (made or {}).items()],
     }
+    return plain(told, finite=True)
 
 
 def charts(curves: Curves) -> list[dict[str, Any]]:
@@ -147,10 +149,10 @@ def _figures(
         "length": policy.length,
         "episodes": len(policy.returns),
         "deterministic": policy.deterministic,
-        "mean": [_number(measure.mean(policy)) for measure in shown],
-        "half": [_number(measure.half_width(policy)) for measure in shown],
-        "good": [_number(value) for value in good],
-        "chance": [_number(measure.chance(policy)) for measure in shown],
+        "mean": [measure.mean(policy) for measure in shown],
+        "half": [measure.half_width(policy) for measure in shown],
+        "good": good,
+        "chance": [measure.chance(policy) for measure in shown],
         "groups": group_rates(policy, words),
     }
 
@@ -199,7 +201,3 @@ def _lead(different: int, apart: int) -> str:
         "None is better than another in everything: to gain in one respect is to give up something in another. Which "
         "compromise is right is for people to choose."
     )
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None

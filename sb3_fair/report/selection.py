@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.descriptions import DISPARITY, RETURN
+from sb3_fair.fairness.notions.table import NOTIONS
 
 Array = NDArray[np.float64]
 
-AXES = ("R", DISPARITY, "SP", "EO", "OAE", "PP", "PE", "EqOdds", "CUAE", "TE", "IF", "LIP", "CSC")
+AXES = ("R", DISPARITY, *NOTIONS)
 """Order of the objectives around a radar plot."""
 
-INDIVIDUAL = ("IF", "LIP", "CSC")
 ANCHORS = {"performance": (228, 26, 28), "group": (77, 175, 74), "individual": (55, 126, 184)}
 """RGB colour of a policy that is best in one type of objective and worst in the others."""
 
@@ -20,9 +20,9 @@ ANCHORS = {"performance": (228, 26, 28), "group": (77, 175, 74), "individual": (
 def kind(objective: str) -> str:
     """``"performance"``, ``"group"`` or ``"individual"``, for names such as R, d_s, SP@gender, IF@heom."""
     name = base(objective)
-    if name in INDIVIDUAL:
-        return "individual"
-    return "group" if name in AXES[1:] else "performance"
+    if name not in AXES[1:]:
+        return "performance"
+    return "group" if name == DISPARITY or NOTIONS[name].needs_groups else "individual"
 
 
 def base(objective: str) -> str:

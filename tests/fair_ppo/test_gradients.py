@@ -4,7 +4,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from sb3_fair.fair_ppo.gradients import actor_gradients
+from sb3_fair.fair_ppo.fair_ppo import actor_gradients
 
 
 def test_actor_gradients_are_those_of_the_surrogate_at_ratio_1():

@@ -399,10 +399,7 @@ def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) 
         from sb3_fair.zoo.runs import pretrained as shipped  # loads torch
 
         return shipped.pretrained(pretrained)
-    try:
-        run = RunFolder.open(str(path), trust=trust)
-    except FileNotFoundError as error:
-        raise InputError(str(error)) from error
+    run = RunFolder.open(str(path), trust=trust)
     if not run.finished:
         raise InputError(f"run must be finished: go on with `sb3-fair train --resume {path}`")
     return run

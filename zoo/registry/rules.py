@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.fairness.validation import did_you_mean
-from sb3_fair.wrappers.choices import Choices
+from sb3_fair.wrappers.choices import Choices, drawn
 from sb3_fair.wrappers.layer import Observations, attribute, different
 from sb3_fair.zoo.envs.world import World
 
@@ -51,8 +51,8 @@ class RuleAgent:
         if attribute(self.venv, "world") is None:
             return self._answers(observation), None
         rows = self.rows()
-        chances = np.tile(self.rng.random((len(rows) // len(self.rules), 1)), (len(self.rules), 1))
-        return Choices((rows.cumsum(axis=1) < chances).sum(axis=1), rows), None
+        luck = self.rng.random((len(rows) // len(self.rules), 1))
+        return drawn(rows, np.tile(luck, (len(self.rules), 1))), None
 
     def rows(self) -> NDArray[np.float64]:
         """Probabilities of the actions (n, n_actions) in copies of a World."""

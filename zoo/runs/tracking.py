@@ -117,11 +117,10 @@ class TrackingCallback(EpisodeCallback):
             return self.mode
         return "online" if _has_account() else "offline"
 
-    def log_front(self, front: Front, baselines: Sequence[EvaluatedPolicy] = (), name: str = "front") -> None:
+    def log_front(self, front: Front, baselines: Sequence[EvaluatedPolicy] = ()) -> None:
         """Logs evaluated policies as a table: per objective and notion the mean and its 95 % confidence interval.
 
         :param baselines: rules to list below them
-        :param name: of the table
         """
         import wandb
 
@@ -134,7 +133,7 @@ class TrackingCallback(EpisodeCallback):
             for policy in policies:
                 actions = "most probable" if policy.deterministic else "sampled"
                 table.add_data(policy.name, kind, actions, policy.length, *_cells(shown, policy))
-        self.run.log({name: table})
+        self.run.log({"front": table})
 
     def log_report(self, path: str | Path) -> None:
         """Uploads a report, or any file, as an artifact of type ``report``."""

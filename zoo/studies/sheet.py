@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
-from sb3_fair.zoo.evaluation.tables import show
+from sb3_fair.zoo.evaluation.tables import blank_table, show
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,7 @@ class Sheet:
 
     def rich(self) -> Table:
         """For the terminal."""
-        table = Table(title=self.title, box=None, header_style="bold", title_justify="left", caption_justify="left")
-        for column in self.columns:
-            table.add_column(column, justify="right" if column else "left", no_wrap=True)
+        table = blank_table(*self.columns, title=self.title, title_justify="left", caption_justify="left")
         for row in self.rows:
             table.add_row(*row)
         for row in self.dim:

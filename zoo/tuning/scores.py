@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sb3_fair.common.means import MEAN, VecMeans
+from sb3_fair.common.means import VecMeans
 from sb3_fair.common.pareto import hypervolume
-from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
+from sb3_fair.fairness.descriptions import MEAN, NO_WORDS, Words, describe
 from sb3_fair.fairness.intervals import mean_of_known
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import stack

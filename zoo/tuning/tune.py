@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sb3_fair.common.means import MEAN
 from sb3_fair.fairness import NOTIONS
+from sb3_fair.fairness.descriptions import MEAN
 from sb3_fair.fairness.validation import integer, number
 from sb3_fair.zoo import names
 from sb3_fair.zoo.evaluation.evaluate import evaluation_env, most_probable

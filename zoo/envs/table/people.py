@@ -115,11 +115,8 @@ def people_of(table: Any, columns: Columns, sha256: str | None = None) -> People
 
 def checksum(path: str | Path) -> str:
     """SHA-256 of a file."""
-    digest = hashlib.sha256()
     with Path(path).open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @lru_cache(maxsize=4)
