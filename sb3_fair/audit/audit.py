@@ -148,6 +148,7 @@ def audit(
         **asdict(columns),
         "favourable": decided.favourable,
         "deserving": decided.deserving,
+        "feedback_missing": feedback_missing,
         "notions": names,
         "window": window,
         "sample": None if log.sample is None else len(log.sample.rows),
@@ -159,10 +160,12 @@ def audit(
     }
     warned = [*log.warnings, *all_warnings(log, decided, groups, found, gaps, window, feedback_missing)]
     broken = broken_limits(found, lowest)
-    said = sentences(about, groups, found, gaps, moments, broken)
     welfare = welfare_figures(log, decided, scheme)
-    other = other_policy(log, decided, confidence, seed)
-    return Audit(about, groups, found, gaps, series, moments, welfare, broken, said, warned, *other, windows)
+    rates, earned, wrong = other_policy(log, decided, confidence, seed)
+    warned += wrong
+    telling = not (decided.selective and feedback_missing == "ignore")
+    said = sentences(about, groups, found, gaps, moments, broken, rates, telling)
+    return Audit(about, groups, found, gaps, series, moments, welfare, broken, said, warned, rates, earned, windows)
 
 
 def audit_file(

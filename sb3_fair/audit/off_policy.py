@@ -104,11 +104,10 @@ def off_policy(
     effective = float(total**2 / np.square(weights).sum()) if total else 0.0
     mean = total / n
     logged = _estimated("logged", "the logged decisions", reward, confidence)
-    least, error = max(LEAST, LEAST_SHARE * n), weights.std() / math.sqrt(n)
-    refused = ""
+    least, refused = max(LEAST, LEAST_SHARE * n), ""
     if effective < least:
         refused = f"the overlap is too small: the effective sample is {effective:.0f}, at least {least:.0f} is needed"
-    elif abs(mean - 1) > max(_OFF * error, 0.05):
+    elif not averages_one(weights):
         refused = (
             f"the mean weight is {mean:.2f}, not 1: the propensities are wrong, or the log lacks decisions that the "
             "other policy makes"
@@ -125,6 +124,11 @@ def off_policy(
         _estimated("dr", "doubly robust", direct + weights * (reward - own), confidence),
     ]
     return OffPolicy(n, effective, mean, logged, estimates)
+
+
+def averages_one(weights: Array) -> bool:
+    """Whether the mean of weights (n,) is 1 up to chance, as that of propensities that are right."""
+    return bool(abs(weights.mean() - 1) <= max(_OFF * weights.std() / math.sqrt(len(weights)), 0.05))
 
 
 def _estimated(name: str, title: str, terms: Array, confidence: float) -> Estimated:

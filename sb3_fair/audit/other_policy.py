@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.off_policy import LEAST, OffPolicy, off_policy
+from sb3_fair.audit.off_policy import LEAST, OffPolicy, averages_one, off_policy
 from sb3_fair.audit.resampling import Array
+from sb3_fair.audit.words import few
 from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN
 from sb3_fair.fairness.proportions import wilson
 
@@ -16,6 +17,11 @@ _MOST = 50
 """Groups of an attribute that the model of the reward knows."""
 _OTHERS = 0.1
 """How many others each person of known outcome may stand for on average, where there are few of them."""
+
+_WRONG = (
+    "The propensities do not fit the decisions on {}: their weights are not 1 on average. How another policy would "
+    "treat the deserving among them is left out."
+)
 
 
 class OtherRate(NamedTuple):
@@ -39,22 +45,23 @@ class OtherRate(NamedTuple):
 
 def other_policy(
     log: Log, decided: Decisions, confidence: float, seed: int
-) -> tuple[list[OtherRate], OffPolicy | None]:
+) -> tuple[list[OtherRate], OffPolicy | None, list[str]]:
     """Rates and the mean reward if decisions had been made by the policy whose probabilities are ``target``.
 
     Rates among everybody are means of the probabilities: nothing is estimated but the people. Those among the deserving
     are means over the people of known outcome. With propensities, each of them stands for 1 / (chance that the outcome
     would be known) people like them; if outcomes are known after one kind of decision only, that is 1 / propensity.
-    Without propensities, the rates among the deserving of a group with such outcomes are left out.
+    Without propensities, the rates among the deserving of a group with such outcomes are left out, as they are where
+    the propensities do not fit the decisions, of which the warnings tell.
     """
     if "target" not in log.numbers:
-        return [], None
+        return [], None, []
     target = log.numbers["target"][decided.rows]
     accepted = ACCEPTED[decided.cells]
     chance = log.numbers["propensity"][decided.rows] if "propensity" in log.numbers else None
     there = ~np.isnan(target) & (True if chance is None else ~np.isnan(chance))
     known, right = KNOWN[decided.cells], DESERVING[decided.cells]
-    rates = []
+    rates, wrong = [], []
     for attribute in decided.compared:
         groups = [np.flatnonzero(there & (attribute.codes == code)) for code in range(1, len(attribute.labels) + 1)]
         for label, rows in zip(attribute.labels, groups, strict=True):
@@ -62,25 +69,33 @@ def other_policy(
             rates.append(OtherRate(attribute.name, label, "everybody", *found))
         for label, rows in zip(attribute.labels, groups, strict=True):
             others = _others(accepted[rows], known[rows], None if chance is None else chance[rows])
-            if others is not None:
-                weights, took = (each[right[rows]] for each in others)
-                found = _rate(target[rows[right[rows]]], weights, took, confidence)
+            if others is None:
+                continue
+            weights, took, part = others
+            if averages_one(weights / part):
+                deserving = right[rows]
+                found = _rate(target[rows[deserving]], weights[deserving], took[deserving], confidence)
                 rates.append(OtherRate(attribute.name, label, "deserving", *found))
+            else:
+                wrong.append(f"{label} ({attribute.name})")
+    warnings = [_WRONG.format(few(wrong))] if wrong else []
     if "reward" not in log.numbers or chance is None:
-        return rates, None
+        return rates, None, warnings
     reward = log.numbers["reward"][decided.rows]
     rows = np.flatnonzero(there & ~np.isnan(reward))
-    few = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
-    described = [one.codes[rows] == code for one in few for code in range(1, len(one.labels) + 1)]
+    small = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
+    described = [one.codes[rows] == code for one in small for code in range(1, len(one.labels) + 1)]
     features = np.column_stack([target[rows], *described]).astype(float)
     given = reward[rows], accepted[rows], chance[rows], target[rows]
-    return rates, off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
+    found = off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
+    return rates, found, warnings
 
 
 def _others(
     accepted: NDArray[np.bool_], known: NDArray[np.bool_], chance: Array | None
-) -> tuple[Array, NDArray[Any]] | None:
-    """How many people of a group each one of known outcome stands for (n,), and how many of those were accepted.
+) -> tuple[Array, NDArray[Any], float] | None:
+    """How many people of a group each one of known outcome stands for (n,), how many of those were accepted, and what
+    the former are on average, if the propensities are right.
 
     None if no outcome is known, or none after one kind of decision and there are no propensities to make up for it.
 
@@ -91,12 +106,13 @@ def _others(
     if not seen.any():
         return None
     if chance is None:
-        return (np.ones(len(known)), accepted) if seen[made > 0].all() else None
+        return (np.ones(len(known)), accepted, 1.0) if seen[made > 0].all() else None
     share = np.divide(seen, made, out=np.zeros(2), where=made > 0)
     after = np.where(made > 0, share / share.max(), 1.0)  # chance of a known outcome, as a part of the better kind's
     same, other = after[kind], after[1 - kind]
     weights = np.divide(1.0, other + chance * (same - other), out=np.zeros(len(known)), where=known)
-    return weights, accepted if after[1] == 1 else np.where(accepted, weights, weights - 1)
+    took = accepted if after[1] == 1 else np.where(accepted, weights, weights - 1)
+    return weights, took, float(share.max())
 
 
 def _rate(

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any
 
 from sb3_fair.audit.result import Audit, Gap, Series
-from sb3_fair.audit.words import favourable_text, number, percent, span
+from sb3_fair.audit.words import amount, deserving_text, favourable_text, number, percent, span
 from sb3_fair.fairness.descriptions import describe
 from sb3_fair.report.html import source_hash, stylesheet, templates
 
@@ -21,13 +21,14 @@ def page(audit: Audit) -> str:
     environment = templates("sb3_fair.audit")
     environment.tests["nan"] = math.isnan
     environment.filters.update(
-        chart=Chart, describe=describe, number=number, of=_of, percent=percent, repr=repr, span=span,
+        amount=amount, chart=Chart, describe=describe, number=number, of=_of, percent=percent, span=span,
         thousands="{:,.0f}".format,
     )  # fmt: skip
     content = {
         **vars(audit),
         "attributes": dict.fromkeys(group.attribute for group in audit.groups),
         "gaps": sorted(audit.gaps, key=_sort_key),
+        "deserved": deserving_text(audit.about),
         "made": {key: _listed(value) for key, value in audit.about.items() if value not in (None, [], ())},
         "policy": f"default-src 'none'; style-src {source_hash(style)}; base-uri 'none'; form-action 'none'",
         "series": [one for one in audit.series if not all(map(math.isnan, one.values))],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sb3_fair.audit.result import Audit, NotionValue
-from sb3_fair.audit.words import percent
+from sb3_fair.audit.words import amount, percent
 
 WIDTH = 79
 _MOST = 12
@@ -29,7 +29,7 @@ def text_table(audit: Audit) -> str:
         blocks += _notions("", [one for one in audit.notions if one.attribute == attribute], confidence)
     blocks += _notions("individuals", [one for one in audit.notions if not one.attribute], confidence)
     if audit.welfare:
-        rows = [[figure.title, _number(figure.value, ".4g")] for figure in audit.welfare]
+        rows = [[figure.title, amount(figure.value)] for figure in audit.welfare]
         blocks.append(_aligned(["welfare of the stakeholders", ""], rows))
     for attribute in dict.fromkeys(rate.attribute for rate in audit.other_rates):
         rates = [rate for rate in audit.other_rates if rate.attribute == attribute]
@@ -40,7 +40,7 @@ def text_table(audit: Audit) -> str:
         heads = [f"another policy, {attribute}", "among", "in the log", "other", "interval"]
         blocks.append(_aligned(heads, rows) + _more(rates, 2 * _MOST, "rows"))
     if (found := audit.off_policy) is not None:
-        rows = [[one.title, _number(one.value, ".4f"), f"{one.low:.4f} to {one.high:.4f}"] for one in found.all]
+        rows = [[one.title, amount(one.value), f"{amount(one.low)} to {amount(one.high)}"] for one in found.all]
         head = f"effective sample size {found.effective:,.0f} of {found.n:,}"
         blocks.append(
             "\n".join([_aligned(["reward of a decision", "", head], rows), *textwrap.wrap(found.refused, WIDTH)])
@@ -52,10 +52,14 @@ def _notions(title: str, notions: Sequence[NotionValue], confidence: str) -> lis
     bounded = any(one.bounds is not None for one in notions)
     rows = [
         [one.notion, _number(one.value), "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}",
-         _number(one.chance), *([" to ".join(map(_number, one.bounds or ()))] if bounded else [])]
+         _number(one.chance), *([_bounds(*one.bounds) if one.bounds else ""] if bounded else [])]
         for one in notions
     ]  # fmt: skip
     return [_aligned([title, "value", confidence, "by chance", *["bounds"] * bounded], rows)] if rows else []
+
+
+def _bounds(low: float, high: float) -> str:
+    return f"{_number(low)} to {_number(high)}" if low != high else ""
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -77,7 +81,8 @@ def _percents(low: float, high: float) -> str:
 
 
 def _number(value: float, form: str = ".3f") -> str:
-    return "–" if math.isnan(value) else format(value, form)
+    text = "–" if math.isnan(value) else format(value, form)
+    return text if text.strip("-0.") else text.lstrip("-")
 
 
 def shown(text: str, width: int) -> str:

@@ -8,10 +8,9 @@ from sb3_fair.audit.log import Log
 from sb3_fair.audit.result import Gap, Group, NotionValue
 from sb3_fair.audit.values import MOST_LABELS
 from sb3_fair.audit.windows import MOST_OVER_TIME
-from sb3_fair.audit.words import SMALL
+from sb3_fair.audit.words import SMALL, few
 from sb3_fair.fairness.notions.table import ACCEPTED, KNOWN, RIGHT, FeedbackMissing, feedback_counts
 
-_FEW = 5
 _IGNORED = "shares among known outcomes are {} % in every group, whoever they are, and say nothing about fairness"
 
 
@@ -32,21 +31,20 @@ def all_warnings(
         yield f"{who} got the favourable decision: all groups are treated alike in this respect, whatever the others."
     small = [group for group in groups if group.n < SMALL]
     if small:
-        shown = ", ".join(f"{group.group} ({group.attribute}): {group.n}" for group in small[:_FEW])
-        more = f" and {len(small) - _FEW} more" if len(small) > _FEW else ""
+        shown = few([f"{group.group} ({group.attribute}): {group.n}" for group in small])
         yield (
-            f"{len(small)} group{'s' * (len(small) > 1)} of fewer than {SMALL} people say little: {shown}{more}. "
+            f"{len(small)} group{'s' * (len(small) > 1)} of fewer than {SMALL} people say little: {shown}. "
             "Notions are about the two groups that are the furthest apart, often the smallest ones."
         )
     if columns.feedback is not None:
         yield from _feedback(columns.feedback, decided, missing)
-    for name in dict.fromkeys(one.attribute for one in found):
-        undefined = [one.notion for one in found if one.attribute == name and math.isnan(one.value)]
-        if undefined:
-            yield (
-                f"Undefined for {name}: {', '.join(undefined)}. Fewer than two groups have a rate. Undefined is "
-                "not fair."
-            )
+    undefined: dict[str, list[str]] = {}
+    for one in found:
+        if math.isnan(one.value):
+            undefined.setdefault(one.attribute, []).append(f"{one.title} ({one.notion})")
+    for lacking in dict.fromkeys(map(", ".join, undefined.values())):
+        attributes = ", ".join(name for name, notions in undefined.items() if ", ".join(notions) == lacking)
+        yield f"Undefined for {attributes}: {lacking}. Fewer than two groups have a rate. Undefined is not fair."
     if sample is not None and not len(sample.rows):
         yield "No decision has all features: there are no individual notions."
     elif sample is not None and sample.eligible > len(sample.rows):

@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sb3_fair.audit.result import Broken, Gap, Group, Moment, NotionValue, Share
 
+if TYPE_CHECKING:
+    from sb3_fair.audit.other_policy import OtherRate
+
 ALPHA = 0.05
-TOLD = (("SP", "favourable", ""), ("EO", "deserving", "of those who deserved it, "),
+TOLD = (("SP", "favourable", ""), ("EO", "deserving", "of those who deserved it ({}), "),
         ("PE", "undeserving", "of those who did not deserve it, "))  # fmt: skip
 SMALL = 30
 """Groups with fewer people say little."""
-_MOMENTS = 3
+_MOMENTS, _FEW = 3, 5
 
 
 def percent(value: float) -> str:
@@ -27,14 +30,36 @@ def number(value: float, digits: int = 3) -> str:
     return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
 
 
+def amount(value: float) -> str:
+    """What is of no fixed size, as rewards: four digits, or all before the point."""
+    if math.isnan(value):
+        return "–"
+    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
+
+
 def points(value: float) -> str:
     """A difference in percentage points, without its sign."""
     return f"{100 * abs(value):.1f}"
 
 
+def few(texts: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(texts) - _FEW} more" if len(texts) > _FEW else ""
+    return f"{', '.join(texts[:_FEW])}{more}"
+
+
 def favourable_text(about: Mapping[str, Any]) -> str:
     """ "hired: yes", or "hired" where nobody got it."""
-    return ": ".join(filter(None, (about["action"], " or ".join(about["favourable"]))))
+    return _value_text(about["action"], about["favourable"])
+
+
+def deserving_text(about: Mapping[str, Any]) -> str:
+    """ "qualified: yes", which is why somebody counts as deserving."""
+    return _value_text(about["feedback"], about["deserving"])
+
+
+def _value_text(column: str, values: Sequence[str]) -> str:
+    return ": ".join(filter(None, (column, " or ".join(values))))
 
 
 def sentences(
@@ -44,16 +69,23 @@ def sentences(
     gaps: Sequence[Gap],
     moments: Sequence[Moment],
     broken: Sequence[Broken],
+    rates: Sequence["OtherRate"],
+    telling: bool,
 ) -> list[str]:
-    """What a reader should know first: which limits are broken, who got the favourable decision less often, when."""
+    """What a reader should know first: which limits are broken, who got the favourable decision less often, when, and
+    what another policy would have done.
+
+    :param telling: whether shares among known outcomes say anything
+    """
     said = [f"Limit broken: {one}." for one in broken]
     values = {(one.attribute, one.notion): one for one in notions}
     for attribute in dict.fromkeys(group.attribute for group in groups):
         own = [group for group in groups if group.attribute == attribute]
-        for name, column, condition in TOLD:
+        for name, column, condition in TOLD if telling else TOLD[:1]:
             if (attribute, name) in values:
                 said += _told(about, own, values[attribute, name], column, condition, gaps)
     said += _over_time(moments)
+    said += _of_another(about["target"], [rate for rate in rates if rate.among == "everybody" and rate.other >= 0])
     return said
 
 
@@ -65,8 +97,9 @@ def _told(
         if notion.bounds is None or math.isnan(notion.bounds[0]):
             return []
         low, high = notion.bounds
+        source = "the outcomes of this log alone" if about["propensity"] else "this log"
         return [
-            f"{notion.attribute}: {notion.title} cannot be told from this log; the gap is between {points(high)} and "
+            f"{notion.attribute}: {notion.title} cannot be told from {source}; the gap is between {points(high)} and "
             f"{points(low)} percentage points, whatever the unknown outcomes are."
         ]
     shares: dict[str, Share] = {group.group: getattr(group, column) for group in groups}
@@ -78,7 +111,7 @@ def _told(
     got = "got it" if condition else f"got the favourable decision ({favourable_text(about)})"
     large_only = f" of at least {SMALL} people" if len(told) < len(known) else ""
     which = f", {len(told)} groups{large_only}" if len(told) > 2 or large_only else ""
-    start = f"{notion.attribute}{which}: {condition}"
+    start = f"{notion.attribute}{which}: {condition.format(deserving_text(about))}"
     if told[lowest].rate == told[highest].rate:
         return [f"{start}every group {got} equally often, in {percent(told[lowest].rate)} of cases."]
     apart = points(told[highest].rate - told[lowest].rate)
@@ -108,6 +141,19 @@ def _over_time(moments: Sequence[Moment]) -> list[str]:
         shown = "; ".join(span(moment) for moment in own[:_MOMENTS])
         more = f"; and {len(own) - _MOMENTS} times more" if len(own) > _MOMENTS else ""
         said.append(f"{attribute}: {name} of the latest decisions was below {own[0].limit:g} {shown}{more}.")
+    return said
+
+
+def _of_another(policy: str, rates: Sequence["OtherRate"]) -> list[str]:
+    said = []
+    for attribute in dict.fromkeys(rate.attribute for rate in rates):
+        own = sorted((rate for rate in rates if rate.attribute == attribute), key=lambda rate: rate.other)
+        if len(own) > 1:
+            low, high = own[0], own[-1]
+            said.append(
+                f"{attribute}: by {policy}, {low.group} would have got it in {percent(low.other)} of cases, {high.group} "
+                f"in {percent(high.other)} (in the log {percent(low.logged)} and {percent(high.logged)})."
+            )
     return said
 
 

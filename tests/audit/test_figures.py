@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -229,6 +230,15 @@ def test_welfare_is_of_the_sums_of_rewards():
     assert (values["utilitarian"], values["rawls"], values["scheme"]) == (10.0, 3.0, 3.0)
 
 
+def test_figures_are_written_as_people_write_them():
+    rewards = np.array([194_560.25, -0.000_04, 1.0])
+    data = {"hired": [1, 0, 1], "g": list("abb"), "who": list("xyz"), "gain": rewards}
+    found = audit(data, action="hired", group="g", reward="gain", stakeholder="who", **LIGHT)
+    assert "194,561" in found.table() and "194,561" in found.to_html() and "e+05" not in found.table()
+    small = replace(found, notions=[replace(found.notions[0], value=-0.0001)])
+    assert "-0.000" not in small.table() and "0.000" in small.table()
+
+
 def test_stakeholders_of_whom_nothing_is_known_have_no_welfare():
     from sb3_fair.fairness import Scheme
 
@@ -249,7 +259,13 @@ def test_selective_feedback_is_recognised_and_bounded():
     assert any(text.startswith("Selective feedback") for text in found.warnings)
     assert math.isnan(found.value("EO")) and found.value("PP") < 0
     assert any("equal opportunity cannot be told" in text for text in found.sentences)
+    assert "of those who deserved it (right: 1), " not in " ".join(found.sentences)
     truth = audit(log(1000), action="hired", group="gender", feedback="right", **LIGHT)
+    assert "of those who deserved it (right: 1), " in " ".join(truth.sentences)
+    blind = {**data, "same": list("uv") * 500, "hired": np.where(data["hired"], "yes", "no")}
+    two = audit(blind, action="hired", group=["gender", "same"], feedback="right", deserving="1", **LIGHT)
+    (lacking,) = [text for text in two.warnings if text.startswith("Undefined for")]
+    assert lacking.startswith("Undefined for gender, same, gender and same: equal opportunity (EO), ")
     for one in found.notions:
         if one.bounds is not None:
             assert one.bounds[0] <= truth.value(one.notion) <= one.bounds[1]
@@ -263,6 +279,7 @@ def test_shares_of_known_outcomes_alone_are_called_what_they_are(kind, share):
     assert {group.deserving.rate for group in found.groups} == {share / 100} and found.value("EO") == 0
     (warned,) = (text for text in found.warnings if text.startswith("Selective feedback"))
     assert f"shares among known outcomes are {share} % in every group" in warned and "undefined" not in warned
+    assert len(found.sentences) == 1 and "deserve" not in found.sentences[0]
 
 
 @pytest.mark.parametrize("n_combined", [0, 1])

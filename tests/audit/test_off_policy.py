@@ -116,6 +116,8 @@ def test_rates_of_another_policy_are_told_although_outcomes_are_selective():
     assert "Another policy" in found.to_html() and "doubly robust" in found.table()
     assert found.to_dict()["off_policy"]["effective"] == found.off_policy.effective
     assert max(map(len, found.table().splitlines())) <= 79
+    assert any("cannot be told from the outcomes of this log alone" in text for text in found.sentences)
+    assert any(text.startswith("group: by new, b would have got it in") for text in found.sentences)
 
 
 def test_outcomes_may_be_known_of_the_refused_only():
@@ -128,6 +130,18 @@ def test_outcomes_may_be_known_of_the_refused_only():
         assert rate.logged == pytest.approx(log["granted"][people].mean(), abs=0.02)
     blind = audit(log, **{**ASKED, "propensity": None}, n_boot=5, n_permutations=5)
     assert [rate.among for rate in blind.other_rates] == ["everybody", "everybody"]
+
+
+def test_propensities_that_do_not_fit_tell_nothing_about_the_deserving():
+    """As where a column holds the probability of the favourable decision in place of that of the one made."""
+    log, deserves = bank_log(20_000, 0)
+    log["p"] = np.where(log["granted"], log["p"], 1 - log["p"]) ** 2
+    found = audit(log, **ASKED, n_boot=5, n_permutations=5)
+    assert [rate.among for rate in found.other_rates] == ["everybody", "everybody"]
+    (told,) = [text for text in found.warnings if text.startswith("The propensities do not fit")]
+    assert "a (group), b (group)" in told or "b (group), a (group)" in told
+    log["repaid"] = deserves.astype(float)  # of known outcomes nobody stands for others
+    assert len(audit(log, **ASKED, n_boot=5, n_permutations=5).other_rates) == 4
 
 
 @pytest.mark.parametrize("known", ["one", 0.3, 0.9])

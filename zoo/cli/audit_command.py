@@ -25,7 +25,7 @@ TABLE = (
     option("score", str, "Column with the probability of the favourable decision, for IF and LIP."),
     option("time", str, "Column with numbers or dates; by default rows are in order."),
     option("window", int, "Show notions of so many latest decisions over time.", min=1),
-    option("reward", str, "Column with what a decision brought; with --stakeholder."),
+    option("reward", str, "Column with what a decision brought; with --stakeholder or --propensity."),
     option("stakeholder", str, "Column with whom it was brought to."),
     option("propensity", str, "Column with the probability of the decision that was made; with --target."),
     option("target", str, "Column with the probability of the favourable decision by another policy, to compare."),
@@ -75,7 +75,8 @@ def audit(
         if model is not None:
             from sb3_fair.zoo.runs.agent import load_agent
 
-            asked["target"] = load_agent(model, policy).other_policy(str(model))
+            which = "the policy" if policy is None else f"policy {policy}"
+            asked["target"] = load_agent(model, policy).other_policy(f"{which} of {model}")
         if notions is not None:
             asked["notions"] = names.notions(notions)
         shown = _limits("limit", limit)

@@ -64,7 +64,9 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
     plan, front = Plan.of_run(folder), front_of(folder)
     names = [each.name for each in front]
     if policy is None and len(front) > 1:
-        raise InputError(f"policy must be the number of one of {len(front)} policies, see {folder.report}, got None")
+        raise InputError(
+            f"policy must be given, a number from 0 to {len(front) - 1}: see {folder.report} for what each does"
+        )
     number = names.index(policy) if policy in names else 0 if policy is None else policy
     if not isinstance(number, int) or not 0 <= number < len(front):
         raise InputError(
