@@ -151,8 +151,8 @@ def _of_another(policy: str, rates: Sequence["OtherRate"]) -> list[str]:
         if len(own) > 1:
             low, high = own[0], own[-1]
             said.append(
-                f"{attribute}: by {policy}, {low.group} would have got it in {percent(low.other)} of cases, {high.group} "
-                f"in {percent(high.other)} (in the log {percent(low.logged)} and {percent(high.logged)})."
+                f"{attribute}: by {policy}, {low.group} would have got it in {percent(low.other)} of cases, "
+                f"{high.group} in {percent(high.other)} (in the log {percent(low.logged)} and {percent(high.logged)})."
             )
     return said
 

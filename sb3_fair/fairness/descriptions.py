@@ -10,7 +10,8 @@ from sb3_fair.fairness.notions.table import NOTIONS
 Better: TypeAlias = Literal["higher", "lower", "zero"]
 Words: TypeAlias = Mapping[str, Any]
 """Name of a measure -> its title, or a dict with ``title``, ``sentence``, ``unit`` and ``better``; also what
-``"favourable"`` decisions are called, as in "hired", and the ``"people"``, as in "applicants"."""
+``"favourable"`` decisions are called, as in "hired", the ``"people"``, as in "applicants", and who is ``"deserving"``,
+as in "qualified"."""
 NO_WORDS: Words = MappingProxyType({})
 MEAN, RETURN = "mean_", " (return)"
 DISPARITY = "d_"  # short- and long-term disparities (d_s, d_l, ...) are 0 if fair and grow with unfairness
@@ -99,7 +100,7 @@ def check_words(words: Any) -> dict[str, Any]:
         raise TypeError(f"words must be a dict of texts by name, got {words!r}")
     if isinstance(words.get("groups"), str):
         raise TypeError(f"groups must be a dict of names by label, got {words['groups']!r}")
-    for name in ("favourable", "people"):
+    for name in ("favourable", "people", "deserving"):
         if isinstance(words.get(name), Mapping):
             raise TypeError(f"{name} must be a text, got {words[name]!r}")
     for name, entry in words.items():

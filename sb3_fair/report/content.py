@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.plain import plain
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.fairness.descriptions import NO_WORDS, Words
+from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
 from sb3_fair.report.groups import group_rates
 from sb3_fair.report.measures import Measure, axes, measures
 from sb3_fair.report.selection import ANCHORS, axis_order, kind
@@ -69,6 +69,7 @@ def content(
     environment = str((made or {}).get("environment", "")).rpartition("/")[2]
     told = {
         "title": title or f"Performance and fairness{f': {environment}' if environment else ''}",
+        "deserving": words.get("deserving", ""),
         "lead": _lead(len(policies), len(told_apart(front))),
         "objectives": axis_order(front.objectives),
         "key": [[_css(ANCHORS[name]), KEY[name]] for name in KEY if name in map(kind, front.objectives)],
@@ -95,13 +96,13 @@ def content(
             {"closest": index == rule, **_figures(policy, shown, good[len(front) + index], words)}
             for index, policy in enumerate(baselines)
         ],
-        "curves": charts(curves or {}),
+        "curves": charts(curves or {}, words),
         "made": [[str(key), str(value)] for key, value in (made or {}).items()],
     }
     return plain(told, finite=True)
 
 
-def charts(curves: Curves) -> list[dict[str, Any]]:
+def charts(curves: Curves, words: Words = NO_WORDS) -> list[dict[str, Any]]:
     """The learning curves worth a picture: hypervolume, loss, and what was asked for beside what was reached; of one
     point, none.
 
@@ -137,7 +138,8 @@ def charts(curves: Curves) -> list[dict[str, Any]]:
             series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
         points = [len(line["x"]) for line in series]
         if points and min(points) > 0 and max(points) > 1:
-            drawn.append({"title": title, "series": series})
+            kind, of, name = title.partition("Return of ")
+            drawn.append({"title": f"{of}{describe(name, words).title}" if of else kind, "series": series})
     return drawn
 
 

@@ -58,13 +58,13 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     first = _named(low, words)
     told = f"{first[:1].upper()}{first[1:]} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
-    points = f"{_percent(rates[high] - rates[low])} points"
+    points = f"{_percent(rates[high] - rates[low])} percentage points"
     if np.isnan(apart.low):
         told += f"{points} less."
     elif apart.low > 0:
-        told += f"{points} less (95 % CI {_percent(apart.low)} to {_percent(apart.high)})."
+        told += f"{points} less (95 % interval {_percent(apart.low)} to {_percent(apart.high)})."
     else:
-        told += f"{points} apart, which may be chance (95 % CI {_percent(apart.low)} to {_percent(apart.high)})."
+        told += f"{points} apart, which may be chance (95 % interval {_percent(apart.low)} to {_percent(apart.high)})."
     decisions, favourable = np.array([counts[:, :2].sum(axis=0) for counts in people.values()]).T
     level = _percent(chance_gap(favourable, decisions))
     return f"{told} A policy blind to {compared or 'the groups'} shows {level} by chance."

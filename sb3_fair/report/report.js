@@ -27,7 +27,7 @@
   const known = (values) => values.filter((value) => value !== null && value !== undefined);
   function number(value, places) {
     if (value === null || value === undefined) return "–";
-    const text = value.toFixed(places);
+    const text = value.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
     return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
   }
   // One number of decimals per measure, so that figures can be compared at a glance.
@@ -96,6 +96,8 @@
     const target = $(id), height = tall(target);
     const first = !target.classList.contains("js-plotly-plot");
     const width = document.documentElement.classList.contains("paper") ? target.clientWidth : undefined; // else by itself
+    target.setAttribute("role", "img");
+    target.setAttribute("aria-label", [target.closest(".card").querySelector("h2"), target.parentElement.querySelector("figcaption")].map((part) => part?.textContent).filter(Boolean).join(": "));
     Plotly.react(target, traces, layout({ height, width, ...extra }), { displayModeBar: false, responsive: true });
     return first;
   }
@@ -245,7 +247,8 @@
     const all = [...beside, ...others].flatMap((q) => q.groups.flatMap((attribute) => attribute.groups));
     const unknown = all.some((g) => ["known", "known otherwise"].some((key) => g.rates[key] && g.rates[key][0] < 1));
     const selective = unknown && all.some((g) => g.rates.deserving || g.rates.undeserving);
-    const titles = { favourable: "favourable", deserving: selective ? "of those known to have deserved it" : "of those who deserved it",
+    const who = data.deserving ? ` (${data.deserving})` : "";
+    const titles = { favourable: "favourable", deserving: `${selective ? "of those known to have deserved it" : "of those who deserved it"}${who}`,
       undeserving: selective ? "of those known not to have" : "of those who did not",
       known: "outcome known after it", "known otherwise": "outcome known otherwise" };
     const columns = Object.keys(titles).filter((key) => unknown || !key.startsWith("known"));
@@ -263,6 +266,8 @@
         element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
       selective ? element("p", { class: "hint" }, "Not every outcome is known. The shares of those who deserved the decision and of those who did not, " +
         "and fairness figures about them, count known outcomes only. If outcomes are known after favourable decisions only, both shares are 100 % whatever the policy does.") : "",
+      known(p.chance).length ? element("p", { class: "hint" }, "These shares count all episodes together. A fairness figure further below is a mean over episodes, of which each leaves more to luck: " +
+        "compare it with its own chance in the table.") : "",
       told(beside), others.length ? element("details", { id: "other-rules" }, element("summary", {}, others.length > 1 ? `The other ${others.length} simple rules` : "The other simple rule"), told(others)) : "");
   }
 
@@ -466,7 +471,7 @@
     const key = [...data.key, ...(policies.every((p) => p.colour) ? [] : [["var(--faint)", "the other policies"]])];
     if (policies.length > 1) $("key").append(...key.map(([shade, what]) => element("span", {}, element("i", { class: "dot", style: `--dot:${shade}` }), what)));
     const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].zero_is_fair);
-    $("radar-hint").textContent = "The further out, the better; the number at each axis is its middle. The rim is the best there can be, 0 for what is best at 0" +
+    $("radar-hint").textContent = "The further out, the better. The number under a name is the value in the middle, not that of a policy. The rim is the best there can be, 0 for what is best at 0" +
       (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
     const even = axes.find((i) => measures[i].name.split("@")[0] === "IF");
     for (const place of document.querySelectorAll(".even-hint"))
@@ -478,6 +483,7 @@
     $("pairs-card").hidden = !pairs.length;
     $("curves").append(...boxes(data.curves, "curve"));
     $("curves-card").hidden = !data.curves.length;
+    $("curves-hint").hidden = !data.curves.some((item) => item.title === "Hypervolume");
     $("made").append(...data.made.flatMap(([key, text]) => [element("dt", {}, key), element("dd", {}, text)]));
     $("made-card").hidden = !data.made.length;
     const alone = policies.length < 2;

@@ -29,7 +29,8 @@ def counts(decisions, favourable, deserving=(0,), hits=(0,)):
 def test_the_least_favoured_group_is_named_with_the_difference():
     told = sentence("gender", {"m": counts([100] * 20, [50, 52] * 10), "f": counts([100] * 20, [20, 18] * 10)}, WORDS)
     assert told.startswith(
-        "Women were hired in 19.0 % of cases, applicants of group m in 51.0 %: 32.0 points less (95 % CI "
+        "Women were hired in 19.0 % of cases, applicants of group m in 51.0 %: "
+        "32.0 percentage points less (95 % interval "
     )
     assert "A policy blind to gender shows" in told
 
@@ -72,14 +73,14 @@ def test_groups_of_several_attributes_are_told_apart(front):
 
 def interval_of(told):
     """The ends in a sentence, in percent."""
-    return tuple(float(end.replace("−", "-")) for end in re.search(r"95 % CI (\S+) to ([^)]+)\)", told).groups())
+    return tuple(float(end.replace("−", "-")) for end in re.search(r"95 % interval (\S+) to ([^)]+)\)", told).groups())
 
 
 def test_few_people_who_all_got_the_same_are_not_everybody():
     told = sentence("", {"a": counts([1000, 1000], [1, 1]), "b": counts([1, 1], [0, 0])})
-    assert "0.1 points apart, which may be chance" in told and interval_of(told)[0] < -60
+    assert "0.1 percentage points apart, which may be chance" in told and interval_of(told)[0] < -60
     told = sentence("", {"a": counts([2, 1], [0, 0]), "b": counts([1, 1], [1, 1])})
-    assert "100.0 points less" in told and interval_of(told)[0] < 20
+    assert "100.0 percentage points less" in told and interval_of(told)[0] < 20
     told = sentence("", {"a": counts([100] * 3, [29] * 3), "b": counts([100] * 3, [28] * 3)})
     assert "which may be chance" in told, "29 of 100 in every episode is no certain 29 %, however it is rounded"
 

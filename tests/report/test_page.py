@@ -166,7 +166,7 @@ def test_the_address_keeps_the_choice(tmp_path, opened, front):
 
 def test_the_mouse_lights_a_line_up_and_chooses_it(tmp_path, opened, front):
     page = opened(write_report(tmp_path, front), "#policy=0", viewport={"width": 1366, "height": 700})
-    chart = page.locator("#parallel")
+    chart = page.get_by_role("img", name="Every policy is a line")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     least = int(front.means[:, 0].argmin())
@@ -231,7 +231,7 @@ def test_groups_stand_below_the_name_of_each_policy_and_rule(tmp_path, opened, f
     assert heads[0].startswith("PCN 3") and sum(head.startswith("rule: ") for head in heads) == 1
     assert page.locator("#groups details tbody th").count() == len(rules) - 1
     cells = page.locator("#groups tbody tr").nth(1).locator("td").all_inner_texts()
-    assert cells[:3] == ["f", "1000", "30.0 % (27.2 % to 32.9 %)"]
+    assert cells[:3] == ["f", "1,000", "30.0 % (27.2 % to 32.9 %)"]
     assert page.locator("#groups tbody td").nth(0).bounding_box()["width"] < 100, "figures are beside it on a phone"
     alone = opened(write_report(tmp_path, Front(policies[:1]), baselines=rules))
     assert alone.locator("#groups > .scroll tbody th").count() == 1 + len(rules)
@@ -244,10 +244,10 @@ def test_shares_of_known_outcomes_are_called_so(tmp_path, opened, front):
     ):  # outcomes are known of 30 who got the favourable decision and of so many who were refused
         counts = np.tile([100, 30, 30, 30, refused, 0, 30 + refused, 30], (10, 1))
         policies = Front((replace(front[0], groups={"": {"f": counts}}),))
-        page = opened(write_report(tmp_path, policies))
-        assert heading in page.locator("#groups thead th").all_inner_texts()
-        assert "".join(page.locator("#groups .hint").all_inner_texts()).startswith(note)
-        assert page.locator("#groups .hint").count() == bool(note)
+        page = opened(write_report(tmp_path, policies, words={"deserving": "qualified"}))
+        assert f"{heading} (qualified)" in page.locator("#groups thead th").all_inner_texts()
+        hints = page.locator("#groups .hint").all_inner_texts()
+        assert hints[0].startswith(note or "These shares count all episodes together.") and len(hints) == 1 + bool(note)
 
 
 def test_a_rule_that_beats_a_policy_is_named_with_what_it_is_better_in(tmp_path, opened, front, baselines):

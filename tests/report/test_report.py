@@ -144,9 +144,9 @@ def test_ten_representatives_have_colours_and_the_others_none(front):
 
 
 def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
-    drawn = {chart["title"]: chart["series"] for chart in charts(curves)}
-    assert list(drawn) == ["Hypervolume", "Loss", "Return of R"]
-    assert [line["name"] for line in drawn["Return of R"]] == ["asked", "reached"]
+    drawn = {chart["title"]: chart["series"] for chart in charts(curves, {"R": "profit"})}
+    assert list(drawn) == ["Hypervolume", "Loss", "Return of profit"]
+    assert [line["name"] for line in drawn["Return of profit"]] == ["asked", "reached"]
     assert len(drawn["Loss"][0]["x"]) == len(curves["train/loss"]) - 1
     assert charts({}) == [] and charts({"train/loss": [1.0]}) == []
     assert charts({name: values[-1:] for name, values in curves.items()}) == [], "one point is no curve"

@@ -65,6 +65,7 @@ class FraudWorld(World):
         "R": {"title": "performance", "sentence": "Genuine payments that went through, less frauds that did."},
         "people": "payments",
         "favourable": "held for a second authentication",
+        "deserving": "frauds",
         "groups": {"EU": "payments from Europe", "NA": "payments from North America"},
     }
     rules: ClassVar[Mapping[str, Rule]] = {

@@ -49,6 +49,7 @@ class HiringWorld(World):
         "R": {"title": "performance", "sentence": "What the team gains from those hired and rejected in one episode."},
         "people": "applicants",
         "favourable": "hired",
+        "deserving": "qualified",
         "groups": {"man": "men", "woman": "women"},
     }
     rules: ClassVar[Mapping[str, Rule]] = {

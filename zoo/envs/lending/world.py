@@ -95,6 +95,7 @@ class LendingWorld(World):
         "R": {"title": "profit", "sentence": "Repaid loans less defaults in one episode.", "unit": "loans"},
         "people": "applicants",
         "favourable": "granted a loan",
+        "deserving": "would repay",
         "d_s": {"title": "gap in granted loans", "sentence": "Between those of the two groups who repay."},
         "d_l": {
             "title": "gap between the groups' scores",
