@@ -33,9 +33,7 @@ def demo(
         "  [bold]IF[/]  similar people treated alike.\n"
     )
     run = train(plan, log_dir=log_dir, command=command_line(), device=device, progress=progress)
-    console.print(
-        f"\n{len(run.front)} policies, none better than another in everything; some of them, and simple rules"
-    )
+    console.print(f"\n{len(run.front)} policies, none better than another in everything, and simple rules")
     console.print("(mean ± 95 % confidence interval; fairness is best at 0):\n")
     show(policy_table(run.front, run.baselines, most=12, words=run.words))
     console.print(f"\nOpen the report in a browser: [bold]{run.report}[/]", soft_wrap=True)

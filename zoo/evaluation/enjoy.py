@@ -113,7 +113,7 @@ def enjoy(
     try:
         env = single(plan, **{**plan.env_kwargs, "audit": audited(plan)}, render_mode="rgb_array")
     except TypeError as error:
-        raise InputError(f"env must have the render_mode 'rgb_array', got {plan.env}: {error}") from error
+        raise InputError(f"env must take render_mode='rgb_array' to be filmed, got {plan.env}: {error}") from error
     limit = max_steps_of(env)
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))

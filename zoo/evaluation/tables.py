@@ -51,9 +51,10 @@ def policy_table(
     found = measures(Front(tuple(policies)), words)
     shown = [measure for measure in found if measure.name in HEADLINES or (measure.optimised and not measure.final)]
     chances = [measure.name for measure in shown if any(measure.name in policy.chance for policy in policies)]
-    if most is not None:
-        policies = _spread(policies, most)
     table = blank_table("policy", *map(_heading, shown), *(f"|{name}| (chance)" for name in chances), "steps")
+    if most is not None and len(policies) > most:
+        table.caption = f"{most} of {len(policies)} policies; the report has all"
+        policies = _spread(policies, most)
     table.add_column("actions", no_wrap=True)
     for policy in policies:
         table.add_row(*_row(policy, shown, chances), "most probable" if policy.deterministic else "sampled")

@@ -355,7 +355,8 @@ def test_a_long_table_shows_policies_from_end_to_end():
     names = list(policy_table(policies, most=5).columns[0].cells)
     assert len(names) == 5 and names[0] == "PCN 0" and names[-1] == "PCN 19"
     assert next(iter(policy_table(policies, most=5).columns[-1].cells)) == "sampled"
-    assert len(policy_table(policies).rows) == 20
+    assert policy_table(policies, most=5).caption == "5 of 20 policies; the report has all"
+    assert len(policy_table(policies).rows) == 20 and policy_table(policies).caption is None
 
 
 def test_rates_of_groups_are_those_of_the_report():
