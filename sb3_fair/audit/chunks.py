@@ -3,7 +3,7 @@
 import codecs
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +49,7 @@ def chunks_of_table(table: Any, columns: Sequence[str]) -> Chunks:
     :raises TypeError: if it is something else
     :raises ValueError: if a column is missing, or columns differ in length
     """
-    there, column = _mapping(table) if isinstance(table, Mapping) else _frame(table)
+    there, column = _mapping(table) if isinstance(table, Mapping) else frame_columns(table)
     check_columns(columns, there)
     values = {name: column(name) for name in columns}
     lengths = {name: len(each) for name, each in values.items()}
@@ -72,7 +72,13 @@ def _mapping(table: Mapping[str, Any]) -> tuple[list[str], Any]:
     return [str(name) for name in table], column
 
 
-def _frame(table: Any) -> tuple[list[str], Any]:
+def frame_columns(table: Any) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns of a frame, and a function from a name to its values (n,).
+
+    :param table: a DataFrame of pandas or polars, a table of pyarrow, or any other eager one that narwhals knows
+    :raises TypeError: if it is something else
+    :raises ValueError: if two columns have the same name
+    """
     import narwhals as nw
 
     try:

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+from numbers import Number
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +13,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import create_empty_array
 from numpy.typing import NDArray
 
+from sb3_fair.audit.chunks import frame_columns
 from sb3_fair.audit.read import OtherPolicy
 from sb3_fair.common.people import group_name
 from sb3_fair.common.run_folder import RunFolder
@@ -120,8 +123,8 @@ class Agent:
     def act(self, person: Any, deterministic: bool | None = None) -> Decision:
         """Decides.
 
-        :param person: one person, as a dict of columns or an array of observations, or n, as a dict of columns of n
-            values, a list of dicts, or an array (n, ...)
+        :param person: one person, as a dict of columns, a row of pandas, or an array of observations; or n, as a
+            DataFrame, a dict of columns of n values, a list of dicts, or an array (n, ...)
         :param deterministic: whether the most probable action is taken; None: as the policy was evaluated
         :raises ValueError: if nobody is given, or a column is missing, unknown or outside of what the policy was
             trained on
@@ -260,6 +263,7 @@ class Agent:
 
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
+        person = _named(person)
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping):
                 raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
@@ -268,8 +272,9 @@ class Agent:
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
             return {key: rows for key, (rows, _) in parts.items()}, next(iter(parts.values()))[1]
-        if isinstance(person, Sequence) and person and all(isinstance(each, Mapping) for each in person):
-            person = {name: [each.get(name) for each in person] for name in dict.fromkeys(k for p in person for k in p)}
+        if isinstance(person, Sequence) and person and all(isinstance(_named(each), Mapping) for each in person):
+            people = [_named(each) for each in person]
+            person = {name: [each.get(name) for each in people] for name in dict.fromkeys(chain(*people))}
         if not isinstance(person, Mapping):
             return self._fitting(person, self.space)
         columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
@@ -332,6 +337,20 @@ class Agent:
             return chances_of(drawn)
         greedy, rate = self.model.predict(seen, deterministic=True)[0], getattr(self.model, "exploration_rate", 0.0)
         return every[greedy - first] * (1 - rate) + rate / len(every)
+
+
+def _named(person: Any) -> Any:
+    """A mapping of columns if they have names, as in a dict, a DataFrame, a row of pandas or a named tuple; else as it
+    is."""
+    if isinstance(person, Mapping | np.ndarray | Number):
+        return person
+    if hasattr(person, "_asdict"):
+        return person._asdict()
+    try:
+        names, column = frame_columns(person)
+    except TypeError:
+        return dict(person) if hasattr(person, "keys") else person
+    return {name: column(name) for name in names}
 
 
 def _require_names(person: Mapping[str, Any], known: Sequence[str]) -> None:

@@ -12,6 +12,9 @@ from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from stable_baselines3 import PPO
 
@@ -148,6 +151,32 @@ def test_people_of_a_table_are_given_by_its_columns(clerk):
     assert one.action == several.action[0] == clerk.act(row, deterministic=True).action
     np.testing.assert_array_equal(several.action, listed.action)
     assert one.names == ("not accepted", "accepted")
+
+
+def test_people_of_a_frame_are_given_by_the_names_of_its_columns(clerk):
+    people = {"age": [13, 39, 7], "job": ["cook", "clerk", "nurse"]}
+    decided = clerk.act(people, deterministic=False).probabilities
+    frame = pd.DataFrame(people)
+    for given in (
+        frame,
+        frame[["job", "age"]],
+        frame.convert_dtypes(dtype_backend="pyarrow"),
+        pl.DataFrame(people),
+        pa.table(people),
+        [row for _, row in frame.iterrows()],
+        [*frame.itertuples(index=False)],
+    ):
+        np.testing.assert_allclose(clerk.act(given, deterministic=False).probabilities, decided, atol=1e-6)
+    one = clerk.act(frame.iloc[1], deterministic=False)
+    assert isinstance(one.action, int) and one.probabilities == pytest.approx(decided[1], abs=1e-6)
+    numbers = pd.DataFrame(np.eye(4), columns=["age", "job", "a", "b"])
+    for wrong, message in (
+        (numbers, "got 'a'"),
+        (numbers["age"], "got 0"),
+        (pd.DataFrame([[1, "cook", 2]], columns=["age", "job", "age"]), "unique column names"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            clerk.act(wrong)
 
 
 @pytest.mark.parametrize(
