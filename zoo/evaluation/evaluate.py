@@ -118,7 +118,7 @@ def evaluate_rules(
     around: Callable[[VecEnv], VecEnv] | None = None,
 ) -> list[EvaluatedPolicy]:
     """The environment's rules of thumb on the evaluation episodes, all rules in one pass; ``around`` measures more."""
-    plan = replace(plan, env_wrapper=None, vec_env_wrapper=None)  # rules know the environment as it is
+    plan = _for_rules(plan)
     with closing(evaluation_env(plan, 1)) as one:
         rules = tuple(attribute(one, "rules"))
     if not rules:
@@ -139,6 +139,26 @@ def evaluate_rules(
         policy_of(episodes_of_rule, rule.replace("-", " "), names, np.arange(k), deterministic=True)
         for rule, episodes_of_rule in zip(rules, played, strict=True)
     ]
+
+
+def check_rules(plan: Plan) -> None:
+    """Asks every rule of the environment for one action, so that one that fails does not do so after a training.
+
+    :raises InputError: if one fails
+    """
+    with closing(evaluation_env(_for_rules(plan), 1)) as venv:
+        observation = venv.reset()
+        for rule in attribute(venv, "rules"):
+            try:
+                RuleAgent(rule, venv, 0).predict(observation)
+            except Exception as error:
+                why = " ".join(f"{type(error).__name__}: {error}".split())
+                raise InputError(f"rules must return actions, but {rule!r} of {plan.env} fails: {why}") from error
+
+
+def _for_rules(plan: Plan) -> Plan:
+    """Rules know the environment as it is."""
+    return replace(plan, env_wrapper=None, vec_env_wrapper=None)
 
 
 def evaluate_run(

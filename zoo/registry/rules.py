@@ -63,7 +63,10 @@ class RuleAgent:
     def _answers(self, observation: Any) -> NDArray[Any]:
         """Actions of rules that look at one observation."""
         n, space = self.venv.num_envs, self.venv.action_space
-        rules = [rule for rule in self.rules for _ in range(n // len(self.rules))]
-        answers = [rule(seen) for rule, seen in zip(rules, Observations(observation, n), strict=True)]
+        rules = [pair for pair in zip(self.names, self.rules, strict=True) for _ in range(n // len(self.rules))]
+        answers = [rule(seen) for (_, rule), seen in zip(rules, Observations(observation, n), strict=True)]
         actions = np.array(answers, dtype=space.dtype)
+        for (name, _), action in zip(rules, actions, strict=True):
+            if not space.contains(action):
+                raise ValueError(f"rule {name!r} must return an action of {space}, got {action}")
         return Choices(actions, np.eye(int(space.n))[actions - space.start]) if isinstance(space, Discrete) else actions

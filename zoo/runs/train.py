@@ -23,7 +23,7 @@ from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.evaluation.evaluate import evaluate_rules, evaluation_env, held_out, policies_of, words_of
+from sb3_fair.zoo.evaluation.evaluate import check_rules, evaluate_rules, held_out, policies_of, words_of
 from sb3_fair.zoo.names import InputError, input_errors
 from sb3_fair.zoo.registry.layers import copies, normalising, with_chances
 from sb3_fair.zoo.registry.reference import shipped_reference
@@ -58,7 +58,7 @@ def train(
     :param track: whether Weights & Biases follows: see :class:`~sb3_fair.zoo.runs.tracking.TrackingCallback`
     :param tensorboard: whether TensorBoard follows
     :param checkpoint_minutes: between two checkpoints, from which :func:`resume` goes on; 0: at every rollout
-    :raises InputError: if the environment or the algorithm refuses its settings
+    :raises InputError: if the environment or the algorithm refuses its settings, or a rule of the environment fails
     :raises MissingExtra: if TensorBoard is to follow and is not installed
     :raises WorkError: if weights become NaN or infinite; the last good checkpoint stays
     :raises Interrupted: after Ctrl-C or SIGTERM, when a checkpoint is written
@@ -71,6 +71,7 @@ def train(
     with input_errors():
         model = build_model(plan, training_env(plan), device)
         words = words_of(held_out(plan))
+        check_rules(held_out(plan))
     run = RunFolder.create(log_dir, plan.algo, plan.env)
     options = {
         "device": device,
@@ -111,7 +112,7 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
         plan = Plan.of_run(run)
         use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
         with input_errors():
-            evaluation_env(held_out(plan), 1).close()  # what would fail in the end fails now
+            check_rules(held_out(plan))  # what would fail in the end fails now
         frozen = latest(run.checkpoint, trust)
         if frozen is not None:
             if frozen.beside["plan"] != run.config:

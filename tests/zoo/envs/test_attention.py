@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import binom
 
 from sb3_fair import make_vec
 from sb3_fair.wrappers.infos import stack
@@ -220,6 +221,13 @@ def test_the_observation_holds_the_last_steps_oldest_first():
         ratio = np.where(incidents > 0, figures["discovered"] / np.maximum(incidents, 1), 0)
         blocks.append(np.concatenate((figures["discovered"], incidents, figures["allocation"], ratio), axis=1))
     assert_allclose(obs, np.concatenate(blocks[-8:], axis=1), rtol=1e-6)
+
+
+def test_the_random_rule_sends_each_unit_anywhere():
+    world = started(3, n_locations=2, n_units=3, initial_rates=(1, 2), increase_rate=0.1)
+    assert_allclose(world.rules["random"](world), [np.array([1, 3, 3, 1]) / 8] * 3)
+    many = started(n_locations=2, n_units=1100, initial_rates=(1, 2), increase_rate=0.1)
+    assert_allclose(many.rules["random"](many)[0], binom.pmf(np.arange(1101), 1100, 0.5), rtol=1e-9)
 
 
 def test_the_published_sums_foretell_the_short_term_disparity():

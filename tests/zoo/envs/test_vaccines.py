@@ -117,6 +117,13 @@ def test_rules_take_turns_or_send_blocks():
             world.step(np.array([country]))
 
 
+@pytest.mark.parametrize(("countries", "rules"), [(3, 4), (4, 3)])
+def test_there_is_an_oracle_where_an_exact_solution_fits(countries, rules):
+    world = started(countries=countries)
+    told = [rule(world) for rule in world.rules.values()]
+    assert len(told) == rules and ("oracle" in world.rules) == (rules == 4)
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [

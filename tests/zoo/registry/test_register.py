@@ -54,6 +54,8 @@ three = 3
 
 sb3_fair.register("test/Loans-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 1}, title="My bank")
 sb3_fair.register("test/Endless-v0", Bank, spec)
+sb3_fair.register("test/Broken-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: obs["score"]})
+sb3_fair.register("test/Beyond-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 7})
 
 
 class Branches(Bank):  # decides on a person at each of two counters
@@ -323,6 +325,8 @@ def test_processes_of_seeds_and_studies_find_the_module(bank):
         (ENV, "my_bank:beyond", "features must be within"),
         ("my_bank:test/Endless-v0", None, "max_episode_steps must be given for test/Endless-v0"),
         ("my_bank:test/Loan-v0", None, "env must be an ID that its module registers"),
+        ("my_bank:test/Broken-v0", None, "rules must return actions, but 'lend' of my_bank:test/Broken-v0 fails: Ind"),
+        ("my_bank:test/Beyond-v0", None, "rule 'lend' must return an action of Discrete(2), got 7"),
         ("my_bank:test/Odds-v0", None, "ppo needs actions that start at 0"),
         ("my_bank:test/Vectors-v0", None, "R must be one number per step, got the array reward"),
     ],
@@ -331,6 +335,7 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
     given = [] if fairness is None else ["--fairness", fairness]
     code, _, err = command("train", "--algo", "ppo", "--env", env, *given, *QUICK)
     assert code == 2 and message in err and len(err.strip().splitlines()) == 1, err
+    assert not (bank / "logs").exists()
 
 
 @pytest.mark.parametrize(

@@ -110,8 +110,9 @@ def _certain(world: "AttentionWorld", allocation: NDArray[np.int64]) -> Array:
 
 def _random(world: "AttentionWorld") -> Array:
     units, locations = world.config.n_units, world.config.n_locations
-    ways = [math.factorial(units) / math.prod(map(math.factorial, row)) for row in all_allocations(units, locations)]
-    return np.tile(np.array(ways) / locations**units, (world.n_worlds, 1))
+    orders, ways = math.factorial(units), locations**units  # integers, which do not overflow
+    chances = [orders // math.prod(map(math.factorial, row)) / ways for row in all_allocations(units, locations)]
+    return np.tile(chances, (world.n_worlds, 1))
 
 
 def _any(units: NDArray[Any]) -> NDArray[np.bool_]:

@@ -78,6 +78,12 @@ def policy_value(policy: Policy, config: VaccinesConfig, scheme: Scheme | None =
     return _backwards(config, scheme, gamma, policy).value
 
 
+def fits(config: VaccinesConfig) -> bool:
+    """Whether there are few enough states for an exact solution."""
+    steps, countries = config.episode_length, config.countries
+    return steps * (countries + 1) * (steps + 1) ** countries * countries <= MOST_NUMBERS
+
+
 @checked
 def _backwards(config: VaccinesConfig, scheme: Scheme | None, gamma: float, policy: Policy | None) -> Solution:
     scheme = as_reward(scheme or config.scheme)
@@ -85,7 +91,7 @@ def _backwards(config: VaccinesConfig, scheme: Scheme | None, gamma: float, poli
         raise ValueError(f"scheme must count shipments over the whole episode, got {scheme!r}")
     steps, countries, digits = config.episode_length, config.countries, _digits(config)
     states = (steps + 1) ** countries
-    if steps * (countries + 1) * states * countries > MOST_NUMBERS:
+    if not fits(config):
         raise ValueError(
             f"episode_length must be smaller for an exact solution with countries = {countries}, got {steps}: "
             f"more than {MOST_NUMBERS:,} numbers"

@@ -83,10 +83,15 @@ class VaccineDeliveryWorld(AllocationWorld):
         "blocks": lambda world: np.eye(world.config.countries)[world.time * world.config.countries // world.max_steps],
         "random-all": random_all,
     }
+    """Without the oracle where there are too many states for it."""
 
     def __init__(self, n_worlds: int, *, group: Group = "country", detail: bool = False, **config: Any) -> None:
+        from sb3_fair.zoo.envs.vaccines.exact import fits  # which needs the parameters above
+
         self.config = settings = self.configured(n_worlds, detail, VaccinesConfig, config)
         countries = settings.countries
+        if not fits(settings):
+            self.rules = {name: rule for name, rule in self.rules.items() if name != "oracle"}  # type: ignore[misc]
         super().__init__(
             n_worlds,
             Tapes(n_worlds, 1, partial(arrivals, chances=np.array(settings.arrives))),
