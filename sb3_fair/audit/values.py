@@ -21,7 +21,8 @@ _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 
 
 def text(value: Any, comma: bool = False) -> str:
-    """A label as it is shown: whole numbers without a point, truth values in lower case, no blanks at the ends.
+    """A label as it is shown: whole numbers without a point, truth values in lower case also where a file has them as
+    text, no blanks at the ends.
 
     :param comma: whether "1,0" is 1, as "1.0" always is
     """
@@ -30,6 +31,8 @@ def text(value: Any, comma: bool = False) -> str:
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     shown = (value.decode(errors="replace") if isinstance(value, bytes) else str(value)).strip()
+    if shown.lower() in ("true", "false"):
+        return shown.lower()
     whole = _WHOLE.fullmatch(shown.replace(",", ".") if comma else shown)
     return whole[1] if whole else shown
 
@@ -156,7 +159,7 @@ def _number(value: Any, comma: bool) -> float:
 
 def is_number(label: str) -> bool:
     """Whether a label is written as a number."""
-    return label not in ("true", "false") and math.isfinite(_number(label, comma=True))
+    return text(label) not in ("true", "false") and math.isfinite(_number(label, comma=True))
 
 
 def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArray[Any]:

@@ -242,11 +242,12 @@ def test_no_row_is_dropped_silently():
 
 def test_labels_are_the_same_whatever_their_type():
     kinds = [[1, 0, 1, 0], [1.0, 0.0, 1.0, 0.0], ["1.0", "0.0", "1", "0 "], [True, False, True, False]]
+    kinds += [["True", "False", "true", "FALSE"], ["True", "false", True, False]]
     values = [
         audit({"a": kind, "g": ["m", "m", "f ", "f"]}, action="a", group="g", favourable=kind[0], **LIGHT).value("SP")
         for kind in kinds
     ]
-    assert values == [0, 0, 0, 0]
+    assert values == [0] * len(kinds)
     (said,) = (
         w for w in audit({"a": [1, 0], "g": ["M", "m"]}, action="a", group="g", **LIGHT).warnings if "taken" in w
     )

@@ -5,6 +5,7 @@ import time
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -241,6 +242,25 @@ def test_files_and_frames_hold_the_same_people(tmp_path):
         TableWorld(1, **{**ASKED, "table": tmp_path / "people.csv"}, sha256="0" * 64)
     with pytest.raises(FileNotFoundError, match="table must be a file, but there is none at"):
         TableWorld(1, **{**ASKED, "table": tmp_path / "nowhere.csv"})
+
+
+@pytest.mark.parametrize("good", [None, True, "True", "true"])
+def test_truth_values_are_the_same_in_all_files(tmp_path, good):
+    frame = pd.DataFrame({**PEOPLE, "repaid": np.tile([True, False, True], 10), "owner": np.arange(30) % 2 == 1})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    frame.to_parquet(tmp_path / "people.parquet")
+    frame.to_json(tmp_path / "people.jsonl", orient="records", lines=True)
+    for nominal in ((), ("owner",)):
+        settings = {**ASKED, "features": ("income", "owner"), "nominal": nominal, "good": good, "split": "all"}
+        expected = TableWorld(1, **{**settings, "table": frame})
+        for kind in ("csv", "parquet", "jsonl"):
+            world = TableWorld(1, **{**settings, "table": str(tmp_path / f"people.{kind}")})
+            assert_array_equal(world.features, expected.features)
+            assert_array_equal(world.good, frame["repaid"])
+            values = [True, np.True_] + ["True", "true"] * bool(nominal)
+            for owner in values:
+                columns = {"income": np.array([10]), "owner": np.array([owner])}
+                assert world.encode(columns)[0, -1] == expected.encode(columns)[0, -1]
 
 
 def test_a_table_is_registered_like_any_world():
