@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.infos import record_of, stack
+from sb3_fair.wrappers.infos import cut, record_of, stack
 from sb3_fair.wrappers.layer import seed_copies
 
 SB3S = ("TimeLimit.truncated", "terminal_observation")
@@ -25,8 +25,8 @@ class GymnasiumVector(VectorEnv):
     """A VecEnv with light infos as a Gymnasium vector environment that restarts a finished copy in the same step.
 
     Infos are arrays with Gymnasium's masks (``infos["individual"]["group"]`` and ``infos["individual"]["_group"]``);
-    what is missing is NaN. The last step of a finished copy is in ``final_obs`` and ``final_info``. The ``options`` of
-    a reset hold for all copies.
+    what is missing is NaN, and named tuples stand copy by copy in an array of objects. The last step of a finished copy
+    is in ``final_obs`` and ``final_info``. The ``options`` of a reset hold for all copies.
 
     :param venv: a stack of VecEnv wrappers on a ``WorldVecEnv``, whose infos are light, or on copies of any env
     """
@@ -153,6 +153,10 @@ def _known(infos: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:
     infos: dict[str, Any] = {}
     for key, value in record.items():
+        if isinstance(value, tuple):  # arrays of the parts of a FairEvent, of which each copy has one
+            value, columns = np.full(len(mask), None, dtype=object), value
+            for copy in np.flatnonzero(mask):
+                value[copy] = cut(columns, copy)
         infos[key] = _masked(value, mask) if isinstance(value, Mapping) else value
         infos[f"_{key}"] = mask.copy()
     return infos

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers.vector import DictInfoToList
 from numpy.testing import assert_allclose, assert_equal
 from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.env_util import make_vec_env
@@ -111,6 +112,19 @@ def test_all_forms_take_the_same_path(form):
             assert infos[index]["individual"]["id"] == individual["id"]
             np.testing.assert_array_equal(infos[index]["individual"]["features"], individual["features"])
     venv.close()
+
+
+@pytest.mark.parametrize("env_id", ["Doughnut-Small", "JobHiring-Small", "EpidemicControl"])
+def test_infos_of_gymnasium_s_batch_become_those_of_its_copies(env_id):
+    envs = [gym.make(f"sb3_fair/{env_id}-v0") for _ in range(2)]
+    batch = DictInfoToList(gym.make_vec(f"sb3_fair/{env_id}-v0", num_envs=2))
+    batch.reset(seed=3)
+    for seed, env in enumerate(envs, 3):
+        env.reset(seed=seed)
+    actions = batch.action_space.sample()
+    for env, action, told in zip(envs, actions, batch.step(actions)[4], strict=True):
+        info = env.step(action)[4]
+        assert told.keys() == info.keys() and told.get("fair_event") == info.get("fair_event")
 
 
 def test_hiring_all_men_and_no_women_is_as_unfair_as_can_be():
