@@ -127,14 +127,20 @@ def register(
 
 
 def add(row: Row) -> None:
-    """Puts a row into the table and registers its ID with Gymnasium."""
+    """Registers the ID of a row with Gymnasium and puts the row into the table.
+
+    :raises ValueError: if Gymnasium refuses the ID
+    """
+    try:
+        gym.register(
+            row.id,
+            entry_point="sb3_fair.zoo.registry.build:make",
+            vector_entry_point="sb3_fair.zoo.registry.build:make_gymnasium_vec",
+            kwargs={"env_id": row.id},
+        )
+    except gym.error.Error as error:
+        raise ValueError(f"id must be one that Gymnasium takes, got {row.id!r}: {error}") from error
     ROWS[row.id] = row
-    gym.register(
-        row.id,
-        entry_point="sb3_fair.zoo.registry.build:make",
-        vector_entry_point="sb3_fair.zoo.registry.build:make_gymnasium_vec",
-        kwargs={"env_id": row.id},
-    )
 
 
 def bare(env_id: str) -> str:
@@ -193,10 +199,9 @@ def _new_id(id: Any) -> str:
         raise ValueError(
             f"id must be new, got {id!r}, which is registered already{where}; gymnasium.registry.pop({id!r}) frees it"
         )
-    try:
-        gym.envs.registration.parse_env_id(id)
-    except gym.error.Error as error:
-        raise ValueError(f"id must be a name with a version, such as 'Loans-v0', got {id!r}") from error
+    known = gym.envs.registration.ENV_ID_RE.fullmatch(id)
+    if known is None or known["version"] is None:
+        raise ValueError(f"id must be a name with a version, such as 'Loans-v0', got {id!r}")
     return id
 
 

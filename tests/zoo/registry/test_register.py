@@ -18,6 +18,7 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.registration import ROWS
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 
@@ -273,6 +274,13 @@ def test_an_id_is_new_again_after_gymnasium_forgot_it(registries):
         gym.registry.pop("test/Other-v0")
 
 
+def test_an_id_that_gymnasium_refuses_leaves_no_row(registries):
+    gym.register("test/Plain", "gymnasium.envs.classic_control:CartPoleEnv")
+    with pytest.raises(ValueError, match=r"id must be one that Gymnasium takes, got 'test/Plain-v0': Can't register"):
+        sb3_fair.register("test/Plain-v0", "CartPole-v1")
+    assert "test/Plain-v0" not in ROWS
+
+
 def test_without_rules_none_is_known():
     with pytest.raises(ValueError, match=r"rule must be one of \(\), got 'lend'"):
         sb3_fair.evaluate("lend", gym.make("CartPole-v1"), 1)
@@ -344,6 +352,8 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
         ({"id": "CartPole-v1"}, ValueError, "id must be new"),
         ({"id": "sb3_fair/Lending-v0"}, ValueError, "id must be new, .* registered already by sb3_fair"),
         ({"id": 3}, TypeError, "id must be a text"),
+        ({"id": "Loans"}, ValueError, "id must be a name with a version, such as 'Loans-v0', got 'Loans'"),
+        ({"id": "Lo ans-v0"}, ValueError, "id must be a name with a version"),
         ({"entry_point": "CartPol-v1"}, ValueError, "entry_point must be 'module:name' or an ID"),
         ({"entry_point": 3}, TypeError, "entry_point must be a class"),
         ({"fairness": 3}, TypeError, "fairness must be a FairnessSpec"),
@@ -357,4 +367,4 @@ def test_what_does_not_fit_is_one_line(bank, command, env, fairness, message):
 def test_wrong_arguments_of_register_are_named(given, error, message):
     with pytest.raises(error, match=message):
         sb3_fair.register(**{"id": "test/New-v0", "entry_point": "CartPole-v1", **given})
-    assert "test/New-v0" not in gym.registry
+    assert "test/New-v0" not in gym.registry and "Loans" not in ROWS
