@@ -142,11 +142,27 @@ def test_rules_decide_by_outcome_and_score():
         "oracle": good == "yes",
         "score-best": score >= 5,  # pays 10, everybody from 2 on 5
         "score-top-half": score >= 3.5,
-        "score-top-quarter": score >= 5,
     }
-    assert world.rules.keys() == wanted.keys() | {"random"}
+    assert world.rules.keys() == wanted.keys() | {"random", "score-top-quarter"}
+    quarter = world.rules["score-top-quarter"](world)[:, 1]
+    assert_allclose(quarter, np.select([score > 5, score == 5], [1, 0.6]))  # 8 of 30
     for name, accepted in wanted.items():
         assert_array_equal(RuleAgent(name, venv, 0).predict(None)[0], accepted, name)
+
+
+@pytest.mark.parametrize(
+    ("scores", "half", "quarter"),
+    [
+        ([0] * 18 + [1] * 12, [1 / 6] * 18 + [1] * 12, [0] * 18 + [2 / 3] * 12),
+        (range(30), [0] * 15 + [1] * 15, [0] * 22 + [1] * 8),
+        ([3] * 30, [0.5] * 30, [8 / 30] * 30),
+    ],
+)
+def test_rules_that_accept_a_share_do_so_whatever_scores_are_the_same(scores, half, quarter):
+    world = TableWorld(300, **{**ASKED, "table": {**PEOPLE, "score": scores}}, score="score", split="all")
+    world.reset(np.arange(300), [np.random.default_rng(seed) for seed in range(300)])
+    for name, chances in {"score-top-half": half, "score-top-quarter": quarter}.items():
+        assert_allclose(world.rules[name](world)[:, 1], np.array(chances)[world.person])
 
 
 def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
