@@ -416,6 +416,7 @@ def test_numpy_s_numbers_are_numbers(number):
         "SP", actions=np.array(ACTIONS, dtype=number), feedback=[None, 1, np.nan], groups=np.array(["a", "b", "a"])
     )
     assert fairness.Scheme(restart=np.True_, when=["period", number(3)]).period == 3
+    assert gym.make("sb3_fair/JobHiring-v0", bias=number(1)).get_wrapper_attr("config").bias == 1
 
 
 ALIASES = """

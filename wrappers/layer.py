@@ -94,8 +94,9 @@ def different(venv: VecEnv, name: str) -> list[Any]:
 def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards, as it does for
     copies beyond ``seeds``."""
-    venv.seed(seeds[0])
-    venv.unwrapped._seeds[: len(seeds)] = seeds
+    numbers = [None if seed is None else int(seed) for seed in seeds]
+    venv.seed(numbers[0])
+    venv.unwrapped._seeds[: len(seeds)] = numbers
 
 
 def max_steps_of(env: gym.Env | VecEnv) -> int | None:

@@ -218,7 +218,8 @@ def _fits(value: Any, hint: Any, allowed: Range | None) -> bool:
             return False
         return bool((allowed or FINITE).holds(value))
     if origin is Literal:
-        return any(type(value) is type(each) and value == each for each in parts)
+        plain = value.item() if isinstance(value, np.generic) else value
+        return any(type(plain) is type(each) and plain == each for each in parts)
     if origin is Callable:
         return callable(value)
     if origin is type:

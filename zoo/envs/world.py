@@ -271,7 +271,7 @@ class WorldVecEnv(VecEnv):
 
     def reset(self) -> Array:
         seeds = self._seeds[: self.world.n_worlds]
-        rngs = [None if seed is None else np_random(seed)[0] for seed in seeds]
+        rngs = [None if seed is None else np_random(int(seed))[0] for seed in seeds]
         given = self._options[:: self._agents]
         self._reset_seeds()
         self._reset_options()

@@ -331,5 +331,5 @@ def make_vec(
     if monitor:
         venv = LightMonitor(venv)
     if seed is not None:
-        venv.seed(seed)
+        venv.seed(int(seed))
     return venv

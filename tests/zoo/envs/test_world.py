@@ -138,6 +138,8 @@ def test_a_list_of_seeds_seeds_copy_by_copy():
     again, _ = env.reset(seed=[None, 5, None])
     assert_array_equal(first[1], again[1])
     assert not (first[[0, 2]] == again[[0, 2]]).all(axis=1).any()
+    assert_array_equal(env.reset(seed=np.array([4, 5, 6]))[0], first)
+    assert_array_equal(env.reset(seed=np.int64(4))[0], first)
 
 
 @pytest.mark.parametrize("world_cls, config", [*WORLDS, (HiringWorld, {})])

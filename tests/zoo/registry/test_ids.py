@@ -238,6 +238,12 @@ def test_the_spec_of_a_registered_id_travels_to_workers():
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 
+@pytest.mark.parametrize(("env_id", "settings"), [(SMALL, {}), ("CartPole-v1", {"spec": FairnessSpec(notions=())})])
+def test_make_vec_takes_numpy_s_seeds(env_id, settings):
+    first, second = (sb3_fair.make_vec(env_id, 2, seed=seed, **settings).reset() for seed in (3, np.int64(3)))
+    np.testing.assert_array_equal(first, second)
+
+
 def test_make_vec_wants_a_fairness_spec():
     with pytest.raises(ValueError, match="fairness must be a FairnessSpec for CartPole-v1, got nothing: give spec="):
         sb3_fair.make_vec("CartPole-v1", 2)
