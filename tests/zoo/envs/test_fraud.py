@@ -337,6 +337,8 @@ def test_presets_are_sets_of_defaults():
         ({"noise_level": -0.1}, ValueError, r"noise_level must be in \[0, 1\], got -0.1"),
         ({"fraud_cards_in_genuine": None}, ValueError, "fraud_cards_in_genuine must be in"),
         ({"start": "tomorrow"}, ValueError, "start must be a date such as '2016-06-01', got 'tomorrow'"),
+        ({"start": "9999-12-31"}, ValueError, "start must be a date from which n_hours = 168 are within the years 1"),
+        ({"start": "0001-01-01T00:00+09:00", "n_hours": 2}, ValueError, "start must be a date from which n_hours = 2 "),
         ({"start": 2016}, ValueError, "start must be a string, got 2016"),
         ({"n_hours": 0}, ValueError, "n_hours must be a positive integer, got 0"),
         ({"max_transactions": 0}, ValueError, "max_transactions must be a positive integer or None, got 0"),

@@ -228,6 +228,7 @@ def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
         ),
         ({"table": {**PEOPLE, "gender": ["f"] * 30}}, "group must have at least two different values to compare, but"),
         ({"table": {**PEOPLE, "income": [np.inf] * 30}}, "'income' must hold finite numbers, got inf in rows 1, 2"),
+        ({"table": {**PEOPLE, "income": [1.7e308, -1.7e308] * 15}}, "'income' must hold numbers with a range that can"),
         ({"table": {**PEOPLE, "gender": ["f"] * 29 + ["x"]}}, "every group must have people for training and for eval"),
         ({"table": {name: [] for name in PEOPLE}}, "table must have at least one row, got none"),
         ({"tabel": 3}, "unknown setting 'tabel' (did you mean 'table'?)"),

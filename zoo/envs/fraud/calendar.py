@@ -16,13 +16,19 @@ class Calendar:
     :param start: of the episode, with its offset
     :param n_hours: length of the episode
     :param zones: IANA zone of each country
+    :raises ValueError: if the episode is not within the years 1 to 9999
     """
 
     def __init__(self, start: datetime, n_hours: int, zones: Sequence[str]) -> None:
         clocks = [ZoneInfo(name) for name in zones]
-        first = start.astimezone(UTC)
-        mornings = [first + timedelta(days=day) for day in range(-(-n_hours // DAY))]
-        local = [[morning.astimezone(clock).replace(tzinfo=None) for clock in clocks] for morning in mornings]
+        try:
+            first = start.astimezone(UTC)
+            mornings = [first + timedelta(days=day) for day in range(-(-n_hours // DAY))]
+            local = [[morning.astimezone(clock).replace(tzinfo=None) for clock in clocks] for morning in mornings]
+        except OverflowError as error:
+            raise ValueError(
+                f"start must be a date from which n_hours = {n_hours} are within the years 1 to 9999, got '{start}'"
+            ) from error
         self.first_hour: NDArray[np.int64] = np.array([[time.hour for time in times] for times in local])
         """(days, countries): the local hour in which each day begins."""
         begun = np.array(local, dtype="datetime64[D]")

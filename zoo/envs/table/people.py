@@ -156,7 +156,12 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     features = np.column_stack(amounts).astype(np.float64)
     numeric = np.array([name not in columns.nominal for name in columns.features])
     low, high = features.min(axis=0), features.max(axis=0)
-    scaled = (features - low) / np.where(high > low, high - low, 1.0)
+    with np.errstate(over="ignore"):
+        spans = high - low
+    for at in np.flatnonzero(np.isinf(spans))[:1]:
+        name = columns.features[at]
+        raise InputError(f"{name!r} must hold numbers with a range that can be computed, got {low[at]} to {high[at]}")
+    scaled = (features - low) / np.where(high > low, spans, 1.0)
     return People(
         columns=columns,
         features=np.where(numeric, scaled, features).astype(np.float32).astype(np.float64),  # as observations show them
