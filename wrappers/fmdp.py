@@ -252,7 +252,12 @@ class Measuring(Core):
         if not tells(infos, LATE):
             return
         for copy, info in enumerate(infos):
-            for id, value in info.get(LATE) or ():
+            told = info.get(LATE) or ()
+            try:
+                pairs = [(id, value) for id, value in told]
+            except (TypeError, ValueError):
+                raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
+            for id, value in pairs:
                 self._update_feedback(copy, id, value)
 
     def _deliver(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], ids: NDArray[Any], withheld: Any) -> None:

@@ -342,7 +342,8 @@ def stacked(values: Sequence[Any]) -> Any:
 
 
 def _is_numeric(value: Any) -> bool:
-    return isinstance(value, (Number, np.ndarray, np.generic, list)) and not isinstance(value, (str, Enum))
+    """Numbers and arrays, tensors included, whose labels would else all be different."""
+    return (isinstance(value, Number | list) or hasattr(value, "__array__")) and not isinstance(value, str | Enum)
 
 
 def _is_named(value: Any) -> bool:

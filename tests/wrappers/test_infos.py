@@ -7,6 +7,7 @@ from enum import Enum
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -296,6 +297,7 @@ def test_labels_of_several_copies_stay_what_they_are():
     for labels in (["m", None], [None, "m"], [0, "other"], [Colour.RED, None], [frozenset("a")] * 2, [(1, 2), (3, 4)]):
         stacked = stack([{"label": label} for label in labels], "label")
         assert stacked.dtype == object and stacked.tolist() == labels
+    assert stack([{"label": torch.tensor(label)} for label in (1, 0, 1)], "label").tolist() == [1, 0, 1]
     numbers = stack([{"label": 1}, {"label": None}], "label")
     assert numbers.dtype == float and np.isnan(numbers[1])
 

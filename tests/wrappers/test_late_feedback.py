@@ -194,6 +194,14 @@ def test_feedback_that_was_put_off_survives_a_seed_where_the_history_is_carried_
         assert env.feedback_counts(*copy)[""][0]["favourable_known"] == known
 
 
+@pytest.mark.parametrize("late", [(0, 1), [(0, 1, 2)], {0: 1}, 3])
+def test_late_feedback_that_is_no_pairs_is_refused(late):
+    env = FairMDP(Bank(gym.spaces.Discrete(2), late=lambda t: late), LATE)
+    env.reset()
+    with pytest.raises(ValueError, match=r"info\['late_feedback'\] must hold pairs of id and value, got "):
+        env.step(1)
+
+
 @pytest.mark.parametrize("face", ["single", "vec"])
 def test_of_resets_whose_decisions_are_forgotten_nothing_is_kept(face):
     spec = FairnessSpec(notions=("EO",), feedback_missing="ignore", history=SlidingWindow(4))

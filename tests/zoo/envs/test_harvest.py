@@ -372,6 +372,20 @@ def test_a_layout_that_is_none_is_an_error(change, message):
         HarvestWorld(1, HarvestConfig().fitting(layout)).install(layout | change)
 
 
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (3, "layout must be a dict, got 3"),
+        (None, "layout must be a dict, got None"),
+        ({"width": 9, "height": 7, "agents": 3, "bushes": []}, "agents must be a sequence .*, got 3"),
+        ({"width": 9, "height": 7, "agents": [], "bushes": [3]}, "bushes must be a sequence .*, got"),
+    ],
+)
+def test_a_layout_of_other_things_is_an_error(layout, message):
+    with pytest.raises(ValueError, match=message):
+        HarvestWorld(1).install(layout)
+
+
 @pytest.mark.parametrize("use", [HarvestWorld(1).install, HarvestConfig().fitting])
 def test_a_layout_without_its_parts_is_an_error(use):
     with pytest.raises(ValueError, match="layout must have width, height, agents, bushes, got none of height, bushes"):

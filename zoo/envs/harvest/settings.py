@@ -1,11 +1,11 @@
 """Settings of the Allelopathic Harvest."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
-from sb3_fair.fairness.arguments import Proportion, Range, checked
+from sb3_fair.fairness.arguments import Proportion, Range, check, checked
 from sb3_fair.fairness.validation import integer
 from sb3_fair.zoo.envs.settings import parameter
 
@@ -110,9 +110,12 @@ class HarvestConfig:
         :param layout: has ``width``, ``height``, ``agents`` and ``bushes``
         :raises ValueError: if it has not
         """
+        check("layout", layout, Mapping[str, Any])
         missing = [name for name in LAYOUT if name not in layout]
         if missing:
             raise ValueError(f"layout must have {', '.join(LAYOUT)}, got none of {', '.join(missing)}")
+        for name in ("agents", "bushes"):
+            check(name, layout[name], Sequence[Mapping[str, Any]])
         return replace(
             self,
             width=layout["width"],
