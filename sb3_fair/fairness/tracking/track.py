@@ -180,7 +180,8 @@ class Track:
             warn(
                 f"{what} undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
                 f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which is needed; "
-                "feedback_missing='ignore' uses the known outcomes only, which is biased"
+                "feedback_missing='ignore' (`--feedback-missing ignore` on the command line) uses the known outcomes "
+                "only, which is biased"
             )
 
     def feedback_counts(self, copy: int) -> dict[str, dict[Any, dict[str, float]]]:

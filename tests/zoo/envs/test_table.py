@@ -280,7 +280,7 @@ def test_truth_values_are_the_same_in_all_files(tmp_path, good):
                 assert world.encode(columns)[0, -1] == expected.encode(columns)[0, -1]
 
 
-def test_a_table_is_registered_like_any_world():
+def test_a_table_is_registered_like_any_world(registries):
     sb3_fair.register("MyLoans-v0", TableWorld, **SHORT)
     env = gym.make("MyLoans-v0", objectives=("R", "SP"), render_mode="rgb_array")
     obs, _ = env.reset(seed=0)
@@ -312,6 +312,12 @@ def test_labels_that_were_dropped_are_gone():
 def test_reports_say_how_many_people_their_figures_are_from():
     words = sb3_fair.make_vec("sb3_fair/Table-v0", **ASKED, split="test").get_attr("words")[0]
     assert "drawn from 9 of the table" in words["R"]["sentence"] and words["favourable"] == "accepted"
+    assert "Left out" not in words["R"]["sentence"]
+    table = {**PEOPLE, "income": [None, *PEOPLE["income"][1:]], "repaid": ["", "", *PEOPLE["repaid"][2:]]}
+    with pytest.warns(UserWarning, match="dropped"):
+        sentence = TableWorld(1, **{**ASKED, "table": table}, missing="drop").words["R"]["sentence"]
+    left_out = "Left out: 2 of 30 rows, where a value is missing ('repaid', 'income'). All figures are about people"
+    assert left_out in sentence
 
 
 def test_environments_pickle():

@@ -51,6 +51,7 @@ class People:
     :param good: (m,) whether the outcome is good
     :param person: (m,) number of the person
     :param score: (m,) or None
+    :param left_out: a sentence on the rows of the table that are not among these, empty if all are
     """
 
     columns: Columns
@@ -63,6 +64,7 @@ class People:
     good: NDArray[np.bool_]
     person: NDArray[np.int64]
     score: Array | None
+    left_out: str
 
     def part(self, split: str, test_share: float, seed: int) -> NDArray[np.intp]:
         """The rows of a part of the people; every person is in one part.
@@ -142,6 +144,8 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     kept = ~np.any([*missing.values()], axis=0) if columns.missing == "drop" else np.ones(size, dtype=bool)
     if not kept.any():
         raise InputError("table must have a row without missing values, got none")
+    lacking = ", ".join(repr(name) for name, rows in missing.items() if rows.any())
+    dropped = f"{size - np.count_nonzero(kept):,} of {size:,} rows, where a value is missing ({lacking})"
     named = {name: _that_occur(labels, found[kept]) for name, (labels, found) in codes.items()}
     labels, outcome = named[columns.outcome]
     if len(labels) != 2:
@@ -173,6 +177,7 @@ def _people(chunks: Chunks, columns: Columns) -> People:
         good=np.isin(outcome, good),
         person=np.arange(len(outcome)) if columns.person is None else named[columns.person][1],
         score=None if columns.score is None else values[columns.score][kept],
+        left_out="" if kept.all() else f"Left out: {dropped}. All figures are about people like those who remain.",
     )
 
 

@@ -79,13 +79,13 @@ class TableWorld(World):
         """Rows (m,) of those who are drawn."""
         table = settings.table
         self.source = f"people of {Path(table).name if isinstance(table, str | Path) else 'a table'}"  # type: ignore[misc]
+        sentence = (
+            f"{settings.gain:+g} for every accepted person whose outcome ({settings.outcome}) is good, "
+            f"{settings.loss:+g} for every other accepted person. People are drawn from {len(self.part):,} of the "
+            f"table again and again: intervals do not say how much other people would differ. {self.people.left_out}"
+        )
         self.words = {  # type: ignore[misc]
-            "R": {
-                "title": "earnings",
-                "sentence": f"{settings.gain:+g} for every accepted person whose outcome ({settings.outcome}) is good, "
-                f"{settings.loss:+g} for every other accepted person. People are drawn from {len(self.part):,} of the "
-                "table again and again: intervals do not say how much other people would differ.",
-            },
+            "R": {"title": "earnings", "sentence": sentence.strip()},
             "people": "people",
             "favourable": "accepted",
         }
