@@ -155,7 +155,7 @@ def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any
     for key, value in record.items():
         if isinstance(value, tuple):  # arrays of the parts of a FairEvent, of which each copy has one
             value, columns = np.full(len(mask), None, dtype=object), value
-            for copy in np.flatnonzero(mask):
+            for copy in np.flatnonzero(mask).tolist():
                 value[copy] = cut(columns, copy)
         infos[key] = _masked(value, mask) if isinstance(value, Mapping) else value
         infos[f"_{key}"] = mask.copy()

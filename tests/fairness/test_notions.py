@@ -275,7 +275,7 @@ def test_outcomes_that_never_come_are_warned_of_in_short_episodes_too():
 def test_outcomes_that_never_come_are_warned_of_once_and_counted():
     columns = selective(0.0, 300)
     tracker = FairnessTracker(notions=("EO", "PP"), history=SlidingWindow(300))
-    with pytest.warns(UserWarning, match=r"EO is undefined: none of 30 unfavourable decisions on group 0.*--feedback-missing ignore") as warned:
+    with pytest.warns(UserWarning, match=r"EO is undefined: .* on group 0.*--feedback-missing ignore") as warned:
         for action, group, feedback in zip(*columns.values(), strict=True):
             known = None if np.isnan(feedback) else float(feedback)
             tracker.add(Interaction(action=int(action), group=int(group), feedback=known))
