@@ -312,7 +312,7 @@ def test_labels_that_were_dropped_are_gone():
 def test_reports_say_how_many_people_their_figures_are_from():
     words = sb3_fair.make_vec("sb3_fair/Table-v0", **ASKED, split="test").get_attr("words")[0]
     assert "drawn from 9 of the table" in words["R"]["sentence"] and words["favourable"] == "accepted"
-    assert "Left out" not in words["R"]["sentence"]
+    assert "Left out" not in words["R"]["sentence"] and words["deserving"] == "repaid: yes"
     table = {**PEOPLE, "income": [None, *PEOPLE["income"][1:]], "repaid": ["", "", *PEOPLE["repaid"][2:]]}
     with pytest.warns(UserWarning, match="dropped"):
         sentence = TableWorld(1, **{**ASKED, "table": table}, missing="drop").words["R"]["sentence"]

@@ -48,7 +48,7 @@ class People:
     :param names: feature -> the names of its codes, of nominal features
     :param groups: attribute -> (m,) codes 0, 1, ...
     :param labels: attribute -> the names of its groups
-    :param good: (m,) whether the outcome is good
+    :param good: (m,) whether the outcome is good, which is called ``good_outcome``
     :param person: (m,) number of the person
     :param score: (m,) or None
     :param left_out: a sentence on the rows of the table that are not among these, empty if all are
@@ -62,6 +62,7 @@ class People:
     groups: dict[str, NDArray[np.int64]]
     labels: dict[str, list[str]]
     good: NDArray[np.bool_]
+    good_outcome: str
     person: NDArray[np.int64]
     score: Array | None
     left_out: str
@@ -175,6 +176,7 @@ def _people(chunks: Chunks, columns: Columns) -> People:
         groups={name: named[name][1] for name in columns.groups},
         labels={name: named[name][0] for name in columns.groups},
         good=np.isin(outcome, good),
+        good_outcome=labels[good[0]],
         person=np.arange(len(outcome)) if columns.person is None else named[columns.person][1],
         score=None if columns.score is None else values[columns.score][kept],
         left_out="" if kept.all() else f"Left out: {dropped}. All figures are about people like those who remain.",

@@ -88,6 +88,7 @@ class TableWorld(World):
             "R": {"title": "earnings", "sentence": sentence.strip()},
             "people": "people",
             "favourable": "accepted",
+            "deserving": f"{settings.outcome}: {self.people.good_outcome}",
         }
         self.rules = RULES | (_score_rules(self) if settings.score else {})  # type: ignore[misc]
         self.max_steps = settings.episode_length
