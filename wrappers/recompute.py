@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
+from sb3_fair.fairness.welfare import find_welfare
 from sb3_fair.wrappers.memories import Memory, parts_of
 
 Array: TypeAlias = NDArray[Any]
@@ -82,4 +83,4 @@ def _holder(memory: Memory) -> Memory:
 
 def needs_differences_only(scheme: Scheme) -> bool:
     """Whether a number added to everybody's status changes neither the welfare nor when it is assessed."""
-    return getattr(scheme.W, "shift_invariant", False) and not callable(scheme.when)
+    return getattr(find_welfare(scheme.welfare), "shift_invariant", False) and not callable(scheme.when)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import gymnasium as gym
@@ -12,7 +13,7 @@ from stable_baselines3.common.env_util import is_wrapped
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.validation import function_of_vectors
+from sb3_fair.fairness.validation import function_of_vectors, on_copies
 from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Rewarding
@@ -66,7 +67,7 @@ class Scalarising(Core):
         dim = int(space.shape[0])
         if weights is None:
             weights = _default(attribute(env, "objective_names"), dim)
-        self._utility: Utility | None = weights if callable(weights) else None
+        self._utility: Utility | None = partial(on_copies, weights) if callable(weights) else None
         if not callable(weights):
             self._weights = np.asarray(weights, dtype=np.float64)
             if self._weights.shape != (dim,) or not np.isfinite(self._weights).all():

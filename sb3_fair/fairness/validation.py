@@ -59,6 +59,11 @@ def function_of_vectors(name: str, function: Callable[..., Any], width: int, n_a
         raise ValueError(f"{wanted}, but of {width + 1} vectors it made shape {shape}")
 
 
+def on_copies(function: Callable[..., Any], *vectors: Any) -> Any:
+    """``function`` of copies of the vectors, for functions of users, which may sort in place."""
+    return function(*map(np.array, vectors))
+
+
 def did_you_mean(name: object, known: Iterable[str]) -> str:
     """ " (did you mean 'SP'?)", or nothing if no known name is close in whatever case; the end of an error message."""
     spelt = {each.lower(): each for each in known}

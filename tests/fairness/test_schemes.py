@@ -268,8 +268,29 @@ def test_discounts_count_assessments_or_steps():
 
 def test_a_callable_may_be_the_welfare_function():
     scheme = Scheme(welfare=thousands)
-    assert scheme.W is thousands
     np.testing.assert_array_equal(scheme.values(COUNTS).welfare[:4], [1000, 1000, 1000, 2000])
+
+
+def worst_two(u):
+    """Counts the worst off twice; sorts in place."""
+    u.sort(axis=-1)
+    return 2 * u[..., 0] + u[..., 1]
+
+
+def first_has_more(status, previous):
+    """Computes in place."""
+    status -= previous
+    return status[..., 0] > 0
+
+
+def test_functions_of_ones_own_may_work_in_place():
+    scheme = Scheme(welfare=worst_two, when=first_has_more)
+    values, tracker = scheme.values(COUNTS), SchemeTracker(scheme, 1, 3)
+    steps = [tracker.step(added[None], np.array([False])) for added in np.diff(COUNTS, axis=0, prepend=[[0] * 3])]
+    for welfare, assessed in (values, np.array(steps)[..., 0].T):
+        np.testing.assert_array_equal(welfare, [0, 1, 1, 1, 3, 4, 4, 6])
+        np.testing.assert_array_equal(assessed, [1, 0, 0, 1, 0, 0, 0, 0])
+    np.testing.assert_array_equal(tracker.status, [COUNTS[-1]])
 
 
 def test_welfare_of_minus_infinity_stays_outside_where_it_is_not_assessed():

@@ -68,6 +68,17 @@ def test_the_table_of_relabelled_steps():
     np.testing.assert_allclose(rewards, [3.465736, 2.772589, 0], atol=1e-6)
 
 
+def sorted_least(status):
+    status.sort(axis=-1)
+    return status[..., 0]
+
+
+def test_a_welfare_function_that_sorts_in_place_leaves_memories_as_they_are():
+    recompute = Recompute(make_memory("full", (0, 1, 2), 100), Scheme(welfare=sorted_least))
+    following, rewards = recompute(np.array([[3, 1, 2]], np.float32), np.array([2]), np.array([[1, 0, 1]]))
+    assert following.tolist() == [[3, 1, 3]] and rewards == [1]
+
+
 @pytest.mark.parametrize(
     ("name", "scheme", "message"),
     [

@@ -208,6 +208,19 @@ def test_a_function_of_the_return_telescopes():
     np.testing.assert_allclose(rewards, chebyshev(vectors))
 
 
+def least_in_place(vectors):
+    vectors.sort(axis=-1)
+    return vectors[..., 0]
+
+
+def test_a_function_that_sorts_in_place_leaves_the_vectors_as_they_are():
+    env = VectorReward(Told(), ("R", "SP"))
+    vectors, rewards = episode(Scalarise(env, least_in_place))
+    expected, same = episode(Scalarise(env, lambda v: v.min(axis=-1)))
+    np.testing.assert_array_equal(vectors, expected)
+    np.testing.assert_array_equal(rewards, same)
+
+
 @pytest.mark.parametrize("weights", [(1, 10), Chebyshev((1, 5), ideal=(30, 0)), lambda v: v.min(axis=-1)])
 def test_the_batched_twin_scalarises_the_same(weights):
     venv = VecScalarise(VecVectorReward(DummyVecEnv([Told, lambda: Told(LEVELS[2:])]), ("R", "SP")), weights)

@@ -10,7 +10,7 @@ Making*, sections 3 and 4.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sb3_fair.fairness.arguments import Count, Positive, Share, checked
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.schemes.statuses import Array, status_array, within
-from sb3_fair.fairness.validation import function_of_vectors
+from sb3_fair.fairness.validation import function_of_vectors, on_copies
 from sb3_fair.fairness.welfare import WELFARES, Welfare, find_welfare
 
 When: TypeAlias = Literal["every", "end"] | tuple[Literal["period"], Count] | Callable[[Array, Array], Any]
@@ -120,8 +120,9 @@ class Scheme:
 
     @cached_property
     def W(self) -> Callable[[Any], Any]:
-        """The welfare function: f(status (..., n)) -> (...)."""
-        return find_welfare(self.welfare)
+        """The welfare function: f(status (..., n)) -> (...), which leaves the status as it is."""
+        welfare = find_welfare(self.welfare)
+        return welfare if isinstance(welfare, Welfare) else partial(on_copies, welfare)
 
     @property
     def period(self) -> int | None:
@@ -141,7 +142,7 @@ class Scheme:
         """
         if not callable(self.when):
             return np.ones(status.shape[:-1], dtype=bool)
-        return one_each("when", self.when(status, previous), status, bool)
+        return one_each("when", on_copies(self.when, status, previous), status, bool)
 
     def values(self, status: ArrayLike, lengths: ArrayLike | None = None) -> Values:
         """Welfare and assessment after each step of logged episodes.
