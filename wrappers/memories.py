@@ -23,7 +23,8 @@ Array: TypeAlias = NDArray[Any]
 
 @runtime_checkable
 class Memory(Protocol):
-    """What a user's own memory has to offer; every method takes any leading axes."""
+    """What a user's own memory has to offer; every method takes any leading axes and leaves its arguments as they
+    are: ``memory + gains``, not ``memory += gains``."""
 
     @property
     def name(self) -> str:
@@ -488,5 +489,5 @@ def augment(actions: ArrayLike, events: ArrayLike, memory: Memory) -> Array:
         )
     states = [memory.initial(taken.shape[:-1])]
     for step in range(taken.shape[-1]):
-        states.append(memory.update(states[-1], taken[..., step], happened[..., step, :]))
+        states.append(memory.update(states[-1].copy(), taken[..., step], happened[..., step, :]))
     return np.stack(states, axis=-2)

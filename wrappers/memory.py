@@ -72,13 +72,23 @@ def _require_shape(memory: Memory, method: str, found: Any, n: int) -> None:
 
 
 def _try_out(memory: Memory, action_space: spaces.Space) -> None:
-    """One update with each method's result looked at."""
+    """One update with each method's result looked at, from arrays that cannot be changed."""
     space = deepcopy(action_space)  # sampling must not move the generator of the real one
-    action = np.array([space.sample(), space.sample()])
-    _require_shape(memory, "update", memory.update(memory.initial((2,)), action, np.ones((2, 3))), 2)
-    others = memory.sample_counterfactuals(memory.initial((2,)), np.random.default_rng(0))
+    arrays = memory.initial((2,)), [space.sample(), space.sample()], np.ones((2, 3))
+    start, action, event = given = [np.asarray(array).view() for array in arrays]
+    for array in given:
+        array.setflags(write=False)
+    try:
+        following = memory.update(start, action, event)
+        others = memory.sample_counterfactuals(start, np.random.default_rng(0))
+        shown = memory.encode(start)
+        memory.status(start)
+    except ValueError as error:
+        if "read-only" not in str(error):
+            raise
+        raise ValueError(f"memory {memory.name!r} must not change the arrays it is given: {error}") from error
+    _require_shape(memory, "update", following, 2)
     _require_shape(memory, "sample_counterfactuals", others, 2)
-    shown = memory.encode(memory.initial((2,)))
     if np.ndim(shown) != 2 or len(shown) != 2 or np.asarray(shown).dtype != np.float32:
         raise ValueError(f"encode of the memory {memory.name!r} must return rows of float32, got {shown!r}")
 

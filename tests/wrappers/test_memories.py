@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sb3_fair.wrappers.encoders import ENCODERS
 from sb3_fair.wrappers.memories import Memory, augment, make_memory
-from tests.wrappers.town import ACTIONS, COUNTS, EVENTS, GRANTED
+from tests.wrappers.town import ACTIONS, COUNTS, EVENTS, GRANTED, Tally
 
 PEOPLE = (0, 1, 2)
 NAMES = ("full", "min", "reset", "clock", "counter(3)", "rounds(3)", "full+clock", "min+counter(4)")
@@ -152,6 +152,16 @@ def test_a_memory_of_ones_own_is_taken_as_it_is():
     memory = made("full")
     assert make_memory(memory, PEOPLE, None) is memory
     assert make_memory([memory, "clock"], PEOPLE, 9).name == "full+clock"
+
+
+class InPlace(Tally):
+    def update(self, memory, action, event):
+        memory += event[..., :1]
+        return memory
+
+
+def test_past_memories_are_kept_by_a_memory_that_works_in_place():
+    np.testing.assert_array_equal(augment(ACTIONS, EVENTS, InPlace()), augment(ACTIONS, EVENTS, Tally()))
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,38 @@ def test_a_memory_with_wrong_shapes_is_refused_at_once(memory, message):
         MemoryAugmentation(Town(), memory)
 
 
+class InPlace(Tally):
+    """One of its methods changes the memory that it is given."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def _changed(self, memory, method):
+        if method == self.method:
+            memory *= 1
+        return memory
+
+    def update(self, memory, action, event):
+        return super().update(self._changed(memory, "update"), action, event)
+
+    def encode(self, memory):
+        return super().encode(self._changed(memory, "encode"))
+
+    def status(self, memory):
+        return self._changed(memory, "status")
+
+    def sample_counterfactuals(self, memory, rng):
+        return self._changed(memory, "sample_counterfactuals")
+
+
+@pytest.mark.parametrize("method", ["update", "encode", "status", "sample_counterfactuals"])
+def test_a_memory_that_works_in_place_is_refused_at_once(method):
+    MemoryAugmentation(Town(), InPlace(None))
+    for memory in (InPlace(method), (InPlace(method), "clock")):
+        with pytest.raises(ValueError, match="must not change the arrays it is given"):
+            MemoryAugmentation(Town(), memory)
+
+
 def test_a_memory_that_leaves_its_bounds_is_an_error():
     env = MemoryAugmentation(Town(), Growing())
     env.reset(seed=0)
