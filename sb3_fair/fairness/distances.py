@@ -151,13 +151,13 @@ class Metric:
         """Does a callable take all people at once? Asked once, with more copies of one person than it has features."""
         crowd = np.tile(person, (len(person) + 1, 1))
         try:
-            answer: Any = np.shape(function(person, crowd))
+            answer: Any = np.shape(function(person.copy(), crowd))
         except Exception as error:
             answer = repr(error)
         if answer == (len(crowd),):
             return True
         try:
-            float(function(person, person.copy()))
+            float(function(person.copy(), person.copy()))
         except Exception as error:
             raise ValueError(
                 f"distance must give one number per row of V for f(u, V), or a number for f(u, v); {self.label} gave "
@@ -166,15 +166,17 @@ class Metric:
         return False
 
     def _called(self, function: Callable[..., Any], newcomers: Array, people: Array, absent: Array | None) -> Array:
+        """Raw distances by a function of the user, who gets copies, as it may work in place."""
         distances = np.zeros((len(newcomers), people.shape[2]))
         for row, newcomer in enumerate(newcomers):
             crowd = people[row if len(people) > 1 else 0].T
             who = slice(None) if absent is None else absent[row if len(absent) > 1 else 0] == 0
-            those = crowd[who]
+            those = np.array(crowd[who])
             if self._takes_rows and len(those):
-                distances[row, who] = function(newcomer, those)
+                distances[row, who] = function(newcomer.copy(), those)
             else:
-                distances[row, who] = [float(function(newcomer, one)) for one in those]
+                pairs = zip(np.repeat(newcomer[None], len(those), axis=0), those, strict=True)
+                distances[row, who] = [float(function(one, other)) for one, other in pairs]
         return distances
 
 

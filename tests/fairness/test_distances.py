@@ -61,7 +61,20 @@ def euclid_rows(u, crowd):
     return np.sqrt(((crowd - u) ** 2).sum(axis=1))
 
 
-@pytest.mark.parametrize("function", [euclid, euclid_rows])
+def euclid_in_place(u, v):
+    u -= v
+    u *= u
+    return float(np.sqrt(u.sum()))
+
+
+def euclid_rows_in_place(u, crowd):
+    u *= -1
+    crowd += u
+    crowd *= crowd
+    return np.sqrt(crowd.sum(axis=1))
+
+
+@pytest.mark.parametrize("function", [euclid, euclid_rows, euclid_in_place, euclid_rows_in_place])
 def test_callables_may_take_one_or_all(function):
     people = np.random.default_rng(0).random((6, 2))
     np.testing.assert_allclose(
@@ -69,6 +82,7 @@ def test_callables_may_take_one_or_all(function):
     )
     scaled = Distance(function, scale=math.sqrt(2))
     np.testing.assert_allclose(distance_matrix(people, distance=scaled), distance_matrix(people, distance="heom"))
+    np.testing.assert_array_equal(people, np.random.default_rng(0).random((6, 2)))
 
 
 def test_a_callable_is_never_asked_about_absent_people():
