@@ -18,7 +18,7 @@ from sb3_fair.fairness.tracking.partition import Columns, Partition, ProductPart
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import Info, Record, cut, publish, publish_more, stack_people, stacked
+from sb3_fair.wrappers.infos import Info, Record, cut, publish, publish_more, stack_people, stacked, tells
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import check_discrete
 
@@ -247,7 +247,7 @@ class VecDisparity(Disparities, VecFace):
 
 def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray[Any]:
     """The actions (n,) that were carried out, where infos tell that of one individual per copy, else those chosen."""
-    found: NDArray[Any] = stack_people(infos).get("action", actions) if "individual" in infos[0] else actions
+    found: NDArray[Any] = stack_people(infos).get("action", actions) if tells(infos, "individual") else actions
     return found if np.shape(found) == actions.shape else actions
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.infos import stack, tells
 
 
 class FairEvent(NamedTuple):
@@ -40,17 +40,21 @@ GRANTED = FairEvent(True, 0.0, True)
 EventOf: TypeAlias = Callable[[Any, Any, dict[str, Any]], tuple[float, float, float]]
 
 
-def told_events(infos: Sequence[dict[str, Any]]) -> FairEvent:
-    """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple."""
-    event = stack(infos, "fair_event")
+def told_events(infos: Sequence[dict[str, Any]], *otherwise: FairEvent) -> FairEvent:
+    """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple.
+
+    :param otherwise: the event of a copy that publishes none
+    :raises KeyError: if a copy publishes none, and nothing counts instead
+    """
+    event = stack(infos, "fair_event", *otherwise)
     columns = zip(*event, strict=True) if isinstance(event, np.ndarray) else event  # plain tuples: copy by copy
     return FairEvent(*(np.asarray(column) for column in columns))
 
 
 def events_of(infos: Sequence[dict[str, Any]]) -> FairEvent:
-    """The events of all copies, arrays (n,); :data:`GRANTED` where the environment publishes none."""
-    if infos and "fair_event" in infos[0]:
-        return told_events(infos)
+    """The events of all copies, arrays (n,); :data:`GRANTED` where a copy publishes none."""
+    if tells(infos, "fair_event"):
+        return told_events(infos, GRANTED)
     return FairEvent(*(np.full(len(infos), value) for value in GRANTED))
 
 

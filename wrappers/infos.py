@@ -253,19 +253,22 @@ def taken_over(infos: list[Any]) -> list[Any]:
 
 
 def tells(infos: Sequence[Mapping[str, Any]], key: str) -> bool:
-    """Whether an info may have something under ``key``."""
+    """Whether a copy published something under ``key``."""
     record = record_of(infos, key)
-    return record is None or key in record
+    return any(key in info for info in infos) if record is None else key in record
 
 
-def stack(infos: Sequence[Mapping[str, Any]], key: str) -> Any:
+def stack(infos: Sequence[Mapping[str, Any]], key: str, *otherwise: Any) -> Any:
     """What all copies published under ``key``, copies as first axis, NaN for None; dicts and named tuples of arrays.
 
-    :raises KeyError: if a copy did not publish it
+    :param otherwise: what counts as published by a copy that did not publish it
+    :raises KeyError: if a copy did not publish it, and nothing counts instead
     """
     record = record_of(infos, key)
     if record is not None and key in record:
         return record[key]
+    if otherwise:
+        return stacked([info.get(key, *otherwise) for info in infos])
     for info in infos:
         if key not in info:
             raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(info)}")
@@ -365,4 +368,4 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
 
 def publish_more(infos: Sequence[dict[str, Any]], key: str, entries: Record) -> None:
     """Adds ``entries`` to the dict of arrays that every copy has under ``key``."""
-    publish(infos, key, {**(stack(infos, key) if key in infos[0] else {}), **entries})
+    publish(infos, key, {**(stack(infos, key, None) if tells(infos, key) else {}), **entries})

@@ -13,6 +13,7 @@ from sb3_fair.common.people import CHANCE, GROUPS
 from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of
+from sb3_fair.wrappers.infos import tells
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute
 
@@ -59,7 +60,7 @@ def outcomes(
     length = np.zeros(venv.num_envs, dtype=np.int64)
     with seeded(seeds[0], model):
         for step in episodes(model, venv, quotas, seeds, deterministic):
-            is_scalar = scalar and "vector_reward" not in step.infos[0]
+            is_scalar = scalar and not tells(step.infos, "vector_reward")
             total = total + (step.rewards[:, None].astype(np.float64) if is_scalar else vector_rewards(step.infos))
             length += 1
             for index in np.flatnonzero(step.dones & step.counts).tolist():

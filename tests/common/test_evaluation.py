@@ -185,6 +185,18 @@ def test_rewards_of_plain_environments_are_returns():
     np.testing.assert_array_equal(found.table()["return R"], found.lengths)
 
 
+class Silent(Chain):
+    def step(self, action):
+        return *super().step(action)[:4], {}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_vector_rewards_of_some_copies_alone_are_refused(order):
+    venv = DummyVecEnv([Chain, Silent][::order])
+    with pytest.raises(ValueError, match="env must have a vector reward"):
+        evaluate_vector(Always(1), venv, 2, scalar=True)
+
+
 def test_an_id_that_only_gymnasium_knows_has_returns_alone():
     def policy(observation):
         return int(observation[2] > 0)

@@ -138,6 +138,29 @@ def test_without_events_every_action_takes_effect():
     assert [env.step(0)[1] for _ in range(LENGTH)] == [0] * (LENGTH - 1) + [LENGTH]
 
 
+class Partly(Silent):
+    """Some copies of it tell something of their steps."""
+
+    def __init__(self, told):
+        super().__init__()
+        self.told = told
+
+    def step(self, action):
+        return *super().step(action)[:4], dict(self.told)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_each_copy_counts_by_what_it_tells_itself(order):
+    told = [{"fair_event": FairEvent(False, 5.0, False), "fairness": {"mine": 0.5}}, {}][::order]
+    venv = VecFairnessScheme(DummyVecEnv([lambda told=each: Partly(told) for each in told]), Scheme(welfare="rawls"))
+    venv.reset()
+    _, rewards, _, infos = venv.step(np.array([0, 0]))
+    assert rewards[::order].tolist() == [5, 0]
+    assert venv.status[::order].tolist() == [[0, 0, 0], [1, 0, 0]]
+    assert [info["fairness"]["mine"] for info in infos][::order] == [0.5, None]
+    assert [info["fairness"]["spread"] for info in infos][::order] == [0, 1]
+
+
 def gain(info):
     return [info["x"], 1.0]
 
