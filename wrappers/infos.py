@@ -329,7 +329,7 @@ def stacked(values: Sequence[Any]) -> Any:
     if isinstance(first, dict):
         told = [value or {} for value in values]
         return {key: stacked([each.get(key) for each in told]) for key in dict.fromkeys(chain(*told))}
-    if not all(value is None or _is_numeric(value) for value in values):
+    if not all(value is None or is_numeric(value) for value in values):
         labels = np.empty(len(values), dtype=object)
         for index, value in enumerate(values):
             labels[index] = value
@@ -344,7 +344,7 @@ def stacked(values: Sequence[Any]) -> Any:
         return array
 
 
-def _is_numeric(value: Any) -> bool:
+def is_numeric(value: Any) -> bool:
     """Numbers and arrays, tensors included, whose labels would else all be different."""
     return (isinstance(value, Number | list) or hasattr(value, "__array__")) and not isinstance(value, str | Enum)
 

@@ -1,6 +1,7 @@
 """Evaluation of policies: plays seeded episodes and tells returns, lengths, fairness figures and group counts."""
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from sb3_fair.common.people import CHANCE, GROUPS
 from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of
-from sb3_fair.wrappers.infos import tells
+from sb3_fair.wrappers.infos import is_numeric, tells
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute
 
@@ -98,8 +99,9 @@ def outcomes_of_games(
 
 
 def _figures(fairness: Any) -> dict[str, float]:
-    scalars = {name: value for name, value in (fairness or {}).items() if np.ndim(value) == 0}
-    return {name: np.nan if value is None else float(value) for name, value in scalars.items()}
+    """The single numbers among what is published, NaN for None."""
+    known = {name: np.nan if value is None else value for name, value in (fairness or {}).items()}
+    return {name: float(value) for name, value in known.items() if np.ndim(value) == 0 and is_numeric(value)}
 
 
 def policy_of(
@@ -130,19 +132,21 @@ def policy_of(
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Array]:
-    """Figure -> its value in every row (m,)."""
-    return {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
+    """Figure -> its value in every row (m,), NaN in rows without it."""
+    keys = dict.fromkeys(chain(*rows))
+    return {key: np.array([row.get(key, np.nan) for row in rows], dtype=np.float64) for key in keys}
 
 
 def _group_counts(rows: Sequence[Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, NDArray[Any]]]:
     """Attribute -> group, in the order of their names -> counts (m, len(COUNTS)); 0 in episodes without the group."""
     nobody = np.zeros(len(COUNTS), dtype=np.int64)
+    found = {attribute_: [row.get(attribute_, {}) for row in rows] for attribute_ in dict.fromkeys(chain(*rows))}
     return {
         attribute_: {
-            group: np.array([row[attribute_].get(group, nobody) for row in rows])
-            for group in sorted({group for row in rows for group in row[attribute_]})
+            group: np.array([counts.get(group, nobody) for counts in episodes_])
+            for group in sorted(set(chain(*episodes_)))
         }
-        for attribute_ in rows[0]
+        for attribute_, episodes_ in found.items()
     }
 
 

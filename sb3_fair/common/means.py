@@ -7,16 +7,16 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.descriptions import MEAN
-from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.infos import stack, tells
 from sb3_fair.wrappers.layer import VecLayer
 
 
 class VecMeans(VecLayer):
     """Puts means over an episode's steps beside its last figures: ``info["fairness"]["mean_d_s"]``.
 
-    :param venv: a fairness MDP
+    :param venv: any, copies of which may tell different figures
     :param names: figures in ``info["fairness"]``; None: all numbers that are there at the first step and have no mean
-        yet. Steps in which one is undefined do not count
+        yet. Steps in which one is undefined or missing do not count
     """
 
     def __init__(self, venv: VecEnv, names: Sequence[str] | None = None) -> None:
@@ -30,16 +30,18 @@ class VecMeans(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        if self.names == [] or "fairness" not in infos[0]:
+        fairness = stack(infos, "fairness", None) if self.names != [] and tells(infos, "fairness") else {}
+        figures = {
+            name: values
+            for name, values in fairness.items()
+            if np.shape(values) == (self.num_envs,) and np.asarray(values).dtype.kind in "biuf"
+        }
+        if self.names is None and fairness:
+            self.names = [name for name in figures if not name.startswith(MEAN) and MEAN + name not in fairness]
+        if not self.names:
             return obs, rewards, dones, infos
-        fairness = stack(infos, "fairness")
-        if self.names is None:
-            self.names = [
-                name
-                for name, values in fairness.items()
-                if np.shape(values) == (self.num_envs,) and not name.startswith(MEAN) and MEAN + name not in fairness
-            ]
-        values = np.array([fairness[name] for name in self.names], dtype=np.float64).reshape(-1, self.num_envs)
+        missing = np.full(self.num_envs, np.nan)
+        values = np.array([figures.get(name, missing) for name in self.names], dtype=np.float64)
         known = ~np.isnan(values)
         if not len(self._sums):
             self._sums, self._counts = np.zeros_like(values), np.zeros_like(values)
@@ -51,7 +53,7 @@ class VecMeans(VecLayer):
                 for total, count in zip(self._sums[:, copy], self._counts[:, copy], strict=True)
             )
             infos[copy]["fairness"] = {
-                **infos[copy]["fairness"],
+                **(infos[copy].get("fairness") or {}),
                 **{f"{MEAN}{name}": mean for name, mean in zip(self.names, means, strict=True)},
             }
         self._sums[:, dones] = 0.0

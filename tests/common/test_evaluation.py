@@ -13,6 +13,7 @@ import sb3_fair
 from sb3_fair import FPPO
 from sb3_fair.common.evaluation import evaluate_vector, outcomes
 from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.means import VecMeans
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.rollout import play, seeded, shares, twin
 from sb3_fair.fairness.intervals import rate_and_interval
@@ -62,6 +63,51 @@ def test_the_last_figures_of_each_episode_are_kept():
     assert final["SP"].tolist() == [-0.5] * 3
     assert np.isnan(final["EO"]).all()
     assert set(final) == {"SP", "EO"}
+
+
+class Sometimes(Chain):
+    """Tells more after every other episode, the first or the second."""
+
+    def __init__(self, first):
+        super().__init__()
+        self.tells = not first
+
+    def reset(self, **options):
+        self.tells = not self.tells
+        return super().reset(**options)
+
+    def step(self, action):
+        obs, reward, terminated, truncated, info = super().step(action)
+        told = {"gap": -0.25, "worst off": "Ann"}
+        if self.tells:
+            told["gap of newcomers"] = -0.5
+            info |= {"chance": {"SP": 0.1}, "groups": {"": {"man": np.ones(8, int)}}}
+        return obs, reward, terminated, truncated, {**info, "fairness": told}
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_figures_that_some_episodes_lack_are_unknown_there(first):
+    policy = sb3_fair.evaluate(Always(1), DummyVecEnv([lambda: Sometimes(first)]), 2)
+    assert set(policy.final) == {"gap", "mean_gap", "gap of newcomers", *["mean_gap of newcomers"] * first}
+    for name in policy.final.keys() - {"gap", "mean_gap"}:
+        np.testing.assert_array_equal(policy.final[name], [-0.5, np.nan] if first else [np.nan, -0.5])
+    assert policy.chance == {"SP": 0.1}
+    np.testing.assert_array_equal(policy.groups[""]["man"][:, 0], [1, 0] if first else [0, 1])
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_means_of_copies_that_do_not_tell_figures_at_every_step(order):
+    class Early(Chain):
+        def step(self, action):
+            *step, terminated, truncated, info = super().step(action)
+            return *step, terminated, truncated, info if terminated else {**info, "fairness": {"gap": -self.t}}
+
+    venv = VecMeans(DummyVecEnv([Early, Chain][::order]))
+    venv.reset()
+    for _ in range(6):
+        _, _, dones, infos = venv.step(np.zeros(2, int))
+        if dones.all():
+            assert [info["fairness"]["mean_gap"] for info in infos][::order] == [-1.5, None]
 
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN])
