@@ -22,6 +22,14 @@ def _finite(name: str, points: ArrayLike) -> Array:
     return array
 
 
+def _some(name: str, points: ArrayLike) -> Array:
+    """As a float64 matrix of at least one row."""
+    array = _finite(name, points)
+    if not len(array):
+        raise ValueError(f"{name} must have at least one row, got none")
+    return array
+
+
 def nondominated(points: ArrayLike) -> NDArray[np.bool_]:
     """Which points no other point matches in all objectives and exceeds in one; of equal points only the first. (m,)"""
     points = _finite("points", points)
@@ -45,8 +53,11 @@ def nondominated_ranks(points: ArrayLike) -> NDArray[np.int64]:
 
 
 def min_max(points: ArrayLike) -> Array:
-    """Each objective scaled to [0, 1]; 0 where all points agree."""
-    points = _finite("points", points)
+    """Each objective scaled to [0, 1]; 0 where all points agree.
+
+    :raises ValueError: if there are no points
+    """
+    points = _some("points", points)
     low = points.min(axis=0)
     width = points.max(axis=0) - low
     return np.asarray((points - low) / np.where(width > 0, width, 1.0))
@@ -95,16 +106,20 @@ def sparsity(points: ArrayLike) -> float:
 
 
 def generational_distance(points: ArrayLike, front: ArrayLike) -> float:
-    """How far, on average, the points of ``front`` are from the nearest of ``points``: IGD, 0 is best.
+    """How far, on average, the points of ``front`` are from the nearest of ``points``: IGD, 0 is best, inf if there
+    are none.
 
     Coello Coello and Reyes Sierra (2004). Distances are Euclidean: scale the objectives first.
+
+    :raises ValueError: if ``front`` has no points
     """
-    points, front = _finite("points", points), _finite("front", front)
-    return float(moocore.igd(points, ref=front, maximise=True))
+    points, front = _finite("points", points), _some("front", front)
+    return float(moocore.igd(points, ref=front, maximise=True)) if len(points) else float("inf")
 
 
 def expected_utility(points: ArrayLike, n_weights: int = 1000, seed: int = 0) -> float:
-    """What the best point is worth to somebody whose weights are drawn uniformly from all that sum to 1, on average.
+    """What the best point is worth to somebody whose weights are drawn uniformly from all that sum to 1, on average;
+    -inf if there are no points.
 
     Zintgraf et al. (2015), for linear utilities. Scale the objectives first.
 
@@ -115,7 +130,7 @@ def expected_utility(points: ArrayLike, n_weights: int = 1000, seed: int = 0) ->
 
     points = _finite("points", points)
     weights = stats.dirichlet(np.ones(points.shape[1])).rvs(n_weights, random_state=seed)
-    return float((weights @ points.T).max(axis=1).mean())
+    return float((weights @ points.T).max(axis=1, initial=-np.inf).mean())
 
 
 def misses(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike = 0.0) -> Array:
@@ -140,8 +155,11 @@ def epsilon_metric(desired: ArrayLike, reached: ArrayLike, *, floor: ArrayLike =
 
 
 def reference_point(returns: ArrayLike) -> Array:
-    """The worst of the returns in each objective, less 10 % of their range (of 1 where all agree). (k,)"""
-    returns = _finite("returns", returns)
+    """The worst of the returns in each objective, less 10 % of their range (of 1 where all agree). (k,)
+
+    :raises ValueError: if there are none
+    """
+    returns = _some("returns", returns)
     worst = returns.min(axis=0)
     width = returns.max(axis=0) - worst
     return np.asarray(worst - 0.1 * np.where(width > 0, width, 1.0), dtype=np.float64)

@@ -120,6 +120,14 @@ def test_generational_distance_is_that_from_the_best_front_to_its_nearest_points
     assert generational_distance([(1.0, 0.0)], best) == pytest.approx(np.sqrt(2) / 2)
 
 
+def test_no_points_are_the_worst_and_nothing_is_compared_with_no_front():
+    none, best = np.zeros((0, 2)), np.array([(2.0, 0.0), (0.0, 2.0)])
+    assert generational_distance(none, best) == np.inf and expected_utility(none) == -np.inf
+    for measure in (lambda: generational_distance(best, none), lambda: min_max(none), lambda: reference_point(none)):
+        with pytest.raises(ValueError, match="must have at least one row, got none"):
+            measure()
+
+
 def test_expected_utility_is_the_mean_over_people_of_their_best_point():
     assert expected_utility([(2.0, 2.0), (1.0, 1.0)]) == pytest.approx(2)
     # with weights (w, 1 - w) the better of the two corners is worth max(w, 1 - w), 3/4 on average
