@@ -8,7 +8,7 @@ name                 value, after ``offset`` was added to every entry
 ===================  ==========================================================================================
 ``utilitarian``      sum u_i
 ``rawls``            min u_i
-``nash``             prod u_i
+``nash``             prod u_i, for u_i >= 0 only, as the product of two losses is a gain
 ``log_nash``         sum ln u_i, ``offset`` 1 unless told
 ``nash_geometric``   (prod u_i)^(1/n), the "Nash welfare" of reports
 ``gini``             sum_ij abs(u_i - u_j) / (2 n^2 mean), 0 if the mean is 0; an index, 0 is fair
@@ -138,6 +138,11 @@ def _log_nash(u: Array, welfare: Welfare) -> Array:
     return np.add.reduce(np.log(u), axis=-1)
 
 
+def _nash(u: Array, welfare: Welfare) -> Array:
+    _least(u, welfare)
+    return np.multiply.reduce(u, axis=-1)
+
+
 def _nash_geometric(u: Array, welfare: Welfare) -> Array:
     _least(u, welfare)
     with np.errstate(divide="ignore"):  # exp(ln 0) is 0; a product would overflow
@@ -203,7 +208,7 @@ WELFARES: dict[str, Formula] = {
     for formula in (
         Formula("utilitarian", "sum", lambda u, _: np.add.reduce(u, axis=-1)),
         Formula("rawls", "the worst off", lambda u, _: np.minimum.reduce(u, axis=-1)),
-        Formula("nash", "Nash welfare", lambda u, _: np.multiply.reduce(u, axis=-1)),
+        Formula("nash", "Nash welfare", _nash),
         Formula("log_nash", "logarithm of the Nash welfare", _log_nash, offset=1.0),
         Formula("nash_geometric", "geometric mean", _nash_geometric),
         Formula("gini", "Gini index", _gini, index=True),
