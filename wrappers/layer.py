@@ -1,6 +1,7 @@
 """Layers of an environment: attributes, seeds, histories through all wrappers."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -102,10 +103,10 @@ def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
 def max_steps_of(env: gym.Env | VecEnv) -> int | None:
     """The number of steps after which an episode ends at the latest, None if neither ``env`` nor a wrapper in it says.
 
-    ``max_steps`` of the environment, a ``TimeLimit`` wherever it stands, or the spec.
+    ``max_steps`` of the environment, if that is a finite number, a ``TimeLimit`` wherever it stands, or the spec.
     """
-    told = [attribute(env, name) for name in ("max_steps", "_max_episode_steps")]
-    limits = [int(limit) for limit in told if limit is not None]
+    told = [attribute(env, name, np.inf, kind=Real) for name in ("max_steps", "_max_episode_steps")]
+    limits = [int(limit) for limit in told if np.isfinite(limit)]
     return min(limits) if limits else getattr(attribute(env, "spec"), "max_episode_steps", None)
 
 

@@ -168,6 +168,17 @@ def test_the_limit_of_steps_is_found_in_the_whole_stack(nesting):
     assert max_steps_of(Endless()) is max_steps_of(DummyVecEnv([Endless])) is None
 
 
+@pytest.mark.parametrize("told", [np.inf, np.nan, "many", lambda: 5])
+def test_what_is_no_finite_number_is_no_limit_of_steps(told):
+    def make():
+        env = Endless()
+        env.max_steps = told
+        return env
+
+    assert max_steps_of(make()) is max_steps_of(DummyVecEnv([make])) is None
+    assert MemoryAugmentation(TimeLimit(make(), 20)).memory.high.max() == 20
+
+
 def test_the_registered_limits_are_those_of_the_worlds():
     for env_id in SINGLE:
         assert max_steps_of(gym.make(env_id)) == max_steps_of(sb3_fair.make_vec(env_id)), env_id
