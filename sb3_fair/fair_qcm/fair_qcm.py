@@ -131,7 +131,7 @@ class FairQCM(ValueLearner):
         if (self.n_counterfactual or self.shaping) and self.scheme is None:
             raise ValueError("scheme must be given, or the environment wrapped in FairnessScheme, got None")
         if self.env is not None:
-            self._check_env(self.env)
+            self._ends = self._checked(self.env)
         if "features_extractor_class" not in self.policy_kwargs:
             extractor = {
                 "features_extractor_class": MemoryExtractor,
@@ -140,18 +140,21 @@ class FairQCM(ValueLearner):
             self.policy_kwargs = {**self.policy_kwargs, **extractor}
         super()._setup_model()
 
-    def _check_env(self, venv: VecEnv) -> None:
+    def _checked(self, venv: VecEnv) -> TimedEnds | None:
+        """Checks an environment; returns what looks at the ends of its episodes in training."""
         check_raw(unwrap_vec_normalize(venv))
         if (self.n_counterfactual or self.shaping) and self.memory is not None and self.scheme is not None:
-            self._ends = check_time(venv, self.memory, self.scheme)
+            return check_time(venv, self.memory, self.scheme)
+        return None
 
     def set_env(self, env: GymEnv, force_reset: bool = True) -> None:
         """Trains on ``env`` from now on. If the model's memory has to be added to it, new episodes begin, even with
         ``force_reset=False``."""
         given = self._wrap_env(env, self.verbose)
         venv = remembering(given, self.memory)
-        self._check_env(venv)
+        ends = self._checked(venv)
         super().set_env(venv, force_reset or venv is not given)
+        self._ends = ends
 
     def follow(self, env: GymEnv) -> VecEnv:
         """``env`` with the model's memory in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.

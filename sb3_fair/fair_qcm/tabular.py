@@ -132,7 +132,7 @@ class TabularFairQCM(OwnGenerator):
     def _setup_model(self) -> None:
         assert self.env is not None and self.memory is not None
         check_discrete(self.action_space, "a table")
-        self._check_env(self.env)
+        self._ends = self._checked(self.env)
         if not callable(self.learning_rate) and not 0 < self.learning_rate <= 1:  # 0 in models loaded to act only
             raise ValueError(f"learning_rate must be in (0, 1], got {self.learning_rate!r}")
         self._set_up_learning()
@@ -157,11 +157,13 @@ class TabularFairQCM(OwnGenerator):
         self.counterfactuals = Window(self.memory, self.n_counterfactual, self.window)
         self._setup_lr_schedule()
 
-    def _check_env(self, venv: VecEnv) -> None:
+    def _checked(self, venv: VecEnv) -> TimedEnds | None:
+        """Checks an environment; returns what looks at the ends of its episodes in training."""
         if unwrap_vec_normalize(venv) is not None:
             raise ValueError("env must not be normalised: a table needs discrete states and the scheme's own rewards")
         if self.n_counterfactual and self.memory is not None and self.scheme is not None:
-            self._ends = check_time(venv, self.memory, self.scheme)
+            return check_time(venv, self.memory, self.scheme)
+        return None
 
     # ---------------------------------------------------------------- learning
 
@@ -329,11 +331,11 @@ class TabularFairQCM(OwnGenerator):
         episodes begin, even with ``force_reset=False``."""
         given = self._wrap_env(env, self.verbose)
         venv = remembering(given, self.memory)
-        self._check_env(venv)
+        ends = self._checked(venv)
         check_for_correct_spaces(venv, self.observation_space, self.action_space)
         if venv.num_envs != self.n_envs or force_reset or venv is not given:
             self._last_obs = None
-        self.env, self.n_envs = venv, venv.num_envs
+        self.env, self.n_envs, self._ends = venv, venv.num_envs, ends
 
     @classmethod
     def load(

@@ -453,6 +453,13 @@ def test_another_environment_is_checked_as_the_first_one_was():
         model.set_env(make_vec("sb3_fair/Doughnut-Small-v0", 2, end="terminated"))
 
 
+def test_a_refused_environment_changes_nothing():
+    expected, model = weights(model_on(sharing()).learn(60)), model_on(sharing())
+    with pytest.raises(AssertionError, match="number of environments"):
+        model.set_env(sharing(3))
+    np.testing.assert_array_equal(weights(model.learn(60)), expected)
+
+
 def test_a_loaded_buffer_goes_on_with_the_settings_of_the_model(tmp_path):
     model_on(sharing()).learn(60).save_replay_buffer(tmp_path / "buffer")
     other = model_on(sharing(), n_counterfactual=1, reward_scale=0.1, window=1)

@@ -504,6 +504,15 @@ def test_rewards_must_be_those_of_the_scheme():
         model.learn(100)
 
 
+def test_a_refused_environment_changes_nothing():
+    model, alone = TabularFairQCM(doughnuts(), seed=0), TabularFairQCM(doughnuts(), seed=0)
+    with pytest.raises(ValueError, match="spaces do not match"):
+        model.set_env(doughnuts(3, n_people=3, memory="full"))
+    found, expected = model.learn(100).table_arrays(), alone.learn(100).table_arrays()
+    for name in expected:
+        np.testing.assert_array_equal(found[name], expected[name])
+
+
 def test_another_environment_is_checked_as_the_first_one_was(tmp_path):
     model = TabularFairQCM(doughnuts(), seed=0).learn(100)
     with pytest.raises(ValueError, match="end must be 'truncated'"):
