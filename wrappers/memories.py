@@ -392,11 +392,17 @@ class ProductMemory(_Known):
         return self._joined(lambda part, own: part.sample_counterfactuals(own, rng), memory)
 
     def rows(self, memory: Array) -> tuple[Array, NDArray[np.bool_]]:
-        """The rows of the first part beside the others' columns as they are."""
-        first: Any = self.parts[0]
-        candidates, valid = first.rows(memory[:, : first.dim])
-        rest = np.repeat(memory[:, None, first.dim :], candidates.shape[1], axis=1)
-        return np.concatenate((candidates, rest), axis=-1), valid
+        """The rows of the first part that has some, beside the others' columns as they are.
+
+        :raises ValueError: if no part has any
+        """
+        for part, columns in self._columns:
+            if hasattr(part, "rows"):
+                candidates, valid = part.rows(memory[:, columns])
+                as_is = np.repeat(memory[:, None], candidates.shape[1], axis=1)
+                parts = as_is[..., : columns.start], candidates, as_is[..., columns.stop :]
+                return np.concatenate(parts, axis=-1), valid
+        raise ValueError(f"memory must have a part with a method rows for stored rows, got {self.name!r}")
 
 
 COUNTING = {kind.name: kind for kind in (FullMemory, MinMemory, ResetMemory, DifferenceMemory)}

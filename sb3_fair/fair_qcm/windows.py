@@ -39,7 +39,9 @@ class Window:
             raise ValueError("n_counterfactual must be a number for window='uniform', got 'all'")
         self.shifts: Array | None = None
         if window == "paper":
-            memory.rows(memory.initial((1,)))  # type: ignore[attr-defined]
+            if not hasattr(memory, "rows"):
+                raise ValueError(f"memory must have a method rows for window='paper', got {memory.name!r}")
+            memory.rows(memory.initial((1,)))
         elif window != "uniform" and self.counts is not None:
             width = self.width = window or next(part.window for part in parts_of(memory) if hasattr(part, "window"))
             if n_counterfactual == "all":

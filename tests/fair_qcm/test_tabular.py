@@ -19,10 +19,11 @@ from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.tabular import TabularFairQCM
 from sb3_fair.fair_qcm.windows import Window
 from sb3_fair.fairness.schemes.scheme import Scheme
-from sb3_fair.wrappers.memories import make_memory
+from sb3_fair.wrappers.memories import ProductMemory, make_memory
 from sb3_fair.wrappers.memory import VecMemoryAugmentation
 from sb3_fair.wrappers.scheme import FairnessScheme
 from sb3_fair.zoo.envs.doughnut.exact import optimum, policy_value
+from tests.wrappers.town import Tally
 
 SMALL = "sb3_fair/Doughnut-Small-v0"
 TWO = {"n_people": 2, "episode_length": 3, "presence": 0.5}
@@ -442,6 +443,12 @@ def test_any_discrete_state_will_do(space):
 def test_what_is_not_allowed_is_said(settings, message):
     with pytest.raises(ValueError, match=message):
         TabularFairQCM(doughnuts(1), **settings)
+
+
+def test_a_memory_of_ones_own_stores_no_rows():
+    for memory in (Tally(), ProductMemory((Tally(), make_memory("clock", (0, 1), 8)))):
+        with pytest.raises(ValueError, match=r"must have a .*method rows"):
+            Window(memory, 4, "paper")
 
 
 def test_counterfactuals_need_the_time_where_it_ends_episodes():

@@ -136,12 +136,19 @@ def test_stored_rows_of_a_difference_surround_it_on_its_own_side():
     assert sorted(candidates[1][valid[1]].ravel()) == [-6, -5, -4, -3, -2, 0]
 
 
-def test_rows_of_a_product_keep_the_clock():
-    candidates, _ = made("full+clock").rows(np.array([[0.0, 1.0, 2.0, 5.0]]))
-    assert (candidates[..., 3] == 5).all()
+@pytest.mark.parametrize(("name", "first"), [("full+clock", 0), ("clock+full", 1), ("clock+full+counter(9)", 1)])
+def test_rows_of_a_product_keep_the_clocks(name, first):
+    memory, counts = made(name), slice(first, first + 3)
+    now = np.full((1, memory.dim), 5.0)
+    now[0, counts] = 0, 1, 2
+    candidates, valid = memory.rows(now)
+    expected = made("full").rows(now[:, counts])
+    np.testing.assert_array_equal(candidates[..., counts], expected[0])
+    np.testing.assert_array_equal(valid, expected[1])
+    assert (np.delete(candidates, counts, axis=-1) == 5).all()
 
 
-@pytest.mark.parametrize("name", ["min", "reset", "rounds(3)"])
+@pytest.mark.parametrize("name", ["min", "reset", "rounds(3)", "clock+counter(3)", (Tally(), "clock")])
 def test_memories_for_which_the_paper_stores_no_rows_say_so(name):
     memory = made(name)
     with pytest.raises(ValueError, match="stored rows"):
