@@ -87,8 +87,8 @@ def other_policy(
     described = [one.codes[rows] == code for one in small for code in range(1, len(one.labels) + 1)]
     features = np.column_stack([target[rows], *described]).astype(float)
     given = reward[rows], accepted[rows], chance[rows], target[rows]
-    found = off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
-    return rates, found, warnings
+    earned = off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
+    return rates, earned, warnings
 
 
 def _others(
