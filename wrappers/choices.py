@@ -146,7 +146,7 @@ class VecChoices(VecLayer):
         if not isinstance(space, spaces.MultiBinary):
             n_actions = int(space.nvec.max() if isinstance(space, spaces.MultiDiscrete) else space.n)
         executed = np.eye(n_actions)[actions.astype(np.int64)]
-        policy: Any = model.policy
+        policy: Any = getattr(model, "policy", None)  # a table has none
         if hasattr(policy, "action_dist"):
             drawn = policy.action_dist.distribution
             probs = chances_of(drawn)

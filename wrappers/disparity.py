@@ -81,8 +81,8 @@ class Disparities(Core):
             )
         if len(spec.attributes) > 1:
             raise ValueError(
-                "group must be one attribute for measures of disparity, which F-PPO and others compare: give a "
-                f"fairness spec with one of {list(spec.attributes)}, or with a tuple of them, to compare combinations"
+                "group must be one attribute for measures of disparity (F-PPO needs them), got "
+                f"{list(spec.attributes)}; give one of these, or a tuple of them to compare combinations"
             )
         attribute_ = spec.attributes[0] if spec.attributes else ""
         self._parts = (attribute_,) if isinstance(attribute_, str) else attribute_

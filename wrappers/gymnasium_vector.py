@@ -1,5 +1,6 @@
 """Gymnasium's vector API on top of an SB3 VecEnv."""
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from numbers import Number
@@ -13,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices
 
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.infos import cut, record_of, stack
+from sb3_fair.wrappers.infos import record_of, stack
 from sb3_fair.wrappers.layer import seed_copies
 
 SB3S = ("TimeLimit.truncated", "terminal_observation")
@@ -55,7 +56,7 @@ class GymnasiumVector(VectorEnv):
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         if isinstance(seed, int | np.integer):
-            self.venv.seed(int(seed))
+            self.venv.seed(operator.index(seed))
         elif seed is not None:
             if len(seed) != self.num_envs:
                 raise ValueError(f"seed must be one number, or one per copy ({self.num_envs}), got {seed!r}")
@@ -154,9 +155,9 @@ def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any
     infos: dict[str, Any] = {}
     for key, value in record.items():
         if isinstance(value, tuple):  # arrays of the parts of a FairEvent, of which each copy has one
-            value, columns = np.full(len(mask), None, dtype=object), value
-            for copy in np.flatnonzero(mask).tolist():
-                value[copy] = cut(columns, copy)
+            parts = (column.tolist() for column in value)
+            value = np.fromiter(map(type(value), *parts), dtype=object, count=len(mask))
+            value[~mask] = None
         infos[key] = _masked(value, mask) if isinstance(value, Mapping) else value
         infos[f"_{key}"] = mask.copy()
     return infos

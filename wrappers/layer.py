@@ -1,5 +1,6 @@
 """Layers of an environment: attributes, seeds, histories through all wrappers."""
 
+import operator
 from collections.abc import Sequence
 from numbers import Real
 from typing import Any, ClassVar
@@ -95,7 +96,7 @@ def different(venv: VecEnv, name: str) -> list[Any]:
 def seed_copies(venv: VecEnv, seeds: Sequence[int | None]) -> None:
     """Seeds copy i with ``seeds[i]`` at the next reset, where ``VecEnv.seed`` can only count upwards, as it does for
     copies beyond ``seeds``."""
-    numbers = [None if seed is None else int(seed) for seed in seeds]
+    numbers = [None if seed is None else operator.index(seed) for seed in seeds]
     venv.seed(numbers[0])
     venv.unwrapped._seeds[: len(seeds)] = numbers
 

@@ -71,8 +71,8 @@ def environment(env_id: str, fairness: bool = False) -> str:
 
 
 def listed(what: str, text: str) -> tuple[str, ...]:
-    """Names separated by colons; commas and spaces are refused."""
-    if "," in text or " " in text.strip():
+    """Names separated by colons; commas are refused, and blanks but in names of attributes."""
+    if "," in text or any(" " in name.partition("@")[0].strip() for name in text.split(":")):
         wanted = ":".join(text.replace(",", " ").split())
         raise InputError(f"{what} must be separated by colons, as in {wanted}, got {text!r}")
     return tuple(name for name in text.split(":") if name)

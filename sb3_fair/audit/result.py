@@ -47,7 +47,7 @@ class Group:
 
 @dataclass(frozen=True)
 class NotionValue:
-    """A notion: 0 is fair, negative is unfair, NaN is undefined.
+    """A notion: 0 is fair (of all but individual fairness), negative is unfair, NaN is undefined.
 
     :param attribute: whose groups are compared; empty for individual notions
     :param low: of the confidence interval, ``high`` its other end

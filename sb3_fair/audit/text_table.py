@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sb3_fair.audit.result import Audit, NotionValue
-from sb3_fair.audit.words import amount, percent
+from sb3_fair.audit.words import amount, number, percent
 
 WIDTH = 79
 _MOST = 12
@@ -29,7 +29,7 @@ def text_table(audit: Audit) -> str:
         blocks += _notions("", [one for one in audit.notions if one.attribute == attribute], confidence)
     blocks += _notions("individuals", [one for one in audit.notions if not one.attribute], confidence)
     if audit.welfare:
-        rows = [[figure.title, amount(figure.value)] for figure in audit.welfare]
+        rows = [[figure.title, _amount(figure.value)] for figure in audit.welfare]
         blocks.append(_aligned(["welfare of the stakeholders", ""], rows))
     for attribute in dict.fromkeys(rate.attribute for rate in audit.other_rates):
         rates = [rate for rate in audit.other_rates if rate.attribute == attribute]
@@ -40,7 +40,7 @@ def text_table(audit: Audit) -> str:
         heads = [f"another policy, {attribute}", "among", "in the log", "other", "interval"]
         blocks.append(_aligned(heads, rows) + _more(rates, 2 * _MOST, "rows"))
     if (found := audit.off_policy) is not None:
-        rows = [[one.title, amount(one.value), f"{amount(one.low)} to {amount(one.high)}"] for one in found.all]
+        rows = [[one.title, _amount(one.value), f"{_amount(one.low)} to {_amount(one.high)}"] for one in found.all]
         head = f"effective sample size {found.effective:,.0f} of {found.n:,}"
         blocks.append(
             "\n".join([_aligned(["reward of a decision", "", head], rows), *textwrap.wrap(found.refused, WIDTH)])
@@ -80,9 +80,13 @@ def _percents(low: float, high: float) -> str:
     return "" if math.isnan(low) else f"{100 * low:.1f} to {100 * high:.1f}"
 
 
-def _number(value: float, form: str = ".3f") -> str:
-    text = "–" if math.isnan(value) else format(value, form)
-    return text if text.strip("-0.") else text.lstrip("-")
+def _number(value: float) -> str:
+    """With a minus sign that every terminal has."""
+    return number(value).replace("−", "-")
+
+
+def _amount(value: float) -> str:
+    return amount(value).replace("−", "-")
 
 
 def shown(text: str, width: int) -> str:

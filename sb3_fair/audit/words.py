@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from sb3_fair.audit.result import Broken, Gap, Group, Moment, NotionValue, Share
 
 if TYPE_CHECKING:
@@ -26,15 +28,17 @@ def number(value: float, digits: int = 3) -> str:
     """With a real minus sign; a dash where it is undefined."""
     if math.isnan(value):
         return "–"
-    text = f"{value:.{digits}f}"
-    return (text.lstrip("-") if float(text) == 0 else text).replace("-", "−")
+    text = f"{value:,.{digits}f}"
+    return (text if text.strip("-0.") else text.lstrip("-")).replace("-", "−")
 
 
 def amount(value: float) -> str:
     """What is of no fixed size, as rewards: four digits, or all before the point."""
     if math.isnan(value):
         return "–"
-    return (f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}").replace("-", "−")
+    if abs(value) >= 999.95:
+        return number(value, 0)
+    return np.format_float_positional(value, 4, fractional=False, trim="-").replace("-", "−")
 
 
 def points(value: float) -> str:
@@ -85,7 +89,9 @@ def sentences(
             if (attribute, name) in values:
                 said += _told(about, own, values[attribute, name], column, condition, gaps)
     said += _over_time(moments)
-    said += _of_another(about["target"], [rate for rate in rates if rate.among == "everybody" and rate.other >= 0])
+    large = {(group.attribute, group.group) for group in groups if group.n >= SMALL}
+    known = [rate for rate in rates if rate.among == "everybody" and (rate.attribute, rate.group) in large]
+    said += _of_another(about, known)
     return said
 
 
@@ -144,15 +150,16 @@ def _over_time(moments: Sequence[Moment]) -> list[str]:
     return said
 
 
-def _of_another(policy: str, rates: Sequence["OtherRate"]) -> list[str]:
+def _of_another(about: Mapping[str, Any], rates: Sequence["OtherRate"]) -> list[str]:
     said = []
     for attribute in dict.fromkeys(rate.attribute for rate in rates):
         own = sorted((rate for rate in rates if rate.attribute == attribute), key=lambda rate: rate.other)
         if len(own) > 1:
             low, high = own[0], own[-1]
             said.append(
-                f"{attribute}: by {policy}, {low.group} would have got it in {percent(low.other)} of cases, "
-                f"{high.group} in {percent(high.other)} (in the log {percent(low.logged)} and {percent(high.logged)})."
+                f"{attribute}: by {about['target']}, {low.group} would have got the favourable decision "
+                f"({favourable_text(about)}) in {percent(low.other)} of cases, {high.group} in {percent(high.other)} "
+                f"(in the log {percent(low.logged)} and {percent(high.logged)})."
             )
     return said
 

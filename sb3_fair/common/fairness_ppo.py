@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -26,6 +26,7 @@ from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
 from sb3_fair.wrappers.observations import steps_of
 from sb3_fair.wrappers.starts import check_starts
 
+SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
 PLACE = "(The arguments of PPO.)"
 """The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
@@ -138,6 +139,24 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
 
     # ---------------------------------------------------------------- learning
 
+    def learn(
+        self: SelfFairnessPPO,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> SelfFairnessPPO:
+        """Trains for ``total_timesteps`` steps of all environments together; see SB3's ``learn``.
+
+        :param tb_log_name: of the TensorBoard log; None: the name of the class
+        """
+        name = tb_log_name or type(self).__name__
+        super().learn(total_timesteps, callback, log_interval, name, reset_num_timesteps, progress_bar)
+        self._end_training()
+        return self
+
     def _setup_learn(
         self,
         total_timesteps: int,
@@ -148,8 +167,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
     ) -> tuple[int, BaseCallback]:
         resets_if_left(self)
         restarts = reset_num_timesteps or self._last_obs is None
-        name = type(self).__name__ if tb_log_name == "PPO" else tb_log_name  # which PPO.learn has by default
-        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, name, progress_bar)
+        prepared = super()._setup_learn(total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar)
         self._begin_training(restarts)
         return prepared
 
@@ -158,6 +176,9 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
 
         :param restarts: whether the environment was reset
         """
+
+    def _end_training(self) -> None:
+        """Called at the end of :meth:`learn`."""
 
     @resets_if_stopped
     def collect_rollouts(

@@ -7,6 +7,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.descriptions import MEAN
+from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.infos import stack, tells
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -44,6 +45,11 @@ class VecMeans(VecLayer):
         values = np.array([figures.get(name, missing) for name in self.names], dtype=np.float64)
         known = ~np.isnan(values)
         if not len(self._sums):
+            for name in self.names:
+                if name not in fairness:
+                    raise ValueError(
+                        f"names must be figures in info['fairness'], got {name!r}{did_you_mean(name, fairness)}"
+                    )
             self._sums, self._counts = np.zeros_like(values), np.zeros_like(values)
         self._sums += np.where(known, values, 0.0)
         self._counts += known

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import torch as th
@@ -31,7 +31,6 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
 from sb3_fair.wrappers.observations import steps_of
 
-SelfFairPPO = TypeVar("SelfFairPPO", bound="FairPPO")
 Prosp: TypeAlias = Literal["state_cost", "advantage_clip"]
 COSINE_EVERY = 10
 """Updates between two looks at the gradient of the actor."""
@@ -256,12 +255,9 @@ class FairPPO(FairnessPPO):
         """Whether anything but PPO's loss is asked for."""
         return self.alpha > 0 or self.beta > 0
 
-    def learn(self: SelfFairPPO, *args: Any, **kwargs: Any) -> SelfFairPPO:
-        """Trains; see SB3's ``learn``."""
-        super().learn(*args, **kwargs)
+    def _end_training(self) -> None:
         if self.acts and self.labels is not None:
             self._meetings.warn(self.labels)
-        return self
 
     def _begin_training(self, restarts: bool) -> None:
         if restarts or self.labels is None:

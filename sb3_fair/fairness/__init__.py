@@ -1,6 +1,7 @@
 """Fairness notions, distances, histories, welfare, schemes and their trackers. No torch, no environments.
 
-For all notions, **0 is exactly fair, negative is unfair**. For welfare functions and scores of schemes, higher is
+For all notions but individual fairness, which is below 0 even where everybody is treated alike, **0 is exactly fair,
+negative is unfair**. For welfare functions and scores of schemes, higher is
 better. Gaps between the returns of two groups are positive if the first one is ahead.
 """
 

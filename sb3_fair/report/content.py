@@ -138,8 +138,9 @@ def charts(curves: Curves, words: Words = NO_WORDS) -> list[dict[str, Any]]:
             series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
         points = [len(line["x"]) for line in series]
         if points and min(points) > 0 and max(points) > 1:
-            kind, of, name = title.partition("Return of ")
-            drawn.append({"title": f"{of}{describe(name, words).title}" if of else kind, "series": series})
+            name = title.removeprefix("Return of ")
+            heading = title if name == title else f"Return of {describe(name, words).title}"
+            drawn.append({"title": heading, "series": series})
     return drawn
 
 

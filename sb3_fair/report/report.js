@@ -266,7 +266,7 @@
         element("p", { class: "hint" }, `The rule “${r.name}”: ${attribute.sentence}`))),
       selective ? element("p", { class: "hint" }, "Not every outcome is known. The shares of those who deserved the decision and of those who did not, " +
         "and fairness figures about them, count known outcomes only. If outcomes are known after favourable decisions only, both shares are 100 % whatever the policy does.") : "",
-      known(p.chance).length ? element("p", { class: "hint" }, "These shares count all episodes together. A fairness figure further below is a mean over episodes, of which each leaves more to luck: " +
+      known(p.chance).length ? element("p", { class: "hint" }, "These shares count all episodes together. A fairness figure further below is a mean over episodes. A single episode has fewer people, so that gaps are larger by chance: " +
         "compare it with its own chance in the table.") : "",
       told(beside), others.length ? element("details", { id: "other-rules" }, element("summary", {}, others.length > 1 ? `The other ${others.length} simple rules` : "The other simple rule"), told(others)) : "");
   }

@@ -34,8 +34,9 @@ def test_logs_are_named_after_the_class(algorithm, settings, tmp_path):
 
     model = Own("MlpPolicy", carts(), tensorboard_log=str(tmp_path), **SMALL, **settings)
     model.learn(16)
-    model.learn(16, tb_log_name="other")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["Own_1", "other_1"]
+    model.learn(16, tb_log_name="PPO")
+    model.learn(16, tb_log_name=None)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["Own_1", "Own_2", "PPO_1"]
 
 
 @LEARNERS

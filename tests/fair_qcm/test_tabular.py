@@ -13,7 +13,7 @@ from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import VecNormalize
 
-from sb3_fair import make_vec
+from sb3_fair import evaluate, make_vec
 from sb3_fair.fair_qcm.states import MemoryCode, StateNumbers
 from sb3_fair.fair_qcm.table import UNSEEN, QTable
 from sb3_fair.fair_qcm.tabular import TabularFairQCM
@@ -248,6 +248,11 @@ def trained():
 
 def test_a_small_problem_is_solved_exactly():
     assert greedy_value(trained(), **TWO) == pytest.approx(optimum(**TWO), abs=1e-9)
+
+
+def test_notions_that_compare_probabilities_are_measured_of_a_table():
+    env = doughnuts(2, audit=["IF"], clock=True, end="terminated")
+    assert np.isfinite(evaluate(trained(), env, 2).final["IF"]).all()
 
 
 def test_what_was_never_learned_is_as_good_as_an_episode_can_be():

@@ -6,6 +6,7 @@ A scenario is a :class:`World`: n independent copies moved by the same numpy lin
 the single environment seeded s + i.
 """
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import ismethod
@@ -271,7 +272,7 @@ class WorldVecEnv(VecEnv):
 
     def reset(self) -> Array:
         seeds = self._seeds[: self.world.n_worlds]
-        rngs = [None if seed is None else np_random(int(seed))[0] for seed in seeds]
+        rngs = [None if seed is None else np_random(operator.index(seed))[0] for seed in seeds]
         given = self._options[:: self._agents]
         self._reset_seeds()
         self._reset_options()

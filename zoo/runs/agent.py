@@ -263,7 +263,8 @@ class Agent:
 
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
-        person = _named(person)
+        if self.columns or isinstance(self.space, spaces.Dict):
+            person = _named(person)
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping):
                 raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
@@ -272,8 +273,8 @@ class Agent:
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
             return {key: rows for key, (rows, _) in parts.items()}, next(iter(parts.values()))[1]
-        if isinstance(person, Sequence) and person and all(isinstance(_named(each), Mapping) for each in person):
-            people = [_named(each) for each in person]
+        people = [_named(each) for each in person] if isinstance(person, list | tuple) and self.columns else []
+        if people and all(isinstance(each, Mapping) for each in people):
             person = {name: [each.get(name) for each in people] for name in dict.fromkeys(chain(*people))}
         if not isinstance(person, Mapping):
             return self._fitting(person, self.space)
@@ -342,14 +343,16 @@ class Agent:
 def _named(person: Any) -> Any:
     """A mapping of columns if they have names, as in a dict, a DataFrame, a row of pandas or a named tuple; else as it
     is."""
-    if isinstance(person, Mapping | np.ndarray | Number):
-        return person
     if hasattr(person, "_asdict"):
         return person._asdict()
+    if isinstance(person, Mapping | np.ndarray | Number | list | tuple):
+        return person
+    if hasattr(person, "keys") and not hasattr(person, "columns"):
+        return dict(person)
     try:
         names, column = frame_columns(person)
     except TypeError:
-        return dict(person) if hasattr(person, "keys") else person
+        return person
     return {name: column(name) for name in names}
 
 

@@ -125,6 +125,8 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
     assert content is not None
     if scale is None and run.is_run and run.config.get("normalize") is not None:
         raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
+    if run.is_run and (run.config.get("env_wrapper") or run.config.get("vec_env_wrapper")):
+        raise InputError(f"model must see its environment in the wrappers of its run: use evaluate --run {path.parent}")
     try:
         model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
     except Exception as error:

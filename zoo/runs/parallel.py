@@ -13,7 +13,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
 from sb3_fair.common.threads import use_threads
-from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.names import InputError, WorkError, choose
 from sb3_fair.zoo.runs.stopping import Interrupted, passed_on, patience, received, serve, stoppable
 
 Result = TypeVar("Result")
@@ -31,6 +31,7 @@ def in_parallel(
     :param n_jobs: processes; -1: one per core; within :func:`on_cluster` all that the cluster has
     :raises InputError: if ``n_jobs`` is 0
     :raises Interrupted: after Ctrl-C or SIGTERM, as soon as trainings in other processes are saved
+    :raises WorkError: if a process dies
     """
     if n_jobs == 0:
         raise InputError("jobs must be a number of processes, or -1 for one per core, got 0")
@@ -46,9 +47,12 @@ def in_parallel(
                     stopped = True
                 else:
                     yield result
-        except TerminatedWorkerError:
+        except TerminatedWorkerError as error:
             if not received():  # else it died of the signal
-                raise
+                raise WorkError(
+                    "a process died, perhaps for lack of memory; what is done is kept, and the same command goes on: "
+                    "try fewer --jobs"
+                ) from error
         if stopped or received():
             get_reusable_executor().shutdown(wait=False, kill_workers=True)  # its workers know of the signal
             raise Interrupted(received() or SIGTERM)

@@ -154,7 +154,7 @@ def make_plan(
     usual = _by_name("env_kwargs", defaults.pop("env_kwargs", {}))
     settings = {**usual, **(env_kwargs or {})}
     _check_settings(settings)
-    if "spec" in settings and not own_code:
+    if "spec" in settings and fairness is None and not own_code:
         raise InputError(
             f"spec must be left out of the environment's settings: give --fairness, got {settings['spec']!r}"
         )

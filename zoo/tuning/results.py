@@ -42,7 +42,7 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
 
         _write(folder / "plotly.min.js", get_plotlyjs())
     for name, figure in figures.items():
-        _write(folder / f"{name}.html", figure.to_html(include_plotlyjs="directory"))
+        _write(folder / f"{name.replace('/', '-')}.html", figure.to_html(include_plotlyjs="directory"))
 
 
 def _csv(study: optuna.Study, scores: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import yaml
 from sb3_fair.zoo import names
 from sb3_fair.zoo.names import InputError, yaml_number
 from sb3_fair.zoo.packaged import packaged
-from sb3_fair.zoo.runs.plan import Plan
+from sb3_fair.zoo.runs.plan import Plan, of_its_kind
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -67,6 +67,19 @@ class Values:
         ends = (min(self.low, value), max(self.high, value))
         return replace(self, low=ends[0] if whole else float(ends[0]), high=ends[1] if whole else float(ends[1]))
 
+    def taken_by(self, algorithm: type, setting: str) -> "Values":
+        """These values as an algorithm takes them.
+
+        :raises InputError: if it refuses one
+        """
+
+        def taken(value: Any) -> Any:
+            return of_its_kind(algorithm, setting, value, "a value to try of")
+
+        if self.choices:
+            return replace(self, choices={name: taken(value) for name, value in self.choices.items()})
+        return replace(self, low=taken(self.low), high=taken(self.high))
+
     def parameter(self, value: Any) -> Any:
         """What Optuna calls ``value``."""
         return next(name for name, choice in self.choices.items() if choice == value) if self.choices else value
@@ -103,6 +116,8 @@ def space_of(
     space: Space = {}
     for setting, form in tried.items():
         values = Values.parse(setting, form)
+        if setting in plan.algorithm.settings:
+            values = values.taken_by(plan.algorithm.cls, setting)
         if setting.partition(".")[0] in fixed:
             continue
         for name in _weighted(plan, judged) if setting == WEIGHTS else [setting]:
@@ -113,6 +128,9 @@ def space_of(
                 raise InputError(f"{setting!r} must have a value to be tried, and has none here: set it in --conf-file")
     if not space:
         raise InputError("there must be a setting to try: all are fixed")
+    for setting in own.keys() & tried.keys():
+        if not any(name == setting or name.startswith(f"{setting}.") for name in space):
+            raise InputError(f"{setting!r} has values to try, but is fixed, or of nothing that is judged")
     return space
 
 
@@ -127,7 +145,8 @@ def current(plan: Plan, setting: str) -> Any:
     """What a plan has under the name of a setting, None if nothing; of a falling learning rate, what it falls from."""
     top, _, inner = setting.partition(".")
     if top == WEIGHTS:
-        assert plan.weights is not None
+        if plan.weights is None:
+            raise InputError(f"weights must be left out: {plan.algo} has none to try, got {setting!r}")
         return plan.weights[plan.objectives.index(names.choose("objective", inner, plan.objectives))]
     value = plan.hyperparams.get(top, plan.algorithm.settings[top])
     if inner:

@@ -1,6 +1,7 @@
 """Notions of whole histories, for audits, tests and other people's code.
 
-All values follow one law: 0 is fair, negative is unfair. The incremental trackers give the same numbers.
+0 is fair, negative is unfair; individual fairness is below 0 even where everybody is treated alike. The incremental
+trackers give the same numbers.
 """
 
 import math

@@ -20,7 +20,7 @@ from sb3_fair.report.groups import group_rates
 from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.cli import options
 from sb3_fair.zoo.evaluation.tables import figure_table, group_table, policy_table, seed_table
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, objectives
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.registry.registration import TABLE, WORLDS
 from sb3_fair.zoo.studies import speed as benchmark
@@ -343,6 +343,12 @@ def test_a_missing_extra_is_named_before_anything_is_made(command, monkeypatch, 
     code, _, error = command("train", "--algo", "ppo", "--env", "sb3_fair/Doughnut-v0", "--tensorboard")
     assert code == 2 and 'pip install "sb3-fair[tensorboard]"' in error and error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_names_of_attributes_may_have_blanks():
+    assert objectives("R:SP@marital status") == ("R", "SP@marital status")
+    with pytest.raises(InputError, match="objectives must be separated by colons, as in R:SP@gender"):
+        objectives("R SP@gender")
 
 
 def test_a_long_table_shows_policies_from_end_to_end():

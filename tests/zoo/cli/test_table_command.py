@@ -1,5 +1,6 @@
 """Does a table of people become a trade-off page by one command, and what is wrong with it one line?"""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def command(monkeypatch, capsys, tmp_path):
     Path("people.csv").write_text("\n".join(["gender,age,income,repaid", *rows]))
 
     def run(line):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *line.split()])
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *shlex.split(line)])
         with pytest.raises(SystemExit) as exit_:
             cli.main()
         return exit_.value.code, *capsys.readouterr()
@@ -64,6 +65,16 @@ def test_several_groups_are_compared_one_by_one(command, algo):
     for line in (f"evaluate --run {folder} --n-eval-episodes 2", f"report --run {folder}"):
         code, _, err = command(line)
         assert code == 0, err
+
+
+def test_a_score_is_of_an_attribute_of_any_name(command):
+    people = Path("people.csv")
+    people.write_text(people.read_text().replace("gender", "of birth/gender", 1))
+    asked = "--group income --outcome repaid --features age --scores 'R:SP@of birth/gender' --n-trials 1 --only gamma"
+    settings = "--n-timesteps 64 --n-envs 2 -P n_steps:32 -P n_eval_episodes:1"
+    code, _, err = command(f"tune --algo ppo --table people.csv --group 'of birth/gender' {asked} {settings}")
+    assert code == 0, err
+    assert [*Path("logs").rglob("history-SP@of birth-gender.html")]
 
 
 def test_a_changed_table_is_noticed_before_a_training_goes_on(command, monkeypatch):

@@ -242,6 +242,8 @@ def test_the_spec_of_a_registered_id_travels_to_workers():
 def test_make_vec_takes_numpy_s_seeds(env_id, settings):
     first, second = (sb3_fair.make_vec(env_id, 2, seed=seed, **settings).reset() for seed in (3, np.int64(3)))
     np.testing.assert_array_equal(first, second)
+    with pytest.raises(TypeError, match="float"):
+        gym.make_vec(SMALL, num_envs=2).reset(seed=[3.7, 3.7])
 
 
 def test_make_vec_wants_a_fairness_spec():

@@ -57,6 +57,7 @@ sb3_fair.register("test/Loans-v0", Bank, spec, max_episode_steps=30, rules={"len
 sb3_fair.register("test/Endless-v0", Bank, spec)
 sb3_fair.register("test/Broken-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: obs["score"]})
 sb3_fair.register("test/Beyond-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 7})
+sb3_fair.register("test/Half-v0", Bank, spec, max_episode_steps=30, rules={"lend": lambda obs: 0.5})
 
 
 class Branches(Bank):  # decides on a person at each of two counters
@@ -307,6 +308,12 @@ def test_a_spec_makes_a_fairness_mdp_of_any_id(bank, command):
     assert code == 2 and "fairness must be given for 'CartPole-v1'" in err
     code, out, err = command("train", *given, "--fairness", "my_spec:spec", "--no-progress")
     assert code == 0 and "SP" in out, err
+    (bank / "best.yml").write_text(
+        "CartPole-v1: {env_kwargs: {objectives: [R], spec: 'my_spec:spec'}}"
+    )  # as tune writes it
+    again = ["--fairness", "my_spec:spec", "--conf-file", bank / "best.yml", "--no-progress"]
+    code, _, err = command("train", *given, *again)
+    assert code == 0, err
     code, _, err = command("evaluate", "--run", bank / "logs/ppo/CartPole-v1_1", "--n-eval-episodes", 1)
     assert code == 0, err
 
@@ -335,6 +342,7 @@ def test_processes_of_seeds_and_studies_find_the_module(bank):
         ("my_bank:test/Loan-v0", None, "env must be an ID that its module registers"),
         ("my_bank:test/Broken-v0", None, "rules must return actions, but 'lend' of my_bank:test/Broken-v0 fails: Ind"),
         ("my_bank:test/Beyond-v0", None, "rule 'lend' must return an action of Discrete(2), got 7"),
+        ("my_bank:test/Half-v0", None, "rule 'lend' must return an action of Discrete(2), got 0.5"),
         ("my_bank:test/Odds-v0", None, "ppo needs actions that start at 0"),
         ("my_bank:test/Vectors-v0", None, "R must be one number per step, got the array reward"),
     ],

@@ -23,6 +23,8 @@ from sb3_fair.wrappers import FairMDP, VectorReward
 from sb3_fair.zoo.evaluation.tables import figure_table
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.model_file import evaluate_file
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.train import train
 
 ROOT = Path(__file__).parents[3]
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -84,6 +86,14 @@ def test_our_own_models_bring_their_memory_and_their_trade_off(tmp_path):
 
 
 SPEC = FairnessSpec(group=lambda obs, info: int(obs[2] > 0), notions=("SP",), history=SlidingWindow(50))
+
+
+def test_a_model_that_sees_through_wrappers_is_evaluated_in_its_run(tmp_path):
+    around = {"env_wrapper": {"gymnasium.wrappers.RescaleObservation": {"min_obs": -1.0, "max_obs": 1.0}}}
+    plan = make_plan("ppo", SMALL, n_timesteps=64, hyperparams={**around, "n_steps": 32, "n_eval_episodes": 2})
+    run = train(plan, log_dir=tmp_path, progress=False)
+    with pytest.raises(InputError, match="in the wrappers of its run: use evaluate --run"):
+        evaluate_file(run.path / "model.zip", "ppo", SMALL, n_eval_episodes=2)
 
 
 def carts(objectives=None):

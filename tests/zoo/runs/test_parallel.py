@@ -11,7 +11,7 @@ from threading import Timer
 import pytest
 
 from sb3_fair.common.extras import MissingExtra
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel, on_cluster
 from sb3_fair.zoo.runs.stopping import Interrupted, patience, stoppable
 from sb3_fair.zoo.studies.grid import Job, run_grid
@@ -30,6 +30,16 @@ def test_without_a_cluster_work_is_done_by_processes_of_this_machine():
         assert not elsewhere()
         assert dict(in_parallel(process, [(1,), (2,)], n_jobs=1)) == {1: os.getpid(), 2: os.getpid()}
         assert os.getpid() not in dict(in_parallel(process, [(1,), (2,)], n_jobs=2)).values()
+
+
+def dies(number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_dies_is_told_in_one_line():
+    with pytest.raises(WorkError, match=r"a process died, .* the same command goes on"):
+        list(in_parallel(dies, [(1,), (2,)], n_jobs=2))
+    assert len(dict(in_parallel(process, [(1,), (2,)], n_jobs=2))) == 2
 
 
 def test_a_signal_ends_the_work_that_it_was_meant_for_and_no_other():

@@ -143,11 +143,26 @@ def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
         ({"ent_coef": {"log": [0.01, 0.1]}}, None, "'ent_coef' must be a choice, as its value here is 0.0"),
         ({"target_kl": {"log": [0.01, 0.1]}}, None, "'target_kl' must have a value"),
         ({"weights.EO": {"choice": [0, 1]}}, None, "unknown objective 'EO'"),
+        ({"gamma": {"choice": [0.9, 1.2]}}, None, "a value to try of 'gamma' must be in [0, 1], got 1.2"),
+        ({"n_epochs": {"range": [1.5, 3.5]}}, None, "a value to try of 'n_epochs' must be"),
+        ({"weights": {"choice": [0, 1]}}, None, "'weights' has values to try, but is fixed, or of nothing that is"),
     ],
 )
 def test_a_wrong_space_is_an_error_that_says_what_is_right(own, only, message):
     with pytest.raises(InputError, match=message.replace("[", r"\[")):
         space_of(make_plan("ppo", SMALL, preset="default"), ["R"], [], own, only)
+
+
+def test_whole_numbers_may_be_written_as_powers():
+    space = space_of(make_plan("ppo", SMALL), ["R"], [], {"n_epochs": {"log": ["1e0", "1e1"]}}, ["n_epochs"])
+    assert space["n_epochs"].whole and (space["n_epochs"].low, space["n_epochs"].high) == (1, 10)
+
+
+def test_values_of_what_is_not_tried_are_refused():
+    with pytest.raises(InputError, match=r"weights must be left out: pcn has none to try, got 'weights\.SP'"):
+        space_of(make_plan("pcn", SMALL), ["hypervolume"], [], {"weights.SP": {"choice": [0, 5]}}, None)
+    with pytest.raises(InputError, match="'gamma' has values to try, but is fixed"):
+        space_of(make_plan("ppo", SMALL), ["R"], ["gamma"], {"gamma": {"choice": [0.9, 0.99]}}, None)
 
 
 def test_a_study_needs_something_to_try():

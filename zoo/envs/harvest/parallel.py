@@ -1,5 +1,6 @@
 """PettingZoo's parallel API for the Allelopathic Harvest."""
 
+import operator
 from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any, ClassVar
@@ -88,7 +89,7 @@ class HarvestParallelEnv(ParallelEnv):
             :meth:`~sb3_fair.zoo.envs.harvest.world.HarvestWorld.install`
         :raises ValueError: if its agents are not those of this environment
         """
-        rngs = None if self._seeded and seed is None else [np_random(seed)[0]]
+        rngs = None if self._seeded and seed is None else [np_random(None if seed is None else operator.index(seed))[0]]
         self._seeded = True
         self.agents = self.possible_agents[:]
         obs = self.world.reset(np.arange(1), rngs)

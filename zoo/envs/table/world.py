@@ -271,17 +271,18 @@ def _score_rules(world: TableWorld) -> dict[str, Rule]:
     paid = np.bincount(np.searchsorted(places, scores), np.where(good, config.gain, config.loss))
     from_here = np.append(paid[::-1].cumsum()[::-1], 0.0)  # what accepting everybody from this score on brings
     best = np.append(places, np.inf)[from_here.argmax()]
-    rules: dict[str, Rule] = {"score-best": partial(_from_score, cut=float(best), scores=people.score[world.part])}
+    accepts = partial(_from_score, scores=people.score[world.part])
+    rules: dict[str, Rule] = {"score-best": partial(accepts, cut=float(best))}
     for name, share, cut in (
         ("score-top-half", 0.5, np.median(scores)),
         ("score-top-quarter", 0.25, np.quantile(scores, 0.75)),
     ):
         tied, left = np.count_nonzero(scores == cut), np.ceil(share * len(scores)) - np.count_nonzero(scores > cut)
-        rules[name] = partial(rules["score-best"], cut=float(cut), tied=float(left / tied) if tied else 1.0)
+        rules[name] = partial(accepts, cut=float(cut), tied=float(left / tied) if tied else 1.0)
     return rules
 
 
-def _from_score(world: TableWorld, cut: float, scores: NDArray[np.float64], tied: float = 1.0) -> Array:
+def _from_score(world: TableWorld, scores: NDArray[np.float64], cut: float, tied: float = 1.0) -> Array:
     """Everybody above the cut, and whoever is at it with the probability ``tied``."""
     own = scores[world.person]
     return of_two(world, np.where(own == cut, tied, own > cut))
