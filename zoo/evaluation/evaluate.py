@@ -29,7 +29,7 @@ from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec, unseen
-from sb3_fair.zoo.registry.layers import copies
+from sb3_fair.zoo.registry.layers import copies, transparent
 from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.policy_file import load_policy
@@ -118,7 +118,7 @@ def evaluate_rules(
     around: Callable[[VecEnv], VecEnv] | None = None,
 ) -> list[EvaluatedPolicy]:
     """The environment's rules of thumb on the evaluation episodes, all rules in one pass; ``around`` measures more."""
-    plan = _for_rules(plan)
+    plan = transparent(plan)  # rules know the environment as it is
     with closing(evaluation_env(plan, 1)) as one:
         rules = tuple(attribute(one, "rules"))
     if not rules:
@@ -146,7 +146,7 @@ def check_rules(plan: Plan) -> None:
 
     :raises InputError: if one fails
     """
-    with closing(evaluation_env(_for_rules(plan), 1)) as venv:
+    with closing(evaluation_env(transparent(plan), 1)) as venv:
         observation = venv.reset()
         for rule in attribute(venv, "rules"):
             try:
@@ -154,11 +154,6 @@ def check_rules(plan: Plan) -> None:
             except Exception as error:
                 why = " ".join(f"{type(error).__name__}: {error}".split())
                 raise InputError(f"rules must return actions, but {rule!r} of {plan.env} fails: {why}") from error
-
-
-def _for_rules(plan: Plan) -> Plan:
-    """Rules know the environment as it is."""
-    return replace(plan, env_wrapper=None, vec_env_wrapper=None)
 
 
 def evaluate_run(

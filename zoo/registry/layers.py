@@ -1,6 +1,7 @@
 """Layers of a plan: monitor, normalisation, wrappers by name."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from inspect import signature
 from typing import Any
@@ -68,6 +69,19 @@ def check_wrappers(plan: Plan) -> None:
                 f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
                 f"--trust, for a run) lets it run any code, got {name!r}"
             )
+
+
+def transparent(plan: Plan) -> Plan:
+    """The plan with those of its wrappers alone that hand on observations and actions as they are."""
+    kept = {
+        key: [
+            {name: given}
+            for name, given in _named(key, getattr(plan, key))
+            if issubclass(_found(key, name), TRANSPARENT)
+        ]
+        for key in KINDS
+    }
+    return replace(plan, **{key: wrappers or None for key, wrappers in kept.items()})
 
 
 def check_transparent(plan: Plan) -> None:

@@ -53,6 +53,15 @@ def test_rules_side_by_side_play_the_episodes_that_each_plays_alone(env):
             np.testing.assert_array_equal(values, alone.final[name])
 
 
+@pytest.mark.parametrize(
+    ("wrapper", "given", "length"), [("TimeLimit", {"max_episode_steps": 20}, 20), ("FlattenObservation", {}, 100)]
+)
+def test_rules_play_episodes_as_long_as_those_of_policies(wrapper, given, length):
+    around = {"env_wrapper": {f"gymnasium.wrappers.{wrapper}": given}}
+    rules = evaluate_rules(make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams=around), 2)
+    assert len(rules) == 6 and max(rule.length for rule in rules) == length
+
+
 def test_runs_of_other_seeds_are_judged_on_episodes_of_their_own():
     """Else intervals over seeds would leave out that another policy may be lucky with them."""
     plan = make_plan("ppo", "sb3_fair/JobHiring-Small-v0", hyperparams={"n_eval_episodes": 30})
