@@ -73,15 +73,12 @@ def check_wrappers(plan: Plan) -> None:
 
 def transparent(plan: Plan) -> Plan:
     """The plan with those of its wrappers alone that hand on observations and actions as they are."""
-    kept = {
-        key: [
-            {name: given}
-            for name, given in _named(key, getattr(plan, key))
-            if issubclass(_found(key, name), TRANSPARENT)
-        ]
-        for key in KINDS
-    }
-    return replace(plan, **{key: wrappers or None for key, wrappers in kept.items()})
+
+    def kept(key: str) -> Any:
+        wrappers = _named(key, getattr(plan, key))
+        return [{name: given} for name, given in wrappers if issubclass(_found(key, name), TRANSPARENT)] or None
+
+    return replace(plan, env_wrapper=kept("env_wrapper"), vec_env_wrapper=kept("vec_env_wrapper"))
 
 
 def check_transparent(plan: Plan) -> None:
