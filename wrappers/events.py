@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.wrappers.infos import stack, tells
+from sb3_fair.wrappers.infos import REQUIRED, stack, tells
 
 
 class FairEvent(NamedTuple):
@@ -40,13 +40,13 @@ GRANTED = FairEvent(True, 0.0, True)
 EventOf: TypeAlias = Callable[[Any, Any, dict[str, Any]], tuple[float, float, float]]
 
 
-def told_events(infos: Sequence[dict[str, Any]], *otherwise: FairEvent) -> FairEvent:
+def told_events(infos: Sequence[dict[str, Any]], otherwise: Any = REQUIRED) -> FairEvent:
     """The events of all copies, arrays (n,), whether environments publish a :class:`FairEvent` or a plain tuple.
 
     :param otherwise: the event of a copy that publishes none
-    :raises KeyError: if a copy publishes none, and nothing counts instead
+    :raises KeyError: if a copy publishes none, and nothing is said to count instead
     """
-    event = stack(infos, "fair_event", *otherwise)
+    event = stack(infos, "fair_event", otherwise)
     columns = zip(*event, strict=True) if isinstance(event, np.ndarray) else event  # plain tuples: copy by copy
     return FairEvent(*(np.asarray(column) for column in columns))
 

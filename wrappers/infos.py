@@ -62,6 +62,8 @@ def _without_nan(entry: Any) -> Any:
     return None if isinstance(entry, float) and entry != entry else entry
 
 
+REQUIRED: Any = object()
+"""In place of a value that counts where a copy published none: there is none."""
 UNREAD: Any = object()
 """Stands in the storage of an :class:`Info` or :class:`Infos` for what has not been cut out of the record yet. C code
 that looks into the storage finds it not empty, as does ``json`` when it decides to ask for the items."""
@@ -258,17 +260,17 @@ def tells(infos: Sequence[Mapping[str, Any]], key: str) -> bool:
     return any(key in info for info in infos) if record is None else key in record
 
 
-def stack(infos: Sequence[Mapping[str, Any]], key: str, *otherwise: Any) -> Any:
+def stack(infos: Sequence[Mapping[str, Any]], key: str, otherwise: Any = REQUIRED) -> Any:
     """What all copies published under ``key``, copies as first axis, NaN for None; dicts and named tuples of arrays.
 
     :param otherwise: what counts as published by a copy that did not publish it
-    :raises KeyError: if a copy did not publish it, and nothing counts instead
+    :raises KeyError: if a copy did not publish it, and nothing is said to count instead
     """
     record = record_of(infos, key)
     if record is not None and key in record:
         return record[key]
-    if otherwise:
-        return stacked([info.get(key, *otherwise) for info in infos])
+    if otherwise is not REQUIRED:
+        return stacked([info.get(key, otherwise) for info in infos])
     for info in infos:
         if key not in info:
             raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(info)}")

@@ -416,6 +416,16 @@ def parts_of(memory: Memory) -> tuple[Memory, ...]:
     return tuple(getattr(memory, "parts", (memory,)))
 
 
+def require_rows(memory: Memory, setting: str) -> None:
+    """Refuses a memory without rows to store, which ``setting`` needs, such as "storage='rows'".
+
+    :raises ValueError: if it has none
+    """
+    if not hasattr(memory, "rows"):
+        raise ValueError(f"memory must have a method rows for {setting}, got {memory.name!r}")
+    memory.rows(memory.initial((1,)))  # some refuse
+
+
 def has_window(memory: Memory) -> bool:
     """Whether :func:`make_memory` can give the memory another window."""
     return is_dataclass(memory) and hasattr(memory, "window")

@@ -1,6 +1,7 @@
 """Means of measures over the steps of an episode."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
@@ -32,17 +33,17 @@ class VecMeans(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         fairness = stack(infos, "fairness", None) if self.names != [] and tells(infos, "fairness") else {}
-        figures = {
-            name: values
-            for name, values in fairness.items()
-            if np.shape(values) == (self.num_envs,) and np.asarray(values).dtype.kind in "biuf"
-        }
         if self.names is None and fairness:
-            self.names = [name for name in figures if not name.startswith(MEAN) and MEAN + name not in fairness]
+            self.names = [
+                name
+                for name, values in fairness.items()
+                if self._is_figure(values) and not name.startswith(MEAN) and MEAN + name not in fairness
+            ]
         if not self.names:
             return obs, rewards, dones, infos
         missing = np.full(self.num_envs, np.nan)
-        values = np.array([figures.get(name, missing) for name in self.names], dtype=np.float64)
+        told = [fairness.get(name) for name in self.names]
+        values = np.array([each if self._is_figure(each) else missing for each in told], dtype=np.float64)
         known = ~np.isnan(values)
         if not len(self._sums):
             for name in self.names:
@@ -65,3 +66,7 @@ class VecMeans(VecLayer):
         self._sums[:, dones] = 0.0
         self._counts[:, dones] = 0.0
         return obs, rewards, dones, infos
+
+    def _is_figure(self, values: Any) -> bool:
+        """Whether these are one number per copy."""
+        return np.shape(values) == (self.num_envs,) and np.asarray(values).dtype.kind in "biuf"

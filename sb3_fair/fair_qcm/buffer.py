@@ -21,7 +21,7 @@ from sb3_fair.fair_qcm.extractor import require_memory
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.memories import Memory, has_window, make_memory, parts_of
+from sb3_fair.wrappers.memories import Memory, has_window, make_memory, parts_of, require_rows
 from sb3_fair.wrappers.memory import MEMORY
 from sb3_fair.wrappers.observations import each
 from sb3_fair.wrappers.recompute import Recompute
@@ -100,9 +100,7 @@ class CounterfactualBoxReplayBuffer(ReplayBuffer):
         self.recompute = Recompute(self.memory, scheme)
         self.rng = np.random.default_rng(np.random.randint(2**31) if seed is None else seed)  # noqa: NPY002 (SB3's seed)
         if self.stores_rows:
-            if not hasattr(memory, "rows"):
-                raise ValueError(f"memory must have a method rows for storage='rows', got {memory.name!r}")
-            memory.rows(memory.initial((1,)))  # some refuse
+            require_rows(memory, "storage='rows'")
             self.counterfactual = np.zeros(self.buffer_size, dtype=bool)
         else:
             shape = (self.buffer_size, self.n_envs)

@@ -8,7 +8,15 @@ from numpy.typing import NDArray
 
 from sb3_fair.fair_qcm.states import MemoryCode
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.wrappers.memories import ClockMemory, CounterMemory, DifferenceMemory, FullMemory, Memory, parts_of
+from sb3_fair.wrappers.memories import (
+    ClockMemory,
+    CounterMemory,
+    DifferenceMemory,
+    FullMemory,
+    Memory,
+    parts_of,
+    require_rows,
+)
 
 Array: TypeAlias = NDArray[Any]
 WindowLike: TypeAlias = int | Literal["paper", "uniform"] | None
@@ -39,9 +47,7 @@ class Window:
             raise ValueError("n_counterfactual must be a number for window='uniform', got 'all'")
         self.shifts: Array | None = None
         if window == "paper":
-            if not hasattr(memory, "rows"):
-                raise ValueError(f"memory must have a method rows for window='paper', got {memory.name!r}")
-            memory.rows(memory.initial((1,)))
+            require_rows(memory, "window='paper'")
         elif window != "uniform" and self.counts is not None:
             width = self.width = window or next(part.window for part in parts_of(memory) if hasattr(part, "window"))
             if n_counterfactual == "all":

@@ -96,8 +96,11 @@
     const target = $(id), height = tall(target);
     const first = !target.classList.contains("js-plotly-plot");
     const width = document.documentElement.classList.contains("paper") ? target.clientWidth : undefined; // else by itself
-    target.setAttribute("role", "img");
-    target.setAttribute("aria-label", [target.closest(".card").querySelector("h2"), target.parentElement.querySelector("figcaption")].map((part) => part?.textContent).filter(Boolean).join(": "));
+    if (first) {
+      const named = [target.closest(".card").querySelector("h2"), target.parentElement.querySelector("figcaption")];
+      target.setAttribute("role", "img");
+      target.setAttribute("aria-label", named.map((part) => part?.textContent).filter(Boolean).join(": "));
+    }
     Plotly.react(target, traces, layout({ height, width, ...extra }), { displayModeBar: false, responsive: true });
     return first;
   }

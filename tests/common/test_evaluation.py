@@ -108,6 +108,10 @@ def test_means_of_copies_that_do_not_tell_figures_at_every_step(order):
         _, _, dones, infos = venv.step(np.zeros(2, int))
         if dones.all():
             assert [info["fairness"]["mean_gap"] for info in infos][::order] == [-1.5, None]
+    wrong = VecMeans(DummyVecEnv([Early]), ["gaps"])
+    wrong.reset()
+    with pytest.raises(ValueError, match=r"figures in info\['fairness'\], got 'gaps' \(did you mean 'gap'"):
+        wrong.step(np.zeros(1, int))
 
 
 @pytest.mark.parametrize("algorithm", [PPO, DQN])

@@ -70,8 +70,9 @@ def train(
             import_module("tensorboard")
     with input_errors():
         model = build_model(plan, training_env(plan), device)
-        words = words_of(held_out(plan))
-        check_rules(held_out(plan))
+        judged = held_out(plan)
+        words = words_of(judged)
+        check_rules(judged)
     run = RunFolder.create(log_dir, plan.algo, plan.env)
     options = {
         "device": device,

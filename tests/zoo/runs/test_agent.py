@@ -497,5 +497,9 @@ def test_actions_are_called_by_the_word_of_their_environment(env_id, names):
 
 
 def test_an_agent_without_names_of_columns_cannot_be_compared(tmp_path):
+    agent = load_agent(trained(tmp_path, "ppo", SMALL, **small("ppo")))
     with pytest.raises(ValueError, match="names its columns"):
-        load_agent(trained(tmp_path, "ppo", SMALL, **small("ppo"))).other_policy("x")
+        agent.other_policy("x")
+    people = np.array([agent.space.sample() for _ in range(3)])
+    given = [agent.act(each).action for each in (people, pd.DataFrame(people))]  # whose columns are in order
+    np.testing.assert_array_equal(*given)

@@ -145,8 +145,6 @@ def _people(chunks: Chunks, columns: Columns) -> People:
     kept = ~np.any([*missing.values()], axis=0) if columns.missing == "drop" else np.ones(size, dtype=bool)
     if not kept.any():
         raise InputError("table must have a row without missing values, got none")
-    lacking = ", ".join(repr(name) for name, rows in missing.items() if rows.any())
-    dropped = f"{size - np.count_nonzero(kept):,} of {size:,} rows, where a value is missing ({lacking})"
     named = {name: _that_occur(labels, found[kept]) for name, (labels, found) in codes.items()}
     labels, outcome = named[columns.outcome]
     if len(labels) != 2:
@@ -179,7 +177,7 @@ def _people(chunks: Chunks, columns: Columns) -> People:
         good_outcome=labels[good[0]],
         person=np.arange(len(outcome)) if columns.person is None else named[columns.person][1],
         score=None if columns.score is None else values[columns.score][kept],
-        left_out="" if kept.all() else f"Left out: {dropped}. All figures are about people like those who remain.",
+        left_out=_left_out(kept, missing),
     )
 
 
@@ -214,6 +212,17 @@ def _read(chunks: Chunks, columns: Columns) -> tuple[dict[str, tuple[list[str], 
     return (
         {name: (labels[name].names, np.concatenate(found)) for name, found in codes.items()},
         {name: np.concatenate(found) for name, found in amounts.items()},
+    )
+
+
+def _left_out(kept: NDArray[np.bool_], missing: dict[str, NDArray[np.bool_]]) -> str:
+    """A sentence on the rows that are not ``kept``, empty if all are."""
+    if kept.all():
+        return ""
+    lacking = ", ".join(repr(name) for name, rows in missing.items() if rows.any())
+    return (
+        f"Left out: {np.count_nonzero(~kept):,} of {len(kept):,} rows, where a value is missing ({lacking}). "
+        "All figures are about people like those who remain."
     )
 
 
