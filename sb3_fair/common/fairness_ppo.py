@@ -1,5 +1,6 @@
 """Base class of this package's PPO learners: construction, layers, rollout buffers, rollouts, extra critics, saving."""
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from inspect import signature
@@ -83,7 +84,7 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
             raise ValueError("env must be given unless the model is loaded")
         arguments = given.keys() & signature(PPO).parameters.keys()
         super().__init__(**{**{name: given[name] for name in arguments}, "_init_setup_model": False})
-        self._zero_rollouts = 0
+        self._zero_rollouts = 0.0
 
     # ---------------------------------------------------------------- set up
 
@@ -226,12 +227,15 @@ class FairnessPPO(NamedPolicies, SameLayers, PPO):
         return credit
 
     def _warn_of_zeros(self, name: str, disparity: NDArray[np.float64]) -> None:
-        """Warns where the ``disparity`` of that name was 0 in all steps of two rollouts."""
-        self._zero_rollouts = 0 if disparity.any() else self._zero_rollouts + 1
+        """Warns where the ``disparity`` of that name was 0 in all steps of the first two rollouts.
+
+        Later, a policy may have learned to treat all alike.
+        """
+        self._zero_rollouts += -math.inf if disparity.any() else 1
         if self._zero_rollouts == 2:
             warn(
-                f"{name} was 0 in every step of two rollouts, so nothing is learned from it and any limit is met. If "
-                "episodes are too short to decide on two groups, carry the history over from one to the next: "
+                f"{name} was 0 in every step of the first two rollouts, so nothing is learned from it and any limit is "
+                "met. If episodes are too short to decide on two groups, carry the history over from one to the next: "
                 "FairMDP(env, spec, reset_on_episode=False), or reset_on_episode=False in gym.make",
             )
 

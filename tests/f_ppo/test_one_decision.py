@@ -74,3 +74,11 @@ def test_learners_see_the_disparity_of_episodes_of_one_decision(algorithm):
     assert getattr(model, "constraint_met", False) is False
     with pytest.warns(UserWarning, match="reset_on_episode=False"):
         algorithm("MlpPolicy", bank(False), **settings, **SMALL).learn(256)
+
+
+def test_a_policy_that_has_learned_to_treat_all_alike_is_no_reason_to_warn():
+    model = FPPO("MlpPolicy", bank(True), **SMALL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for disparity in (0.1, 0.0, 0.0, 0.0):
+            model._warn_of_zeros("d_s", np.full((16, 8), disparity))
