@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sb3_fair.fairness.disparity import blocks
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 FOUR = Population(group=[0, 1, 0, 1], lf=[1, 1, 2, 2])
@@ -232,18 +231,6 @@ def test_it_does_not_matter_who_is_in_other_worlds(population, disparity, data):
         alone, own = Population(population.group[members], population.lf[members]), figures[members]
         found = [disparity(own, alone), disparity.level(own, alone), disparity.size(alone)]
         assert_allclose(np.concatenate(found), expected, atol=1e-9)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.one_of(st.tuples(populations(), DISPARITIES), st.tuples(paired_populations(), TWIN_DISPARITIES)), st.data())
-def test_sorting_many_and_comparing_few_one_by_one_come_to_the_same(case, data):
-    population, disparity = case
-    figures = figures_of(data, population)
-    with pytest.MonkeyPatch.context() as patched:
-        one_by_one = disparity.slopes(figures, population), disparity.envy(figures, population)
-        patched.setattr(blocks, "FEW", 0)
-        assert_allclose(disparity.slopes(figures, population), one_by_one[0], atol=1e-12)
-        assert_allclose(disparity.envy(figures, population), one_by_one[1], atol=1e-12)
 
 
 def test_a_group_without_members_contributes_nothing_and_equals_are_no_disparity():

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
-FEW = 32
-"""Up to so many members, comparing each with each costs less than sorting them."""
 ROUNDING = 1e-6
 """Figures that differ by no more than this share of the largest may be equal sums of rewards in single precision."""
 
@@ -103,9 +101,6 @@ class Blocks:
     def standing(self, figures: Array) -> tuple[Array, Array]:
         """How many of each group have less, and how many have more, than a member: (..., B, n, G) each, from
         :meth:`gather`'s figures (..., B, n)."""
-        if figures.shape[-1] <= FEW:
-            has_more = (figures[..., :, None] > figures[..., None, :]).astype(np.float64)
-            return has_more @ self.belongs, has_more.swapaxes(-1, -2) @ self.belongs
         order = np.argsort(figures, axis=-1)
         rising = np.take_along_axis(figures, order, axis=-1)
         belongs = self.belongs[np.arange(len(self.world))[:, None], order]
