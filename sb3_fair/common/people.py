@@ -1,7 +1,7 @@
 """VecPeople: who was decided on in an episode, as group counts and chance levels when it ends."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from sb3_fair.fairness import FairnessSpec, find_notion
 from sb3_fair.fairness.notions.chance import chance_levels
 from sb3_fair.fairness.notions.table import CELLS, cells_of
 from sb3_fair.fairness.notions.whole import coded
+from sb3_fair.fairness.tracking.partition import Partition
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
 from sb3_fair.wrappers.infos import Record, record_of, stack_people, tells
@@ -113,9 +114,11 @@ class VecPeople(VecLayer):
         for attribute in dict.fromkeys(name.partition("@")[2] or self._only for name in self.names):
             labels = _labels(people, attribute, copy)
             compared = self.spec.compared(attribute)
-            counted = _counts(labels, cells, compared)
-            named_groups = {group_name(self.spec, attribute, label): counts for label, counts in counted}
-            groups["" if attribute == self._only else attribute] = named_groups
+            partition = Partition(compared)
+            codes = partition.columns(labels) * CELLS + cells
+            counts = np.bincount(codes, minlength=partition.size * CELLS).reshape(-1, CELLS) @ _MASKS
+            called = (group_name(self.spec, attribute, label) for label in partition.labels[1:])
+            groups["" if attribute == self._only else attribute] = dict(zip(called, counts[1:], strict=True))
             alike: dict[int | None, list[str]] = {}  # first decision that is looked at -> notions
             for name in self.names:
                 recent = self._recent(name)
@@ -147,17 +150,6 @@ class VecPeople(VecLayer):
         if self._carried_over or history.truncates or history.factor < 1:
             return None
         return slice(-history.decisions if history.forgets else None, None)
-
-
-def _counts(labels: list[Any], cells: NDArray[np.uint8], compared: Any) -> Iterator[tuple[Any, NDArray[np.int64]]]:
-    """The :data:`COUNTS` of every label; of those that are compared also where nobody has them."""
-    numbers: dict[Any, int] = {label: number for number, label in enumerate(() if compared is None else compared)}
-    known = None if compared is None else set(numbers)
-    codes = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
-    table = np.bincount(codes * CELLS + cells, minlength=len(numbers) * CELLS).reshape(-1, CELLS) @ _MASKS
-    for label, number in numbers.items():
-        if label is not None and (known is None or label in known):
-            yield label, table[number]
 
 
 def group_name(spec: FairnessSpec, attribute: str, label: Any) -> str:
