@@ -1,11 +1,10 @@
 """Base class of this package's PPO learners: construction, layers, rollout buffers, rollouts, extra critics, saving."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from inspect import signature
 from time import perf_counter
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from gymnasium import spaces
@@ -17,10 +16,9 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer, ColumnRolloutBuffer
-from sb3_fair.common.docstrings import describe_arguments
+from sb3_fair.common.extended import Extended
 from sb3_fair.common.extra_critic import Credit, Critic
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
-from sb3_fair.common.named_policies import NamedPolicies
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
@@ -28,8 +26,6 @@ from sb3_fair.wrappers.observations import steps_of
 from sb3_fair.wrappers.starts import check_starts
 
 SelfFairnessPPO = TypeVar("SelfFairnessPPO", bound="FairnessPPO")
-PLACE = "(The arguments of PPO.)"
-"""The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
 :param learning_rate: of Adam; a number or a function of the remaining progress
 :param n_steps: steps of every environment per rollout; ``n_steps * n_envs`` must be larger than 1
@@ -57,34 +53,19 @@ ARGUMENTS = """\
 :param _init_setup_model: whether to build the networks now"""
 
 
-class FairnessPPO(NamedPolicies, SameLayers, PPO):
+class FairnessPPO(Extended, SameLayers, PPO):
     """PPO that notes more about every step than the reward and changes advantages with it.
 
     A learner overrides :meth:`_check_arguments`, :meth:`_layered` and :meth:`_train_on` for its environment,
     :meth:`_begin_rollout` and :meth:`_end_rollout` around a rollout, SB3's ``_update_info_buffer`` to note what steps
     tell, and lists the names of its :class:`~sb3_fair.common.extra_critic.ExtraCritic` in :meth:`_extra_critics`.
-
-    :param given: the arguments of the learner's constructor, of which PPO's are passed on
-    :raises ValueError: if ``env`` is None and the networks are to be built now
     """
 
-    buffer_classes: ClassVar[tuple[type[ColumnRolloutBuffer], type[ColumnRolloutBuffer]]] = (
-        ColumnRolloutBuffer,
-        ColumnDictRolloutBuffer,
-    )
-    """The rollout buffer of arrays, which is the base class of all that are allowed, and that of dicts."""
+    built_on = PPO
+    described = ARGUMENTS
+    buffer_classes = (ColumnRolloutBuffer, ColumnDictRolloutBuffer)
     watched: "WatchedVecEnv"
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        describe_arguments(cls, PLACE, ARGUMENTS)
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        if given["env"] is None and given["_init_setup_model"]:
-            raise ValueError("env must be given unless the model is loaded")
-        arguments = given.keys() & signature(PPO).parameters.keys()
-        super().__init__(**{**{name: given[name] for name in arguments}, "_init_setup_model": False})
-        self._zero_rollouts = 0.0
+    _zero_rollouts = 0.0
 
     # ---------------------------------------------------------------- set up
 

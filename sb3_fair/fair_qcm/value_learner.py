@@ -1,20 +1,18 @@
 """ValueLearner: the base class of FairQCM and recurrent DQN, and how Q-learners explore."""
 
 from collections.abc import Mapping
-from inspect import signature
 from math import gcd
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn
 from stable_baselines3.dqn.dqn import DQN
 
-from sb3_fair.common.docstrings import describe_arguments
 from sb3_fair.common.episode_figures import EpisodeFigures
+from sb3_fair.common.extended import Extended
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.wrappers.choices import Choices
@@ -23,8 +21,6 @@ from sb3_fair.wrappers.starts import check_starts
 SelfValueLearner = TypeVar("SelfValueLearner", bound="ValueLearner")
 STEPS_PER_UPDATE = 4
 """Real steps, of all environments together, per gradient step by default."""
-PLACE = "(The arguments of DQN.)"
-"""The line in a learner's docstring that they are written into."""
 ARGUMENTS = """\
 :param learning_rate: of Adam; a number or a function of the remaining progress
 :param buffer_size: transitions kept
@@ -56,36 +52,24 @@ ARGUMENTS = """\
     linearly; None: linear"""
 
 
-class ValueLearner(OwnGenerator, DQN):
+class ValueLearner(Extended, OwnGenerator, DQN):
     """DQN with exploration that may fall from episode to episode, as many updates per real step however many
-    environments there are, and fairness figures in the logs.
-
-    :param given: the arguments of the learner's constructor, of which DQN's are passed on
-    :param instead: DQN's arguments that differ from the given ones
-    :raises ValueError: if ``env`` is None and the network is to be built now
-    """
+    environments there are, and fairness figures in the logs."""
 
     action_space: spaces.Discrete
-    buffer_classes: ClassVar[tuple[type[ReplayBuffer], type[ReplayBuffer]]]
-    """The replay buffer of arrays, which is the base class of all that are allowed, and that of dicts."""
+    built_on = DQN
+    described = ARGUMENTS
     buffer_settings: ClassVar[tuple[str, ...]]
     """Attributes of the learner that its replay buffer has too."""
     figures: EpisodeFigures
     _rng_stream = (2,)
     _just_ended: int = 0
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        describe_arguments(cls, PLACE, ARGUMENTS)
-
     def __init__(self, given: Mapping[str, Any], **instead: Any) -> None:
-        if given["env"] is None and given["_init_setup_model"]:
-            raise ValueError("env must be given unless the model is loaded")
         train_freq, gradient_steps = given["train_freq"], given["gradient_steps"]
         instead["train_freq"] = STEPS_PER_UPDATE if train_freq is None else train_freq
         instead["gradient_steps"] = 1 if gradient_steps is None else gradient_steps
-        arguments = {name: given[name] for name in given.keys() & signature(DQN).parameters.keys()}
-        super().__init__(**{**arguments, **instead, "_init_setup_model": False})
+        super().__init__(given, **instead)
         self.updates_follow_steps = train_freq is None and gradient_steps is None
         self.reward_scale: float = given["reward_scale"]
         self.exploration_decay: float | None = given["exploration_decay"]
