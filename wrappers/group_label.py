@@ -14,6 +14,7 @@ from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.added import Added
 from sb3_fair.wrappers.faces import LAST, Core, Face, VecFace, Wrapped
 from sb3_fair.wrappers.labels import slots
+from sb3_fair.wrappers.observations import each
 
 GROUP = "group"
 Label: TypeAlias = int | str | Callable[[Any, dict[str, Any]], int]
@@ -131,15 +132,13 @@ class VecGroupLabelObs(Labelling, VecFace):
     def _label_last(self, obs: Any, infos: list[dict[str, Any]], ended: list[int]) -> None:
         groups = self._now
         if callable(self.group):
-            last = {key: value.copy() for key, value in obs.items()} if isinstance(obs, dict) else obs.copy()
-            for index in ended:
-                seen = infos[index][LAST]
-                if isinstance(last, dict):
-                    for key, value in last.items():
-                        value[index] = seen[key]
-                else:
-                    last[index] = seen
-            groups = self._groups(last, infos)
+
+            def with_last(rows: NDArray[Any], *last: Any) -> NDArray[Any]:
+                rows = rows.copy()
+                rows[ended] = last
+                return rows
+
+            seen = each(with_last, obs, *(infos[index][LAST] for index in ended))
+            groups = self._groups(seen, infos)
         for index in ended:
-            seen = infos[index][LAST]
-            infos[index][LAST] = self._with(seen, groups[index])
+            infos[index][LAST] = self._with(infos[index][LAST], groups[index])
