@@ -11,14 +11,14 @@ from sb3_fair.f_ppo.massaging import massage
 from sb3_fair.fairness.disparity.measures import Measures
 from sb3_fair.zoo.envs.attention.allocation import allocation_to_index, location_probabilities, logits_to_allocation
 from sb3_fair.zoo.envs.attention.measures import (
-    AllocationMeasures,
+    AttentionMeasures,
     LogitMeasures,
     UnitMeasures,
     disparity,
     raw_disparity,
 )
 
-LOGITS, UNITS, ALLOCATION = LogitMeasures(5, 6), UnitMeasures(5, 6), AllocationMeasures(5, 6)
+LOGITS, UNITS, ALLOCATION = LogitMeasures(5, 6), UnitMeasures(5, 6), AttentionMeasures(5, 6)
 HISTORY = np.array([(3, 1, 1, 1, 0), (2, 2, 1, 1, 0), (2, 1, 1, 1, 1)])
 COMING = {"units": HISTORY.sum(axis=0)[None], "steps": np.array([4])}
 NEARLY_EQUAL = (0.30, 0.25, 0.10, 0, -0.10)

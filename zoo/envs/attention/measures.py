@@ -52,8 +52,8 @@ def _deviation(columns: NDArray[Any], total: NDArray[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class AttentionMeasures(Measures):
-    """Measures of the action modes: actions are numbers of allocations (n,), and every other one is a candidate, unless
-    a mode says otherwise. Preferred are probable ones, then low ones.
+    """Measures of the action mode ``"allocation"``: actions are numbers of allocations (n,), and every other one is a
+    candidate. Preferred are probable ones, then low ones.
 
     ``massage`` has ``units`` (n, K), the units that each location got in those steps of the window that still belong
     to it when the coming step is added, and ``steps`` (n,), the number of steps in the window with the coming one.
@@ -171,10 +171,6 @@ class UnitMeasures(AttentionMeasures):
             np.take_along_axis(closeness, order, axis=1),
             np.take_along_axis(loser != winner, order, axis=1),
         )
-
-
-class AllocationMeasures(AttentionMeasures):
-    """Those of the mode ``"allocation"``."""
 
 
 def _known(probabilities: Rows) -> NDArray[np.float64]:

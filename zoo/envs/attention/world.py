@@ -183,7 +183,7 @@ class AttentionWorld(World):
             self.measures = measures.UnitMeasures(locations, units, norm_steps)
         else:
             self.action_space = spaces.Discrete(len(all_allocations(units, locations)))
-            self.measures = measures.AllocationMeasures(locations, units, norm_steps)
+            self.measures = measures.AttentionMeasures(locations, units, norm_steps)
         if settings.action_mode != "allocation":
             self.rules = {}  # type: ignore[misc]  # they choose among the allocations
         names = tuple(f"location {place}" for place in range(locations))
