@@ -127,7 +127,7 @@ class VecPeople(VecLayer):
             for start, names in alike.items():
                 coding = coded(actions[start:], feedback[start:], labels[start:], favourable, compared)
                 notions = [name.partition("@")[0] for name in names]
-                found = chance_levels(notions, *coding, None, self.n_permutations, 0, self.spec.feedback_missing)
+                found = chance_levels(notions, *coding, self.n_permutations, 0, self.spec.feedback_missing)
                 levels.update(zip(names, found, strict=True))
         return {GROUPS: groups, CHANCE: levels}
 

@@ -22,7 +22,6 @@ def chance_level(
     groups: Iterable[Hashable],
     *,
     feedback: MaybeNumbers | None = None,
-    window: int | None = None,
     favourable: Iterable[int] = (1,),
     compared: Iterable[Hashable] | None = None,
     n_permutations: int = 200,
@@ -38,17 +37,16 @@ def chance_level(
     :param actions: (n,) logged actions, int
     :param groups: (n,) labels of any kind
     :param feedback: (n,) the right actions, NaN where unknown; None: all unknown
-    :param window: look at successive windows of this many decisions (a shorter rest is left out); None: at all at once
     :param favourable: the favourable actions
     :param compared: the labels to compare, None: all
     :param n_permutations: how often the labels are permuted
     :param seed: of the permutations
     :param feedback_missing: what unknown outcomes mean, see :func:`group_notion`
-    :return: mean over permutations and windows in which the notion is defined; NaN if there is none
+    :return: mean over the permutations in which the notion is defined; NaN if there is none
     :raises ValueError: if the notion is not a group notion, or a number is out of range
     """
     coding = coded(actions, feedback, groups, favourable, compared)
-    return chance_levels([notion], *coding, window, n_permutations, seed, feedback_missing)[0]
+    return chance_levels([notion], *coding, n_permutations, seed, feedback_missing)[0]
 
 
 def chance_levels(
@@ -56,31 +54,22 @@ def chance_levels(
     cells: NDArray[np.uint8],
     columns: NDArray[np.intp],
     size: int,
-    window: int | None = None,
-    n_permutations: int = 200,
-    seed: int = 0,
-    feedback_missing: FeedbackMissing = "undefined",
+    n_permutations: int,
+    seed: int,
+    feedback_missing: FeedbackMissing,
 ) -> list[float]:
     """The :func:`chance_level` of several notions of the same decisions, from the same permutations.
 
     :param cells: (n,), with ``columns`` (n,) and ``size`` as :func:`coded` gives them
     """
     table = GapTable([find_group_notion(notion) for notion in notions], feedback_missing)
-    length = len(cells) if window is None else min(window, len(cells))
-    if not length:
+    if not len(cells):
         return [math.nan] * len(notions)
-    windows = len(cells) // length
-    places = np.minimum(np.arange(len(cells)) // length, windows)  # the rest has a place, so that it is permuted too
-    shape = (size, windows + 1, CELLS)
-    counts = np.bincount((columns * shape[1] + places) * CELLS + cells, minlength=math.prod(shape)).reshape(size, -1)
+    counts = np.bincount(columns * CELLS + cells, minlength=size * CELLS).reshape(size, CELLS)
     counts[1:] = counts[1:][np.lexsort(counts[1:].T)]  # the order in which groups were met says nothing
-
-    def values(drawn: Array) -> Array:
-        of_windows = drawn.reshape(-1, *shape)[:, 1:, :windows].swapaxes(1, 2)
-        return table(of_windows.reshape(-1, size - 1, CELLS))
-
-    rng = np.random.default_rng([seed, *counts.flat])  # with the same draws, similar tables would err alike
-    levels: list[float] = expected_sizes(counts, values, n_permutations, rng).tolist()
+    spaced = np.pad(counts, ((0, 0), (0, CELLS)))  # zeros, with which levels stay what they were
+    rng = np.random.default_rng([seed, *spaced.flat])  # with the same draws, similar tables would err alike
+    levels: list[float] = expected_sizes(counts, lambda drawn: table(drawn[:, 1:]), n_permutations, rng).tolist()
     return levels
 
 
