@@ -1,5 +1,6 @@
 """Algorithms that can be trained from the command line, and their arguments."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
@@ -41,6 +42,12 @@ class Algorithm:
         logs = {"verbose", "tensorboard_log"}  # of which a run has its own
         parameters = signature(self.cls.__init__).parameters
         return {name: parameter.default for name, parameter in parameters.items() if name not in given | logs}
+
+    def could_have(self, attributes: Collection[str]) -> bool:
+        """Whether a model of it has those settings of all algorithms that are among the attributes."""
+        policy = () if self.policy is None else (self.policy,)
+        own = vars(self.cls(*policy, None, _init_setup_model=False))
+        return all((name in own) == (name in attributes) for each in ALGORITHMS.values() for name in each.settings)
 
 
 ALGORITHMS = {

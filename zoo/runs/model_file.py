@@ -1,6 +1,7 @@
 """Evaluates a model from a file."""
 
 import io
+import json
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -28,7 +29,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluation_env,
 )
 from sb3_fair.zoo.names import InputError, input_errors
-from sb3_fair.zoo.registry.algorithms import find_algorithm
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS, find_algorithm
 from sb3_fair.zoo.registry.build import unseen
 from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.registry.registration import ROWS, bare
@@ -68,7 +69,7 @@ def evaluate_file(
         command line asks for it
     :return: the policies of the model, several if it has learned a trade-off, and the rules
     :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
-        actions are not those of the environment
+        actions are not those of the environment, or another algorithm saved it
     :raises DamagedError: if ``vecnormalize.pkl`` cannot be read
     :raises PermissionError: if the file is not to be trusted
     """
@@ -128,7 +129,10 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
     if run.is_run and (run.config.get("env_wrapper") or run.config.get("vec_env_wrapper")):
         raise InputError(f"model must see its environment in the wrappers of its run: use evaluate --run {path.parent}")
     try:
+        _check_algorithm(plan, path, content)
         model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)
+    except InputError:
+        raise
     except Exception as error:
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why})") from error
@@ -146,6 +150,16 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
             raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
         model._vec_normalize_env = normaliser
     return model
+
+
+def _check_algorithm(plan: Plan, path: Path, content: bytes) -> None:
+    """Refuses a file whose attributes are those of models of other algorithms."""
+    with zipfile.ZipFile(io.BytesIO(content)) as file:
+        attributes = json.loads(file.read("data"))
+    if not plan.algorithm.could_have(attributes):
+        others = [name for name, algorithm in ALGORITHMS.items() if algorithm.could_have(attributes)]
+        if others:
+            raise InputError(f"algo must be {' or '.join(others)}, which saved {str(path)!r}, got {plan.algo!r}")
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:

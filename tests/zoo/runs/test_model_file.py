@@ -1,9 +1,11 @@
 """Is a model from anybody's file measured as it is, in the environment that was named?"""
 
+import json
 import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import gymnasium as gym
@@ -22,9 +24,10 @@ from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VectorReward
 from sb3_fair.zoo.evaluation.tables import figure_table
 from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.registry.algorithms import ALGORITHMS
 from sb3_fair.zoo.runs.model_file import evaluate_file
 from sb3_fair.zoo.runs.plan import make_plan
-from sb3_fair.zoo.runs.train import train
+from sb3_fair.zoo.runs.train import built, train
 
 ROOT = Path(__file__).parents[3]
 SMALL = "sb3_fair/JobHiring-Small-v0"
@@ -248,14 +251,38 @@ def test_a_module_that_registers_its_environment_is_imported_first(tmp_path):
         assert ran.returncode == 2 and told in ran.stderr
 
 
+@pytest.mark.parametrize("algo", ["a2c", "trpo", "f_ppo", "fair_ppo"])
+def test_a_model_of_another_algorithm_is_refused(tmp_path, algo):
+    PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).save(tmp_path / "cart.zip")
+    with pytest.raises(InputError, match=rf"algo must be ppo or ppo_lstm, which saved '.*cart\.zip', got '{algo}'$"):
+        evaluate_file(tmp_path / "cart.zip", algo, "CartPole-v1")
+
+
+PAIRS = {"f_ppo": LENDING, "ppo_lagrangian": LENDING, "fair_ppo": "sb3_fair/AllelopathicHarvest-All-v0"}
+PAIRS |= dict.fromkeys(("fair_qcm", "tabular_fair_qcm"), "sb3_fair/Doughnut-Small-v0")
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_every_algorithm_knows_its_models_by_their_attributes(tmp_path, algo):
+    with built(make_plan(algo, PAIRS.get(algo, SMALL)), "cpu") as model:
+        model.save(tmp_path / "model.zip")
+    with zipfile.ZipFile(tmp_path / "model.zip") as file:
+        attributes = json.loads(file.read("data"))
+    fitting = {name for name, algorithm in ALGORITHMS.items() if algorithm.could_have(attributes)}
+    alike = next((pair for pair in ({"ppo", "ppo_lstm"}, {"dqn", "qrdqn"}) if algo in pair), {algo})
+    assert fitting == alike
+
+
 def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"model must be a \.zip that ppo saved"):
         evaluate_file(tmp_path / "none.zip", "ppo", SMALL)
     with pytest.raises(InputError, match="did you mean 'sb3_fair/JobHiring-v0'"):
         PPO("MlpPolicy", "CartPole-v1").save(tmp_path / "cart.zip")
         evaluate_file(tmp_path / "cart.zip", "ppo", "sb3_fair/JobHirng-v0")
-    with pytest.raises(InputError, match=r"^model must be a \.zip that f_ppo saved, got '[^']*cart\.zip' \(\w+: "):
-        evaluate_file(tmp_path / "cart.zip", "f_ppo", "CartPole-v1")
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as other:
+        other.writestr("data", "{}")
+    with pytest.raises(InputError, match=r"^model must be a \.zip that f_ppo saved, got '[^']*other\.zip' \(\w+: "):
+        evaluate_file(tmp_path / "other.zip", "f_ppo", "CartPole-v1")
     with pytest.raises(InputError, match="audit must be left out: CartPole-v1 measures what"):
         evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", audit=("SP",))
     DQN("MlpPolicy", sb3_fair.make_vec(SMALL, 1)).save(tmp_path / "dqn.zip")
