@@ -35,7 +35,7 @@ from sb3_fair.zoo.runs.stopping import Interrupted, patience, received, stoppabl
 from sb3_fair.zoo.runs.weights import FiniteWeights, check_weights
 
 EVALUATION_COPIES = 100
-INTERRUPTED = "resume must be the folder of a run that was interrupted"
+INTERRUPTED = "a run must have been interrupted to go on"
 
 
 def train(

@@ -90,8 +90,10 @@ def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, plans, monkeyp
 
 def test_a_run_that_another_process_is_at_is_left_alone(tmp_path, plans, monkeypatch):
     halted = interrupted(plans[0], tmp_path, monkeypatch)
-    with FileLock(halted.path / "training.lock"), pytest.raises(InputError, match=r"2c/.*' is in training"):
-        resume(halted.path)
+    busy = r"^a run must have been interrupted to go on, but '.*2c/.*' is in training$"
+    for go_on in (lambda: train_all(plans[:1], log_dir=tmp_path, n_jobs=1), lambda: resume(halted.path)):
+        with FileLock(halted.path / "training.lock"), pytest.raises(InputError, match=busy):
+            go_on()
     resume(halted.path)
     assert not (halted.path / "training.lock").exists()
 
