@@ -99,7 +99,14 @@ def _names(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _wrapped(plan: Plan, key: str, env: Any) -> Any:
     for name, arguments in _named(key, getattr(plan, key)):
-        env = _found(key, name)(env, **arguments)
+        wrapper = _found(key, name)
+        try:
+            env = wrapper(env, **arguments)
+        except Exception as error:  # somebody else's wrapper may raise anything
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(
+                f"{key} must name wrappers that can be made, but {name} with {arguments} fails: {why}"
+            ) from error
     return env
 
 

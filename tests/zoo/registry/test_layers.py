@@ -87,10 +87,20 @@ def test_what_is_left_out_is_not_written_down():
         ({"env_wrapper": "NoDots"}, "env_wrapper must be the dotted name"),
         ({"env_wrapper": "pathlib.Path"}, "env_wrapper must name a Wrapper"),
         ({"vec_env_wrapper": CLIP}, "vec_env_wrapper must name a VecEnvWrapper"),
+        ({"env_wrapper": CLIP}, rf"^env_wrapper must name wrappers .* but {CLIP} with {{}} fails: TypeError: .*'func'"),
+        (
+            {"env_wrapper": {"gymnasium.wrappers.RescaleObservation": {"min_obs": 1.0, "max_obs": 0.0}}},
+            "^env_wrapper must .*RescaleObservation with {'min_obs': 1.0, 'max_obs': 0.0} fails: [A-Z]",
+        ),
+        (
+            {"vec_env_wrapper": "stable_baselines3.common.vec_env.VecFrameStack"},
+            "^vec_env_wrapper must name wrappers .* but .*VecFrameStack with {} fails: TypeError: .*'n_stack'",
+        ),
         ({"env_wrapper": "gymnasium.wrappers.NormalizeObservation"}, "learns a scale: give normalize"),
         ({"vec_env_wrapper": "stable_baselines3.common.vec_env.VecNormalize"}, "learns a scale: give normalize"),
     ],
-    ids=["kind", "argument", "missing", "undotted", "no wrapper", "wrong kind", "scale", "scale of all"],
+    ids=["kind", "argument", "missing", "undotted", "no wrapper", "wrong kind", "lacking", "bounds", "lacking of all"]
+    + ["scale", "scale of all"],
 )
 def test_wrong_layers_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
