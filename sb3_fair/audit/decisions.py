@@ -1,5 +1,6 @@
 """Cells of logged decisions: whether each was favourable, and whether a favourable one would have been right."""
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,9 +144,14 @@ def _intersection(attributes: list[Attribute]) -> Attribute | None:
         return None
     places = np.where(everywhere, np.searchsorted(different, codes) + 1, 0).astype(np.int32)
     shape = [len(attribute.labels) for attribute in attributes]
-    labels = [
-        " · ".join(attribute.labels[index] for attribute, index in zip(attributes, cell, strict=True))
+    parts = [
+        [attribute.labels[index] for attribute, index in zip(attributes, cell, strict=True)]
         for cell in np.transpose(np.unravel_index(different, shape))
+    ]
+    joined = [" · ".join(own) for own in parts]
+    times = Counter(joined)
+    labels = [
+        label if times[label] == 1 else " · ".join(map(repr, own)) for label, own in zip(joined, parts, strict=True)
     ]
     return Attribute(" and ".join(attribute.name for attribute in attributes), labels, places)
 

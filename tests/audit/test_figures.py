@@ -284,6 +284,13 @@ def test_shares_of_known_outcomes_alone_are_called_what_they_are(kind, share):
     assert len(found.sentences) == 1 and "deserve" not in found.sentences[0]
 
 
+def test_combinations_are_told_apart():
+    data = {"a": ["p · q", "p", "p"], "b": ["r", "q · r", "r"], "action": [1, 0, 0]}
+    found = audit(data, action="action", group=["a", "b"], **LIGHT)
+    combined = {group.group: group.favourable.rate for group in found.groups if group.attribute == "a and b"}
+    assert combined == {"'p · q' · 'r'": 1, "'p' · 'q · r'": 0, "p · r": 0}
+
+
 @pytest.mark.parametrize("n_combined", [0, 1])
 def test_fewer_than_two_combinations_are_not_compared(n_combined):
     data = {"a": list("xy") * 25 + [None] * 50, "b": [None] * 50 + list("uv") * 25, "hired": [1, 0] * 50}
