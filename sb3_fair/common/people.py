@@ -117,7 +117,7 @@ class VecPeople(VecLayer):
             partition = Partition(compared)
             codes = partition.columns(labels) * CELLS + cells
             counts = np.bincount(codes, minlength=partition.size * CELLS).reshape(-1, CELLS) @ _MASKS
-            called = (group_name(self.spec, attribute, label) for label in partition.labels[1:])
+            called = (self.spec.group_name(attribute, label) for label in partition.labels[1:])
             groups["" if attribute == self._only else attribute] = dict(zip(called, counts[1:], strict=True))
             alike: dict[int | None, list[str]] = {}  # first decision that is looked at -> notions
             for name in self.names:
@@ -150,17 +150,6 @@ class VecPeople(VecLayer):
         if self._carried_over or history.truncates or history.factor < 1:
             return None
         return slice(-history.decisions if history.forgets else None, None)
-
-
-def group_name(spec: FairnessSpec, attribute: str, label: Any) -> str:
-    """What a group is called: by the spec's ``group_names`` if labels are their numbers."""
-    parts = attribute.split("+")
-    if len(parts) > 1:
-        return "+".join(group_name(spec, part, own) for part, own in zip(parts, label, strict=True))
-    names = spec.group_names
-    if isinstance(names, Mapping):
-        names = names.get(attribute, ())
-    return str(names[label]) if names and isinstance(label, int) and 0 <= label < len(names) else str(label)
 
 
 def _people(infos: Sequence[dict[str, Any]]) -> Record | None:

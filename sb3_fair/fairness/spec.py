@@ -13,7 +13,7 @@ from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
 from sb3_fair.fairness.notions.table import FeedbackMissing
 from sb3_fair.fairness.tracking.partition import check_groups
-from sb3_fair.fairness.tracking.requests import Attribute
+from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.fairness.tracking.tracker import Tracker
 from sb3_fair.fairness.validation import actions, columns, integer
 
@@ -144,6 +144,16 @@ class FairnessSpec:
         found: Any = self.groups.get(attribute) if isinstance(self.groups, Mapping) else self.groups
         return found
 
+    def group_name(self, attribute: str, label: Any) -> str:
+        """What a group is called: by ``group_names`` if labels are their numbers."""
+        for parts in self.attributes:
+            if not isinstance(parts, str) and attribute_name(parts) == attribute:
+                return "+".join(map(self.group_name, parts, label))
+        names = self.group_names
+        if isinstance(names, Mapping):
+            names = names.get(attribute, ())
+        return str(names[label]) if names and isinstance(label, int) and 0 <= label < len(names) else str(label)
+
     def finds_group_in(self, published: Mapping[str, Any]) -> bool:
         """Does an ``info["individual"]`` alone tell every label?"""
         group = published.get("group")
@@ -169,6 +179,7 @@ class FairnessSpec:
             k=self.k,
             n_actions=n_actions,
             feedback_missing=self.feedback_missing,
+            group_name=self.group_name if self.group_names else None,
         )
 
     def decided(self, actions: NDArray[Any]) -> NDArray[Any]:

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.chunks import frame_columns
 from sb3_fair.audit.read import OtherPolicy
-from sb3_fair.common.people import group_name
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness.histories.history import SlidingWindow
 from sb3_fair.fairness.notions.table import find_notion
@@ -206,7 +205,7 @@ class Agent:
             labels = spec.compared(attribute)
             if labels is None:
                 return None
-            names = (group_name(spec, attribute, label) for label in labels if not isinstance(label, tuple))
+            names = (spec.group_name(attribute, label) for label in labels if not isinstance(label, tuple))
             return list(dict.fromkeys([*labels, *names]))
 
         groups = {name: labels_of(name) for name in map(attribute_name, spec.attributes or ("",))}

@@ -1,6 +1,6 @@
 """The decisions of one history, and the values of its notions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class Track:
     :param requests: those that concern this history
     :param partitions: by name of the attribute
     :param metrics: by label of the distance
+    :param group_name: see :class:`~sb3_fair.fairness.tracking.tracker.Tracker`
     """
 
     def __init__(
@@ -46,10 +47,12 @@ class Track:
         favourable: Sequence[int],
         k: int,
         feedback_missing: FeedbackMissing,
+        group_name: Callable[[str, Any], str] | None,
     ) -> None:
         self._history = history
         self._partitions = partitions
         self._favourable = favourable
+        self._group_name = group_name
         self.truncates = isinstance(history, DiscountedHistory)
         self._counts: dict[str, GroupCounts] = {}
         self._tables: dict[str, tuple[list[str], GapTable]] = {}
@@ -176,10 +179,12 @@ class Track:
                 del self._blind[name]
                 undefined.setdefault(tuple(found[0].tolist()), []).append(name)
         for (group, kind), blind in undefined.items():
+            label = self._partitions[attribute].labels[group + 1]
+            label = label if self._group_name is None else self._group_name(attribute, label)
             what = f"{blind[0]} is" if len(blind) == 1 else f"{', '.join(sorted(blind))} are"
             warn(
-                f"{what} undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group "
-                f"{self._partitions[attribute].labels[group + 1]!r} has a known outcome, which is needed; "
+                f"{what} undefined: none of {worst[group, kind]:g} {_KINDS[kind]} decisions on group {label!r} has a "
+                "known outcome, which is needed; "
                 "feedback_missing='ignore' (`--feedback-missing ignore` on the command line) uses the known outcomes "
                 "only, which is biased"
             )

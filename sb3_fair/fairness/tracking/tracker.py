@@ -5,7 +5,7 @@ settings and nothing else: each restarts when it likes.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +29,9 @@ class Tracker:
 
     :param n: number of copies
     :param attributes: names of the attributes, if there are several; a tuple of names is their product partition
-    :param n_actions: length of the probabilities; None: that of the first ones. The other arguments are those of
-        :class:`FairnessSpec`
+    :param n_actions: length of the probabilities; None: that of the first ones
+    :param group_name: f(attribute, label) -> what warnings call a group; None: its label. The other arguments are those
+        of :class:`FairnessSpec`
     :raises ValueError: if a notion, history, distance or number is not allowed
     """
 
@@ -48,6 +49,7 @@ class Tracker:
         k: int = 5,
         n_actions: int | None = None,
         feedback_missing: FeedbackMissing = "undefined",
+        group_name: Callable[[str, Any], str] | None = None,
     ) -> None:
         self.n = int(n)
         self._favourable = action_numbers("favourable", favourable)
@@ -69,6 +71,7 @@ class Tracker:
                 self._favourable,
                 k,
                 feedback_missing,
+                group_name,
             )
             for each in dict.fromkeys(request.history for request in self._requests)
         ]

@@ -130,6 +130,15 @@ def test_notions_that_need_unknown_outcomes_are_undefined(feedback):
     assert (figures["EO"] is None or np.isnan(figures["EO"])) == (feedback == "accepted")
 
 
+@pytest.mark.parametrize(("group", "name"), [("gender", "[fm]"), (("gender", "job"), r"[fm]\+(cook|clerk|nurse)")])
+def test_groups_whose_outcomes_never_come_are_named_as_in_the_table(group, name):
+    env = sb3_fair.make_vec("sb3_fair/Table-v0", 1, **{**ASKED, "group": group}, feedback="accepted", audit=("EO",))
+    env.reset()
+    with pytest.warns(UserWarning, match=rf"EO is undefined: .* unfavourable decisions on group '{name}' has a known"):
+        for step in range(300):
+            env.step([step % 2])
+
+
 def test_rules_decide_by_outcome_and_score():
     asked = {**ASKED, "score": "score", "loss": -3, "split": "all"}
     venv = sb3_fair.make_vec("sb3_fair/Table-v0", 30, seed=0, **asked)
