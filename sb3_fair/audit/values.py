@@ -82,8 +82,10 @@ class Labels:
             places = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
             different = [*encoded.dictionary.to_pylist(), None]
         elif isinstance(values, np.ndarray) and values.dtype.kind in "biufM":
-            found, places = np.unique(values, return_inverse=True)
-            different = [None if value != value else value for value in found]
+            found, first, sorted_places = np.unique(values, return_index=True, return_inverse=True)
+            order = np.argsort(first)  # as they were met
+            places = np.argsort(order)[sorted_places]
+            different = [None if value != value else value for value in found[order]]
         else:
             index: dict[Any, int] = {}
             try:

@@ -240,6 +240,17 @@ def test_no_row_is_dropped_silently():
     assert [group.n for group in found.groups] == [2, 2]
 
 
+@pytest.mark.parametrize("values", [[True, False], [2, 1], [2.5, 1.0]])
+def test_labels_are_in_the_order_they_are_met_in_whatever_their_type(tmp_path, values):
+    frame = pd.DataFrame({"hired": np.tile([1, 0, 0], 4), "group": np.repeat(values, 6)})
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    asked = {"action": "hired", "group": "group", **LIGHT}
+    first, *_ = expected = [group.group for group in audit_file(tmp_path / "log.csv", **asked).groups]
+    assert first == frame.group.astype(str)[0].lower()
+    for table in (frame, as_dict(frame), pl.from_pandas(frame), frame.astype({"group": object})):
+        assert [group.group for group in audit(table, **asked).groups] == expected
+
+
 def test_labels_are_the_same_whatever_their_type():
     kinds = [[1, 0, 1, 0], [1.0, 0.0, 1.0, 0.0], ["1.0", "0.0", "1", "0 "], [True, False, True, False]]
     kinds += [["True", "False", "true", "FALSE"], ["True", "false", True, False]]
