@@ -28,7 +28,8 @@ MOST = 12
 
 def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: Path, command: str) -> None:
     """Writes down what the study is about and what came out: see ``docs/tuning.md``."""
-    about = {"study": study.study_name, "trials": search.n_trials, "sampler": search.sampler, "pruner": search.pruner}
+    how = {"trials": len(finished(study)), "sampler": search.sampler, "pruner": search.pruner}
+    about = {"study": study.study_name, **how}
     date = {"date": datetime.now().isoformat(" ", "seconds"), **versions()}
     _write(folder / STUDY, _yaml({**about, **tuning.config}))
     _write(folder / "versions.yml", _yaml(date))

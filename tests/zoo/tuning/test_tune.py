@@ -96,6 +96,8 @@ def test_a_study_of_two_scores_leaves_presets_that_can_be_trained_and_can_be_con
     assert len(study_of(folder).trials) == 3
     assert command(f"{TUNE} --scores R:SP --n-trials 4")[0] == 0
     assert len(study_of(folder).trials) == 4
+    assert command(f"{TUNE} --scores R:SP --n-trials 2")[0] == 0
+    assert yaml.safe_load((folder / "study.yml").read_text())["trials"] == len(study_of(folder).trials) == 4
     code, _, err = command(f"{TUNE} --scores R:IF --n-trials 4")
     assert code == 2 and "study 'mine' was begun with other settings (scores: ['R', 'SP']), got ['R', 'IF']" in err
 
