@@ -1,6 +1,6 @@
 """Evaluates a plan's model and the rules of its environment on fresh episodes."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -24,6 +24,7 @@ from sb3_fair.common.rollout import shares
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import find_notion
 from sb3_fair.fairness.descriptions import Words, check_words
+from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
@@ -117,14 +118,29 @@ def evaluate_rules(
     seed: int | None = None,
     around: Callable[[VecEnv], VecEnv] | None = None,
 ) -> list[EvaluatedPolicy]:
-    """The environment's rules of thumb on the evaluation episodes, all rules in one pass; ``around`` measures more."""
+    """The environment's rules of thumb on the evaluation episodes, without those that fail, of which it warns;
+    ``around`` measures more."""
     plan = transparent(plan)  # rules know the environment as it is
     with closing(evaluation_env(plan, 1)) as one:
         rules = tuple(attribute(one, "rules"))
-    if not rules:
-        return []
     seed = seed_of(plan) if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
+
+    def evaluated(rules: Sequence[str]) -> list[EvaluatedPolicy]:
+        try:
+            return _in_one_pass(plan, rules, episodes, seed, around)
+        except Exception as error:  # a rule may raise anything
+            if len(rules) > 1:
+                return [policy for rule in rules for policy in evaluated([rule])]
+            warn(f"rule {rules[0]!r} of {plan.env} is left out, which fails: {_why(error)}")
+            return []
+
+    return evaluated(rules) if rules else []
+
+
+def _in_one_pass(
+    plan: Plan, rules: Sequence[str], episodes: int, seed: int, around: Callable[[VecEnv], VecEnv] | None
+) -> list[EvaluatedPolicy]:
     size = min(COPIES, episodes)
     quotas = np.tile(shares(episodes, size), len(rules))
     seeds = list(range(seed, seed + size)) * len(rules)
@@ -152,8 +168,13 @@ def check_rules(plan: Plan) -> None:
             try:
                 RuleAgent(rule, venv, 0).predict(observation)
             except Exception as error:
-                why = " ".join(f"{type(error).__name__}: {error}".split())
-                raise InputError(f"rules must return actions, but {rule!r} of {plan.env} fails: {why}") from error
+                raise InputError(
+                    f"rules must return actions, but {rule!r} of {plan.env} fails: {_why(error)}"
+                ) from error
+
+
+def _why(error: Exception) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def evaluate_run(

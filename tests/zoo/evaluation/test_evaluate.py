@@ -134,3 +134,15 @@ def test_rules_have_the_disparity_that_the_algorithm_limits(ward):
 def test_actions_of_any_space_are_audited_where_performance_alone_is_optimised(ward):
     ward(gym.spaces.MultiDiscrete([2, 3]), lambda actions: actions[:, 0] > 0)
     assert measurable(("SP", "EO"), "test/Ward-v0", {"objectives": ["R"]}) == ["SP", "EO"]
+
+
+def test_a_rule_that_fails_after_the_training_is_left_out(tmp_path, registries):
+    strength = [0] * 4
+    spec = FairnessSpec(group=lambda obs, info: int(obs[2] > 0))
+    rules = {"left": lambda obs: 0, "tires": lambda obs: strength.pop(), "right": lambda obs: 1}
+    sb3_fair.register("test/Carts-v0", "CartPole-v1", spec, rules=rules)
+    plan = make_plan("ppo", "test/Carts-v0", n_timesteps=64, hyperparams={"n_steps": 32, "n_eval_episodes": 2})
+    with pytest.warns(UserWarning, match="^rule 'tires' of .*Carts-v0 is left out, which fails: IndexError"):
+        run = train(plan, log_dir=tmp_path)
+    assert run.finished and len(run.front) == 1 and run.report.is_file()
+    assert [rule.name for rule in run.baselines] == ["left", "right"]
