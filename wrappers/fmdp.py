@@ -11,7 +11,7 @@ from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.validation import integer, is_missing, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
@@ -252,9 +252,9 @@ class Measuring(Core):
         if not tells(infos, LATE):
             return
         for copy, info in enumerate(infos):
-            told = info.get(LATE) or ()
+            told = info.get(LATE)
             try:
-                pairs = [(id, value) for id, value in told]
+                pairs = [(id, value) for id, value in (() if told is None else told)]
             except (TypeError, ValueError):
                 raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
             for id, value in pairs:
@@ -337,7 +337,7 @@ class Measuring(Core):
         labels = [np.asarray(each) for each in (group.values() if isinstance(group, Mapping) else [group])]
         if not labels or any(each.ndim != 1 or each.dtype.kind not in "Of" for each in labels):
             return None
-        here = np.any([[each is not None and each == each for each in label.tolist()] for label in labels], axis=0)
+        here = np.any([[not is_missing(each) for each in label.tolist()] for label in labels], axis=0)
         return None if here.all() else here
 
     def _count(self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None) -> NDArray[np.int64]:
@@ -437,7 +437,7 @@ class Measuring(Core):
 def _labelled(person: Mapping[str, Any]) -> bool:
     """Is there a label, of several attributes at least one?"""
     group = person["group"]
-    return any(label is not None for label in (group.values() if isinstance(group, Mapping) else [group]))
+    return any(not is_missing(label) for label in (group.values() if isinstance(group, Mapping) else [group]))
 
 
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:

@@ -37,7 +37,22 @@ def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
 
 
 def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
-    """What all infos have under ``"individual"``, None if one has no group."""
+    """What all infos have under ``"individual"``, None if one has no group.
+
+    :raises ValueError: if a group is a negative number, which would stand for an agent who is not compared
+    """
+    found = _individuals(infos)
+    groups = None if found is None else found["group"]
+    negative = [label for label in groups if isinstance(label, Number) and label < 0] if np.iterable(groups) else []
+    if negative:
+        raise ValueError(
+            "info['individual']['group'] must be a whole number from 0 on, another hashable value (such as a string), "
+            f"or None for nobody, got {negative[0]!r}"
+        )
+    return found
+
+
+def _individuals(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     record = record_of(infos, "individual")
     if record is not None:
         individual = record.get("individual", {})

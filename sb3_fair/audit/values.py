@@ -13,6 +13,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import compute as pc
 
+from sb3_fair.fairness.validation import is_missing
+
 Array: TypeAlias = NDArray[np.float64]
 UNKNOWN = ("", "na", "n/a", "#n/a", "nan", "null", "none", "nat", "<na>", "?")
 """How files write that a value is not known; of a group only the empty text, since "NA" may be a country."""
@@ -96,7 +98,7 @@ class Labels:
         return np.array([self._code(value) for value in different], dtype=np.int32)[places]
 
     def _code(self, value: Any) -> int:
-        shown = "" if value is None or _is_nan(value) else text(value, self._comma)
+        shown = "" if is_missing(value) else text(value, self._comma)
         if shown.lower() in self._missing:
             return 0
         if shown not in self._of_text:
@@ -107,13 +109,6 @@ class Labels:
             self.names.append(shown)
             self._of_text[shown] = len(self.names)
         return self._of_text[shown]
-
-
-def _is_nan(value: Any) -> bool:
-    try:
-        return bool(value != value)
-    except TypeError:  # pandas.NA
-        return True
 
 
 def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Array:
@@ -145,7 +140,7 @@ def numbers(name: str, values: Any, start: int = 0, comma: bool = False) -> Arra
 
 def _number(value: Any, comma: bool) -> float:
     """inf where it is no number."""
-    if value is None or _is_nan(value):
+    if is_missing(value):
         return math.nan
     shown = text(value)
     if shown.lower() in UNKNOWN:
@@ -186,7 +181,7 @@ def times(name: str, values: Any, start: int = 0, comma: bool = False) -> NDArra
         return array.astype("datetime64[us]")
     with suppress(ValueError):
         return numbers(name, array, start, comma)
-    shown = [None if value is None or _is_nan(value) else str(value).strip() for value in array]
+    shown = [None if is_missing(value) else str(value).strip() for value in array]
     found = np.array([_moment(value) for value in shown], dtype="datetime64[us]")
     known = np.array([(value or "").lower() not in UNKNOWN for value in shown], dtype=np.bool_)
     odd = np.flatnonzero(np.isnat(found) & known)

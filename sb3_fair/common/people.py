@@ -93,8 +93,9 @@ class VecPeople(VecLayer):
 
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
         if tells(infos, LATE):
-            for copy, info in enumerate(infos):
-                self._late[copy].update(info.get(LATE) or ())
+            for late, info in zip(self._late, infos, strict=True):
+                told = info.get(LATE)
+                late.update(() if told is None else told)
 
     def _forget(self) -> None:
         """Drops the steps of episodes that are over in all copies."""
@@ -117,8 +118,11 @@ class VecPeople(VecLayer):
             partition = Partition(compared)
             codes = partition.columns(labels) * CELLS + cells
             counts = np.bincount(codes, minlength=partition.size * CELLS).reshape(-1, CELLS) @ _MASKS
-            called = (self.spec.group_name(attribute, label) for label in partition.labels[1:])
-            groups["" if attribute == self._only else attribute] = dict(zip(called, counts[1:], strict=True))
+            called = [self.spec.group_name(attribute, label) for label in partition.labels[1:]]
+            groups["" if attribute == self._only else attribute] = {
+                name if called.count(name) == 1 else repr(label): counted  # 1 and "1"
+                for name, label, counted in zip(called, partition.labels[1:], counts[1:], strict=True)
+            }
             alike: dict[int | None, list[str]] = {}  # first decision that is looked at -> notions
             for name in self.names:
                 recent = self._recent(name)
@@ -177,13 +181,8 @@ def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:
 
 def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
     """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
-    parts = [_whole(_column(people, f"group{part}", copy)).tolist() for part in attribute.split("+")]
+    parts = [_column(people, f"group{part}", copy).tolist() for part in attribute.split("+")]
     return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
-
-
-def _whole(labels: NDArray[Any]) -> NDArray[Any]:
-    """Integer labels as such: steps on nobody have made floats of them."""
-    return labels.astype(np.int64) if labels.dtype.kind == "f" and (labels == np.rint(labels)).all() else labels
 
 
 def _rows(values: Any) -> NDArray[Any]:

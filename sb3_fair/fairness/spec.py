@@ -15,7 +15,7 @@ from sb3_fair.fairness.notions.table import FeedbackMissing
 from sb3_fair.fairness.tracking.partition import check_groups
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.fairness.tracking.tracker import Tracker
-from sb3_fair.fairness.validation import actions, columns, integer
+from sb3_fair.fairness.validation import actions, columns, integer, is_missing
 
 
 class Individual(NamedTuple):
@@ -148,10 +148,13 @@ class FairnessSpec:
         """What a group is called: by ``group_names`` if labels are their numbers."""
         for parts in self.attributes:
             if not isinstance(parts, str) and attribute_name(parts) == attribute:
-                return "+".join(map(self.group_name, parts, label))
+                named = map(self.group_name, parts, label)
+                return "+".join(repr(name) if "+" in name else name for name in named)
         names = self.group_names
         if isinstance(names, Mapping):
             names = names.get(attribute, ())
+        if isinstance(label, float) and label.is_integer():
+            label = int(label)  # steps on nobody make floats of whole numbers
         return str(names[label]) if names and isinstance(label, int) and 0 <= label < len(names) else str(label)
 
     def finds_group_in(self, published: Mapping[str, Any]) -> bool:
@@ -274,7 +277,7 @@ class FairnessSpec:
     def _decides_on_nobody(self, info: Mapping[str, Any], record: Mapping[str, Any]) -> bool:
         """Are the keys of labels missing because there is nobody, rather than misspelled?"""
         several = len(self._parts) > 1 and not self.calls_for_group
-        unlabelled = record.get("group") is None and ("group" in record or (several and not record))
+        unlabelled = is_missing(record.get("group")) and ("group" in record or (several and not record))
         return unlabelled and not any(source in info for source in self._parts.values())
 
     def _features(self, obs: Any, info: Mapping[str, Any]) -> Any:
@@ -292,7 +295,7 @@ class FairnessSpec:
             value = record.get("feedback")
         else:
             value = _entry("feedback", self.feedback, info)
-        if value is None:
+        if is_missing(value):
             return None
         known = np.asarray(value, dtype=np.float64)
         return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown

@@ -27,6 +27,18 @@ def number(name: str, value: Any) -> float:
     return float(value)
 
 
+def is_missing(value: Any) -> bool:
+    """None, NaN, NaT and pandas' NA; not an array."""
+    if isinstance(value, np.ndarray):
+        return False
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA
+        return True
+    except ValueError:  # another kind of array
+        return False
+
+
 def columns(name: str, value: Any) -> tuple[int, ...]:
     """Column numbers as a tuple of different non-negative ints."""
     numbers_ = tuple(map(int, value))

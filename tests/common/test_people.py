@@ -269,3 +269,34 @@ def test_labels_may_be_tuples_and_outcomes_unknown_where_a_step_decides_on_sever
         "('a', 1)": [4, 4],
         "('b', 2)": [8, 4],
     }
+
+
+def told_groups(*episodes):
+    """How many decisions were on a group, by its name, in episodes with these labels."""
+    tells = [lambda t, labels=labels: {"group": labels[t]} for labels in episodes]
+    banks = [lambda tell=tell: Bank(gym.spaces.Discrete(2), tell, length=len(episodes[0])) for tell in tells]
+    spec = FairnessSpec(group=("x", "y") if isinstance(episodes[0][0], dict) else None)
+    venv = VecPeople(VecFairMDP(DummyVecEnv(banks), spec))
+    venv.reset()
+    for _ in episodes[0]:
+        infos = venv.step([1] * len(banks))[3]
+    return [{name: int(counts[0]) for name, counts in info[GROUPS][""].items()} for info in infos]
+
+
+def test_a_group_has_the_same_name_in_every_episode():
+    assert told_groups([0.0, 1.0, 1.0], [0.0, 0.5, 1.0]) == [{"0": 1, "1": 2}, {"0": 1, "0.5": 1, "1": 1}]
+
+
+def test_groups_have_different_names():
+    assert told_groups([1, "1", 1]) == [{"1": 2, "'1'": 1}]
+    first, second = {"x": "a+b", "y": "c"}, {"x": "a", "y": "b+c"}
+    assert told_groups([first, first], [first, second]) == [{"'a+b'+c": 2}, {"'a+b'+c": 1, "a+'b+c'": 1}]
+
+
+def test_late_outcomes_may_be_an_array():
+    bank = Bank(gym.spaces.Discrete(2), late=lambda t: np.array([[0, 1], [1, 0]]) if t == 3 else (), length=4)
+    venv = VecPeople(VecFairMDP(DummyVecEnv([lambda: bank]), FairnessSpec()))
+    venv.reset()
+    infos = [venv.step([1])[3][0] for _ in range(4)]
+    known = list(COUNTS).index("outcome known")
+    assert [int(counts[known]) for counts in infos[-1][GROUPS][""].values()] == [1, 1]

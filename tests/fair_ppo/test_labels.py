@@ -200,6 +200,7 @@ def test_labels_that_are_missing():
         ({"sex": 0}, "group must be one label for each of the 1 slots, .*hashable"),
         ([0, 1], "group must be one label for each of the 1 slots, .*hashable"),
         (0.5, "group must be whole numbers of at least -1"),
+        (-1, "must be a whole number from 0 on, another hashable value .*, or None for nobody, got -1"),
     ],
 )
 def test_labels_that_are_no_numbers(group, words):

@@ -4,10 +4,12 @@ import copy
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from sb3_fair.fairness import (
     DiscountedHistory,
+    FairnessSpec,
     FairnessTracker,
     FullHistory,
     Interaction,
@@ -278,8 +280,21 @@ def test_groups_that_are_no_labels():
         Tracker(1).add([[0]], [1])
     with pytest.raises(TypeError, match="group must have one label per individual, got 'm'"):
         Tracker(1).add("m", [1])
-    with pytest.raises(ValueError, match="group must be a dict with the attributes"):
-        Tracker(1, attributes=("a", "b")).add([1], [1])
+    with pytest.raises(ValueError, match="group must be a label, got <NA>"):
+        Tracker(1).add([pd.NA], [1])
+    for attributes in (("a", "b"), (("a", "b"),)):
+        with pytest.raises(ValueError, match=r"group must be a dict with the attributes \['a', 'b'\], got \[1\]"):
+            Tracker(1, attributes=attributes).add([1], [1])
+
+
+@pytest.mark.parametrize("unknown", [None, math.nan, pd.NA])
+def test_outcomes_that_are_unknown(unknown):
+    tracker = FairnessTracker(notions=("EO",), n_actions=2, feedback_missing="ignore")
+    for group, feedback in (("a", 1), ("b", 1), ("a", unknown), ("b", unknown)):
+        tracker.add(Interaction(action=group == "a", group=group, feedback=feedback))
+    assert tracker.values() == {"EO": -1}
+    spec = FairnessSpec(group="group", feedback="outcome", notions=("EO",))
+    assert spec.individual(None, 1, {"group": "a", "outcome": unknown}).feedback is None
 
 
 def test_probabilities_are_renormalised():

@@ -22,8 +22,9 @@ class Bank(gym.Env):
 
     def step(self, action):
         info = {} if self.tell(self.t) is None else {"individual": self.tell(self.t)}
-        if self.late(self.t):
-            info["late_feedback"] = self.late(self.t)
+        late = self.late(self.t)
+        if np.size(late):
+            info["late_feedback"] = late
         self.t += 1
         return np.zeros(2, np.float32), 0.0, False, self.t == self.length, info
 

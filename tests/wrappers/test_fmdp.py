@@ -2,6 +2,7 @@
 
 import gymnasium as gym
 import numpy as np
+import pandas as pd
 import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common import env_checker as sb3
@@ -374,7 +375,8 @@ def group_told(obs, info):
 
 
 PARTS = {"gender": "f", "nat": "b"}
-NOBODY = [None, {"group": None}, {"group": None, "features": None, "action": None}, {"group": dict.fromkeys(PARTS)}]
+NOBODY = [None, *({"group": group} for group in (None, np.nan, pd.NA, dict.fromkeys(PARTS)))]
+NOBODY += [{"group": None, "features": None, "action": None}]
 
 
 @pytest.mark.parametrize("face", [0, 1])
@@ -398,6 +400,18 @@ def test_a_step_on_nobody_is_left_out_whatever_is_measured(group, nobody, face):
         )
         assert [info["fairness"] for info in infos[1::2]] == [info["fairness"] for info in alone]
         assert infos[-1]["individual"]["id"] == 7 and infos[-2]["individual"] is None
+
+
+@pytest.mark.parametrize("other", [None, "f"])
+def test_who_is_nobody_does_not_depend_on_other_copies(other):
+    copies = [["m", np.nan, "f"], ["f", other, "m"]]
+    tells = [lambda t, labels=labels: {"group": labels[t]} for labels in copies]
+    spec = FairnessSpec(notions=("SP",))
+    venv = VecFairMDP(DummyVecEnv([lambda tell=tell: Bank(gym.spaces.Discrete(2), tell) for tell in tells]), spec)
+    venv.reset()
+    infos = [venv.step([action] * 2)[3] for action in (1, 0, 0)]
+    assert [step[0]["individual"] and step[0]["individual"]["id"] for step in infos] == [0, None, 1]
+    assert infos[-1][0]["fairness"]["SP"] == -1
 
 
 def test_in_arrays_nobody_is_a_label_that_is_nan():

@@ -134,8 +134,9 @@ def test_a_key_that_info_lacks_is_named():
             env.step(1)
 
 
+@pytest.mark.parametrize("pack", [list, np.array])
 @pytest.mark.parametrize("face", [0, 1])
-def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face):
+def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face, pack):
     truth, actions = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [1, 1, 0, 1, 0, 1, 1, 0, 0, 1]
 
     def told(t):
@@ -143,7 +144,7 @@ def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face):
 
     history = {"notions": ("OAE", "SP"), "feedback_missing": "ignore"}
     late = faces(
-        lambda: Bank(gym.spaces.Discrete(2), late=lambda t: [(t - 3, truth[t - 3])] if t > 2 else ()),
+        lambda: Bank(gym.spaces.Discrete(2), late=lambda t: pack([(t - 3, truth[t - 3])] if t > 2 else [])),
         FairnessSpec(**history),
     )
     for delay in (3, lambda obs, info: 3):

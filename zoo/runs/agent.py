@@ -262,19 +262,20 @@ class Agent:
 
     def _rows(self, person: Any) -> tuple[Any, bool]:
         """Observations (n, ...), and whether it was one person."""
-        if self.columns or isinstance(self.space, spaces.Dict):
+        names = tuple(self.space) if isinstance(self.space, spaces.Dict) else self.columns
+        if names:
             person = _named(person)
+        people = [_named(each) for each in person] if isinstance(person, list | tuple) and names else []
+        if people and all(isinstance(each, Mapping) for each in people):
+            person = {name: [each.get(name) for each in people] for name in dict.fromkeys(chain(*people))}
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping):
-                raise ValueError(f"person must be a dict of {', '.join(self.space)}, got {person!r}")
+                raise ValueError(f"person must be a dict of {', '.join(names)}, or a list of them, got {type(person)}")
             _require_names(person, tuple(self.space))
             parts = {key: self._fitting(person[key], space, f"person[{key!r}]") for key, space in self.space.items()}
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
             return {key: rows for key, (rows, _) in parts.items()}, next(iter(parts.values()))[1]
-        people = [_named(each) for each in person] if isinstance(person, list | tuple) and self.columns else []
-        if people and all(isinstance(each, Mapping) for each in people):
-            person = {name: [each.get(name) for each in people] for name in dict.fromkeys(chain(*people))}
         if not isinstance(person, Mapping):
             return self._fitting(person, self.space)
         columns = {name: np.atleast_1d(np.asarray(value)) for name, value in person.items()}
@@ -284,7 +285,10 @@ class Agent:
 
     def _fitting(self, given: Any, space: Any, part: str = "person") -> tuple[Array, bool]:
         """Observations (n, ...) of a space, and whether one was given; ``part`` is what errors call them."""
-        rows = np.asarray(given)
+        try:
+            rows = np.asarray(given)
+        except ValueError as error:
+            raise ValueError(f"{part} must be an array of shape {space.shape} or (n, ...) of them: {error}") from None
         single = rows.ndim == len(space.shape)
         rows = rows[None] if single else rows
         self._require(rows, space, part)

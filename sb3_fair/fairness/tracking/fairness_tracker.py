@@ -10,7 +10,7 @@ from sb3_fair.fairness.arguments import Undefined, checked
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.tracking.requests import Attribute
 from sb3_fair.fairness.tracking.tracker import Tracker
-from sb3_fair.fairness.validation import number
+from sb3_fair.fairness.validation import is_missing, number
 
 
 @checked
@@ -79,13 +79,13 @@ class FairnessTracker:
             np.array([interaction.action]),
             features=_row(interaction.features),
             probabilities=_row(interaction.probabilities),
-            feedback=None if interaction.feedback is None else np.array([interaction.feedback], dtype=np.float64),
+            feedback=None if is_missing(interaction.feedback) else np.array([interaction.feedback], dtype=np.float64),
         )
         self._open = False
         return int(ids[0])
 
     def _require_action(self, name: str, value: Any) -> None:
-        if self._n_actions is not None and value is not None and not 0 <= value < self._n_actions:
+        if self._n_actions is not None and not is_missing(value) and not 0 <= value < self._n_actions:
             raise ValueError(f"{name} must be one of the {self._n_actions} actions 0, 1, ..., got {value!r}")
 
     def update_feedback(self, id: int, value: float) -> bool:

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sb3_fair.fairness.validation import is_missing
+
 NOWHERE = 0
 _UNKNOWN = -1
 _NEAR = 2**15  # integers further from 0 are looked up in the dict
@@ -79,7 +81,7 @@ class Partition:
             raise TypeError(f"group must be a hashable label, got {label!r}") from None
         if column is not None:
             return column
-        if label is None or label != label:
+        if is_missing(label):
             raise ValueError(f"group must be a label, got {label!r}: every individual is in one of the groups")
         return self._meet(label) if self._open else NOWHERE
 

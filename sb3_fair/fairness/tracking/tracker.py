@@ -6,6 +6,7 @@ settings and nothing else: each restarts when it likes.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -229,7 +230,8 @@ class Tracker:
         if group is None:
             raise ValueError(f"group is needed by {self._needing('needs_groups')}, got None")
         if len(self._attributes) > 1 or not isinstance(self._attributes[next(iter(self._attributes))], str):
-            raise ValueError(f"group must be a dict with the attributes {list(self._attributes)}, got {group!r}")
+            named = chain(*([each] if isinstance(each, str) else each for each in self._attributes.values()))
+            raise ValueError(f"group must be a dict with the attributes {list(dict.fromkeys(named))}, got {group!r}")
         return group
 
     def _people(self, features: Any, m: int) -> NDArray[np.float64]:
