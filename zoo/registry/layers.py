@@ -143,8 +143,11 @@ def normalising(plan: Plan, venv: VecEnv) -> VecEnv:
     allowed = [name for name in signature(VecNormalize.__init__).parameters if name not in ("self", "venv", "training")]
     for name in plan.normalize:
         choose("argument of normalize", name, allowed)
-    gamma = plan.hyperparams.get("gamma", plan.algorithm.settings.get("gamma", 0.99))
-    return VecNormalize(venv, **{"gamma": gamma, **plan.normalize})
+    own: dict[str, Any] = {"gamma": plan.hyperparams.get("gamma", plan.algorithm.settings.get("gamma", 0.99))}
+    if isinstance(venv.observation_space, spaces.Dict):
+        parts = venv.observation_space.items()
+        own["norm_obs_keys"] = [key for key, part in parts if isinstance(part, spaces.Box)]
+    return VecNormalize(venv, **{**own, **plan.normalize})
 
 
 def with_chances(plan: Plan, venv: VecEnv) -> VecEnv:

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from stable_baselines3.common.vec_env import VecNormalize
 
+import sb3_fair
 from sb3_fair.common.connection import connected
+from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecChoices
 from sb3_fair.zoo.evaluation.enjoy import enjoy
 from sb3_fair.zoo.evaluation.evaluate import evaluate_run, evaluation_env
@@ -70,6 +72,35 @@ def test_a_wrapped_environment_is_trained_evaluated_and_filmed(quick_plan, tmp_p
     assert len(run.baselines) == 6
     played = enjoy(run, tmp_path / "film.gif", n_episodes=1, every=20)
     assert len(played.returns) == 1
+
+
+class Parts(gym.Env):
+    """Observations of a vector and a number, which has no scale."""
+
+    observation_space = gym.spaces.Dict({"branch": gym.spaces.Discrete(3), "person": gym.spaces.Box(0, 9, (2,))})
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self._seen(), {}
+
+    def _seen(self):
+        vector = self.np_random.uniform(0, 9, 2).astype(np.float32)
+        return {"branch": int(self.np_random.integers(3)), "person": vector}
+
+    def step(self, action):
+        self.t += 1
+        return self._seen(), float(action), False, self.t == 8, {}
+
+
+def test_parts_of_observations_that_are_no_vectors_have_no_scale(tmp_path, registries):
+    sb3_fair.register("test/Parts-v0", Parts, FairnessSpec(group=lambda obs, info: int(obs["branch"])))
+    settings = {"n_steps": 16, "n_eval_episodes": 2, "normalize": True}
+    run = train(make_plan("ppo", "test/Parts-v0", n_timesteps=64, hyperparams=settings), log_dir=tmp_path)
+    (again,) = evaluate_run(run, n_eval_episodes=2, seed=300_000 + 10_000)
+    np.testing.assert_array_equal(again.returns, run.front[0].returns)
+    assert list(load_policy(Plan.of_run(run), run).get_vec_normalize_env().obs_rms) == ["person"]
 
 
 def test_what_is_left_out_is_not_written_down():
