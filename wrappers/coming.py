@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.wrappers.infos import Record, record_of, stacked
+from sb3_fair.wrappers.infos import Record, figures_in, record_of, stacked
 from sb3_fair.wrappers.layer import VecLayer
 
 MASSAGE = "massage"
@@ -85,6 +85,6 @@ class VecComing(VecLayer):
             self._replaced += self.changed, np.ones(len(dones))
             for copy in np.flatnonzero(dones):
                 replaced, steps = self._replaced[:, copy]
-                infos[copy]["fairness"] = {**infos[copy].get("fairness", {}), "filtered": float(replaced / steps)}
+                infos[copy]["fairness"] = {**figures_in(infos[copy]), "filtered": float(replaced / steps)}
             self._replaced[:, dones] = 0.0
         return obs, rewards, dones, infos

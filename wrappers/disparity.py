@@ -13,14 +13,21 @@ from sb3_fair.fairness import FairnessSpec, FullHistory, Measures, SlidingWindow
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.measures import keys_of
 from sb3_fair.fairness.disparity.parity import DemographicParity, rate_gap
+from sb3_fair.fairness.spec import individual_in, is_labelled
 from sb3_fair.fairness.tracking.counts import GroupCounts
 from sb3_fair.fairness.tracking.partition import Columns, Partition, ProductPartition
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
+from sb3_fair.fairness.validation import is_missing
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import Info, Record, cut, publish, publish_more, stack_people, stacked, tells
+from sb3_fair.wrappers.infos import Info, Record, cut, people_in, publish, publish_figures, stacked
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import check_discrete
+
+UNKNOWN = (
+    "the group of the coming individual must be known before the decision, from the observation "
+    f"(a callable FairnessSpec.group) or from info[{MASSAGE!r}]['group']"
+)
 
 
 def measured(venv: Any, measures: Measures | None = None) -> Any:
@@ -99,23 +106,33 @@ class Disparities(Core):
         self._partition = Partition(groups) if len(self._parts) == 1 else ProductPartition(len(self._parts), groups)
         self._recent = GroupCounts(n, SlidingWindow(window), self._partition)
         self._whole = GroupCounts(n, FullHistory(late=1), self._partition)
-        self._steps = 0
+        self._decisions = np.zeros(n, dtype=np.int64)
+        self._present = np.ones(n, dtype=np.bool_)  # in whose coming step somebody is decided on
         self._short_term = self._long_term = np.zeros(n)
         self._massage: Record = {}
 
     def _record(self, step: Step) -> None:
-        actions, n = _executed(step.infos, step.actions), self._n_copies
-        short_term = self.measures.would_be(self._massage, actions[:, None])[:, 0]
-        cells = self.measures.favours(actions).view(np.uint8)
-        window = self.measures.window
-        columns = self._massage["column"] + 1
-        self._recent.add(slice(None), np.arange(n) * window + self._steps % window, cells, columns)
-        self._whole.add(slice(None), np.arange(n), cells, columns)
-        self._steps += 1
+        self._require_nobody(step.infos)
+        actions = _executed(step.infos, step.actions)
+        would_be = self.measures.would_be(self._massage, actions[:, None])[:, 0]
+        short_term = np.where(self._present, would_be, self._short_term)
+        which, window = np.flatnonzero(self._present), self.measures.window
+        cells = self.measures.favours(actions).view(np.uint8)[which]
+        columns = self._massage["column"][which] + 1
+        self._recent.add(which, which * window + self._decisions[which] % window, cells, columns)
+        self._whole.add(which, which, cells, columns)
+        self._decisions[which] += 1
         long_term = rate_gap(*self._counted(self._whole)[::-1])
         figures = {"d_s": short_term, "d_s_prev": self._short_term, "d_l": self._long_term, "d_l_next": long_term}
-        publish_more(step.infos, "fairness", figures)
+        publish_figures(step.infos, figures)
         self._short_term, self._long_term = short_term, long_term
+
+    def _require_nobody(self, infos: Sequence[dict[str, Any]]) -> None:
+        """:raises ValueError: if somebody was decided on in a copy in which nobody was announced"""
+        for copy in np.flatnonzero(~self._present).tolist():
+            person = individual_in(infos[copy])
+            if is_labelled(person):
+                raise ValueError(f"{UNKNOWN}: it was None, and then {person['group']!r}")
 
     def _restart(self, which: NDArray[np.intp], seeded: bool = False) -> None:
         if self._forgets:
@@ -157,12 +174,13 @@ class Disparities(Core):
             labels = [labels[part] for part in self._parts] if isinstance(labels, Mapping) else [labels]
             if any(np.shape(label) != (self._n_copies,) for label in labels):
                 raise ValueError(f"group must be one label per copy and step, got {labels!r}")
-            return self._partition.columns(labels[0] if len(labels) == 1 else labels)
+            self._present = ~np.all([_missing(label) for label in labels], axis=0)
+            labels = [label[self._present] for label in labels]
+            columns = np.zeros(self._n_copies, dtype=np.intp)
+            columns[self._present] = self._partition.columns(labels[0] if len(labels) == 1 else labels)
+            return columns
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                "the group of the coming individual must be known before the decision, from the observation "
-                f"(a callable FairnessSpec.group) or from info[{MASSAGE!r}]['group']: {error}"
-            ) from error
+            raise ValueError(f"{UNKNOWN}: {error}") from error
 
     def _label(self, obs: Any, known: Mapping[str, Any]) -> Any:
         return self._labels_of.individual(obs, None, {**known, "individual": known}).group
@@ -247,8 +265,15 @@ class VecDisparity(Disparities, VecFace):
 
 def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray[Any]:
     """The actions (n,) that were carried out, where infos tell that of one individual per copy, else those chosen."""
-    found: NDArray[Any] = stack_people(infos).get("action", actions) if tells(infos, "individual") else actions
+    found: NDArray[Any] = (people_in(infos) or {}).get("action", actions)
     return found if np.shape(found) == actions.shape else actions
+
+
+def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whose labels are missing, (n,)."""
+    if labels.dtype.kind not in "Of":
+        return np.zeros(len(labels), dtype=np.bool_)
+    return np.array([is_missing(label) for label in labels], dtype=np.bool_)
 
 
 def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:

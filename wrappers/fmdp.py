@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
-from sb3_fair.fairness.spec import individual_in
+from sb3_fair.fairness.spec import individual_in, is_labelled
 from sb3_fair.fairness.validation import integer, is_missing, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, publish_more, record_of, stack_people, stacked_people, tells
+from sb3_fair.wrappers.infos import publish, publish_figures, record_of, stack_people, stacked_people, tells
 from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.wrappers.starts import ends
 
@@ -245,7 +245,7 @@ class Measuring(Core):
         elif self.fairness_spec.tells_group(infos[0]) and "individual" not in infos[0]:
             for one, info in zip(obs, infos, strict=True):  # others than notions compare groups too
                 info["individual"] = {"group": self.fairness_spec.group_of(one, info)}
-        publish_more(infos, "fairness", self._tracker.values() if self.fairness_names else {})
+        publish_figures(infos, self._tracker.values() if self.fairness_names else {})
 
     def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:
         """Feedback that the environment has heard of since: ``info["late_feedback"]``, pairs of id and value."""
@@ -328,7 +328,7 @@ class Measuring(Core):
         """Does a step decide on anybody? Not if it tells nothing of them, or no group where one is asked for."""
         told = individual_in(info)
         if self._tracker.needs_groups or self.fairness_spec.group is not None or "group" in told:
-            return _labelled(person)
+            return is_labelled(person)
         return self.fairness_spec.features is not None or bool(told)
 
     def _here(self, people: People) -> Mask | None:
@@ -434,18 +434,12 @@ class Measuring(Core):
         return {"probabilities": probabilities}
 
 
-def _labelled(person: Mapping[str, Any]) -> bool:
-    """Is there a label, of several attributes at least one?"""
-    group = person["group"]
-    return any(not is_missing(label) for label in (group.values() if isinstance(group, Mapping) else [group]))
-
-
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:
     """Does every copy tell whom it decided on, and the same of them?"""
     told = [individual_in(info) for info in infos]
     if not told[0] or any(each.keys() != told[0].keys() for each in told):
         return False
-    return "group" not in told[0] or all(map(_labelled, told))
+    return "group" not in told[0] or all(map(is_labelled, told))
 
 
 def _fitted(mask: Any, ndim: int) -> Mask:

@@ -8,6 +8,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.disparity.returns import return_figures
+from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.labels import Numbers, numbered, slots
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -92,7 +93,7 @@ class VecGroupReturns(VecLayer):
             for game in over:
                 figures = {name: float(values[game]) for name, values in found.items()}
                 for slot in self._order[game]:
-                    infos[slot]["fairness"] = {**infos[slot].get("fairness", {}), **figures}
+                    infos[slot]["fairness"] = {**figures_in(infos[slot]), **figures}
             self._returns[dones] = 0
             self._groups, self._lf = self._labels(), self._factors
         return obs, rewards, dones, infos

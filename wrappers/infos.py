@@ -277,6 +277,23 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str, otherwise: Any = REQUIRE
     return stacked([info[key] for info in infos])
 
 
+def figures_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``info["fairness"]``, empty where it is missing or None."""
+    told = info.get("fairness")
+    if told is not None and not isinstance(told, Mapping):
+        raise TypeError(f"info['fairness'] must be a dict of figures by name, got {told!r}")
+    return told or {}
+
+
+def figures_of(infos: Sequence[Mapping[str, Any]]) -> Record:
+    """The figures that the copies have under "fairness", arrays by name; of some copies where others have none."""
+    record = record_of(infos, "fairness")
+    if record is not None:
+        return record.get("fairness", {})
+    found: Record = stacked([figures_in(info) for info in infos])
+    return found
+
+
 def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     """What all copies published of their individuals, as :func:`stacked_people`."""
     if record_of(infos, "individual") is not None:
@@ -285,6 +302,21 @@ def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:
     if not all(told):
         raise ValueError(f"info['individual'] must tell whom every copy decided on, or be missing in all, got {told}")
     return stacked_people(told)
+
+
+def people_in(infos: Sequence[dict[str, Any]]) -> Record | None:
+    """What the copies tell of whom they decided on; ``present`` says in which there was somebody. None: in none."""
+    if record_of(infos, "individual") is not None:
+        return stack_people(infos)
+    here = np.array([info.get("individual") is not None for info in infos])
+    if not here.any():
+        return None
+    somebody = infos[int(here.argmax())]
+    people = stack_people([info if is_ else somebody for info, is_ in zip(infos, here, strict=True)])
+    if not here.all():
+        present = here[:, None] if np.ndim(people.get("id", 0)) > 1 else here
+        people = {**people, "present": people.get("present", True) & present}
+    return people
 
 
 def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
@@ -368,6 +400,6 @@ def publish(infos: Sequence[dict[str, Any]], key: str, value: Any) -> None:
             info[key] = cut(value, index)
 
 
-def publish_more(infos: Sequence[dict[str, Any]], key: str, entries: Record) -> None:
-    """Adds ``entries`` to the dict of arrays that every copy has under ``key``."""
-    publish(infos, key, {**(stack(infos, key, None) if tells(infos, key) else {}), **entries})
+def publish_figures(infos: Sequence[dict[str, Any]], figures: Record) -> None:
+    """Adds ``figures``, arrays by name, to those that the copies have under "fairness"."""
+    publish(infos, "fairness", {**figures_of(infos), **figures})

@@ -57,7 +57,7 @@ def _individuals(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     if record is not None:
         individual = record.get("individual", {})
         return individual if "group" in individual else None
-    individuals = [individual_in(info) for info in infos]
+    individuals = [{"group": None} if info.get("individual", {}) is None else individual_in(info) for info in infos]
     if not all("group" in individual for individual in individuals):
         return None
     found = {kind: [individual.get(kind) for individual in individuals] for kind in KINDS}

@@ -77,7 +77,8 @@ def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None, kind: Any 
             found = venv.get_attr(name)[0] if venv.has_attr(name) else default
     except (EOFError, ConnectionError) as error:
         raise ValueError(
-            f"{name!r} of environments in other processes must be picklable: use named functions, not lambdas"
+            f"{name!r} of environments in other processes must be picklable, made of functions and classes of a module "
+            "that can be imported"
         ) from error
     return found if isinstance(found, kind) else default
 

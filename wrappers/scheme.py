@@ -12,7 +12,7 @@ from sb3_fair.fairness.schemes.scheme import Scheme, SchemeTracker
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.events import EventOf, FairEvent, events_of, increments, served_by, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import publish, publish_more, stack
+from sb3_fair.wrappers.infos import publish, publish_figures, stack
 from sb3_fair.wrappers.layer import attribute, shows_time
 from sb3_fair.wrappers.recompute import needs_differences_only
 
@@ -110,7 +110,7 @@ class Assessing(Core):
         publish(infos, "fair_event", FairEvent(granted, base, mask))
         status = self._tracker.status
         spread = status.max(axis=1) - status.min(axis=1)
-        publish_more(infos, "fairness", {"welfare": welfare, "spread": spread})
+        publish_figures(infos, {"welfare": welfare, "spread": spread})
         return base + np.where(mask * assessed, mask * welfare, 0.0)
 
     def _gains(self, step: Step, granted: NDArray[Any]) -> NDArray[Any]:

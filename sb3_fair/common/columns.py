@@ -8,7 +8,7 @@ import torch as th
 from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.buffers import DictRolloutBuffer, RolloutBuffer
 
-from sb3_fair.wrappers.infos import record_of
+from sb3_fair.wrappers.infos import figures_in, record_of
 
 
 class ColumnRolloutBuffer(RolloutBuffer):
@@ -70,5 +70,5 @@ def figure(infos: Sequence[Mapping[str, Any]], name: str) -> NDArray[np.float64]
     :raises KeyError: if there is no such figure
     """
     record = record_of(infos, "fairness")
-    values = [info["fairness"][name] for info in infos] if record is None else record["fairness"][name]
+    values = [figures_in(info)[name] for info in infos] if record is None else record["fairness"][name]
     return np.asarray(values, dtype=np.float64)

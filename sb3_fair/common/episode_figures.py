@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 
+from sb3_fair.wrappers.infos import figures_in
+
 
 class EpisodeFigures:
     """Means of the numbers in ``info["fairness"]`` at the end of episodes, logged as ``fairness/<name>``.
@@ -25,7 +27,7 @@ class EpisodeFigures:
     def add(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
         """A step of all copies; those whose episode is ``dones`` (n,) tell their figures."""
         for index in np.flatnonzero(dones).tolist():
-            for name, value in infos[index].get("fairness", {}).items():
+            for name, value in figures_in(infos[index]).items():
                 if isinstance(value, Real) and not np.isnan(float(value)):
                     self.figures.setdefault(name, deque(maxlen=self.window)).append(float(value))
 

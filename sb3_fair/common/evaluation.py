@@ -14,7 +14,7 @@ from sb3_fair.common.people import CHANCE, GROUPS
 from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of
-from sb3_fair.wrappers.infos import is_numeric, tells
+from sb3_fair.wrappers.infos import figures_in, is_numeric, tells
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute
 
@@ -66,7 +66,7 @@ def outcomes(
             length += 1
             for index in np.flatnonzero(step.dones & step.counts).tolist():
                 info = step.infos[index]
-                final, chance, groups = _figures(info.get("fairness")), info.get(CHANCE, {}), info.get(GROUPS, {})
+                final, chance, groups = _figures(figures_in(info)), info.get(CHANCE, {}), info.get(GROUPS, {})
                 found.append(Outcome(index, total[index].copy(), int(length[index]), final, chance, groups))
             total[step.dones] = 0.0
             length[step.dones] = 0
@@ -98,9 +98,9 @@ def outcomes_of_games(
     ]
 
 
-def _figures(fairness: Any) -> dict[str, float]:
+def _figures(fairness: Mapping[str, Any]) -> dict[str, float]:
     """The single numbers among what is published, NaN for None."""
-    known = {name: np.nan if value is None else value for name, value in (fairness or {}).items()}
+    known = {name: np.nan if value is None else value for name, value in fairness.items()}
     return {name: float(value) for name, value in known.items() if np.ndim(value) == 0 and is_numeric(value)}
 
 

@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 
 from sb3_fair.fairness.descriptions import MEAN
 from sb3_fair.fairness.validation import did_you_mean
-from sb3_fair.wrappers.infos import stack, tells
+from sb3_fair.wrappers.infos import figures_in, figures_of
 from sb3_fair.wrappers.layer import VecLayer
 
 
@@ -32,7 +32,7 @@ class VecMeans(VecLayer):
 
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
-        fairness = stack(infos, "fairness", None) if self.names != [] and tells(infos, "fairness") else {}
+        fairness = figures_of(infos) if self.names != [] else {}
         if self.names is None and fairness:
             self.names = [
                 name
@@ -60,7 +60,7 @@ class VecMeans(VecLayer):
                 for total, count in zip(self._sums[:, copy], self._counts[:, copy], strict=True)
             )
             infos[copy]["fairness"] = {
-                **(infos[copy].get("fairness") or {}),
+                **figures_in(infos[copy]),
                 **{f"{MEAN}{name}": mean for name, mean in zip(self.names, means, strict=True)},
             }
         self._sums[:, dones] = 0.0

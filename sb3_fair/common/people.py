@@ -17,7 +17,7 @@ from sb3_fair.fairness.notions.whole import coded
 from sb3_fair.fairness.tracking.partition import Partition
 from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.wrappers.fmdp import LATE
-from sb3_fair.wrappers.infos import Record, record_of, stack_people, tells
+from sb3_fair.wrappers.infos import Record, people_in, tells
 from sb3_fair.wrappers.layer import VecLayer
 
 CHANCE = "chance"
@@ -67,7 +67,7 @@ class VecPeople(VecLayer):
     def step_wait(self) -> VecEnvStepReturn:
         obs, rewards, dones, infos = self.venv.step_wait()
         if self.names:
-            people = _people(infos)
+            people = people_in(infos)
             if people is not None:
                 self._steps.append(self._noted(people))
             self._note_late(infos)
@@ -154,21 +154,6 @@ class VecPeople(VecLayer):
         if self._carried_over or history.truncates or history.factor < 1:
             return None
         return slice(-history.decisions if history.forgets else None, None)
-
-
-def _people(infos: Sequence[dict[str, Any]]) -> Record | None:
-    """What the copies tell of whom they decided on; ``present`` says in which there was somebody. None: in none."""
-    if record_of(infos, "individual") is not None:
-        return stack_people(infos)
-    here = np.array([info.get("individual") is not None for info in infos])
-    if not here.any():
-        return None
-    somebody = infos[int(here.argmax())]
-    people = stack_people([info if is_ else somebody for info, is_ in zip(infos, here, strict=True)])
-    if not here.all():
-        present = here[:, None] if np.ndim(people["id"]) > 1 else here
-        people = {**people, "present": people.get("present", True) & present}
-    return people
 
 
 def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:

@@ -19,6 +19,7 @@ from sb3_fair.fairness.arguments import checked, recheck
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
+from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.layer import attribute
 
 Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
@@ -157,7 +158,7 @@ class PPOLagrangian(FairnessPPO):
                 sign = -1.0 if self.cost_source.partition("@")[0] in NOTIONS else 1.0
                 return np.nan_to_num(sign * figure(infos, self.cost_source))
             except KeyError:
-                known, name = sorted(infos[0].get("fairness", {})), self.cost_source
+                known, name = sorted(figures_in(infos[0])), self.cost_source
                 raise ValueError(
                     f'cost must be a figure in info["fairness"], which has {known}, got {name!r}'
                     f"{did_you_mean(name, known)}"

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import Count, checked
+from sb3_fair.fairness.by_value import ByValue
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
 from sb3_fair.fairness.notions.table import FeedbackMissing
@@ -33,11 +34,11 @@ class Individual(NamedTuple):
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class FairnessSpec:
+class FairnessSpec(ByValue):
     """Defines the fairness MDP of an environment: individuals, groups, favourable actions, feedback and notions.
 
     Callables get the observation on which the action was chosen and the info that the step returned. If ``group``,
-    ``features`` or ``feedback`` is None, it is read from ``info["individual"]``. A spec with named functions pickles.
+    ``features`` or ``feedback`` is None, it is read from ``info["individual"]``.
 
     :param group: f(obs, info) -> label, or the name of a key in info; a tuple of these is their product partition
         (each combination a group); a list of these, or a dict name -> one of these, asks for several attributes
@@ -299,6 +300,12 @@ class FairnessSpec:
             return None
         known = np.asarray(value, dtype=np.float64)
         return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
+
+
+def is_labelled(person: Mapping[str, Any]) -> bool:
+    """Has an ``info["individual"]`` a label, of several attributes at least one?"""
+    group = person.get("group")
+    return any(not is_missing(label) for label in (group.values() if isinstance(group, Mapping) else [group]))
 
 
 def individual_in(info: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,10 @@
 """Episodes of one decision: disparities are counted over episodes where the history is carried over."""
 
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -14,6 +18,7 @@ from sb3_fair.wrappers import FairMDP
 from sb3_fair.wrappers.disparity import VecDisparity
 from sb3_fair.wrappers.layer import forget_history
 
+ROOT = Path(__file__).parents[2]
 SMALL = {"n_steps": 16, "batch_size": 32, "n_epochs": 1, "seed": 0, "device": "cpu"}
 
 
@@ -82,3 +87,32 @@ def test_a_policy_that_has_learned_to_treat_all_alike_is_no_reason_to_warn():
         warnings.simplefilter("error")
         for disparity in (0.1, 0.0, 0.0, 0.0):
             model._warn_of_zeros("d_s", np.full((16, 8), disparity))
+
+
+SCRIPT = """
+from stable_baselines3.common.vec_env import SubprocVecEnv
+
+from sb3_fair import FPPO
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.wrappers import FairMDP
+from tests.f_ppo.test_one_decision import SMALL, Loan
+
+
+def group(obs, info):
+    return int(obs[0])
+
+
+def make():
+    return FairMDP(Loan(), FairnessSpec(group=group), reset_on_episode=False)
+
+
+if __name__ == "__main__":
+    FPPO("MlpPolicy", SubprocVecEnv([make], start_method="spawn"), **SMALL).learn(16)
+"""
+
+
+def test_the_group_may_be_a_function_of_the_script_that_is_run(tmp_path):
+    (tmp_path / "script.py").write_text(SCRIPT)
+    run = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(run, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr

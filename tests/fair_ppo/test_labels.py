@@ -9,7 +9,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 
 from sb3_fair.fair_ppo.labels import Labels
 from sb3_fair.fairness import FairnessSpec
-from sb3_fair.wrappers import VecFairMDP
+from sb3_fair.wrappers import FairMDP, VecFairMDP
 from sb3_fair.wrappers.infos import Infos
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
@@ -120,6 +120,17 @@ def test_labels_of_any_kind_are_numbered_as_they_come(pack):
 def test_pairs_of_labels_are_labels_and_unknown_ones_none():
     venv = of_infos(*[[{"group": group}] for group in (("f", 1), None, ("m", 1))])
     assert_array_equal(walk(venv, Labels(venv), 1)[0].group, [0, -1, 1])
+
+
+@pytest.mark.parametrize("batched", [False, True])
+def test_in_a_fairness_mdp_nobody_is_not_compared(batched):
+    envs = [lambda: Told(None, {"group": 0}, None), lambda: Told({"group": 1}, {"group": None}, None)]
+    if batched:
+        venv = VecFairMDP(DummyVecEnv(envs), FairnessSpec())
+    else:
+        venv = DummyVecEnv([lambda env=env: FairMDP(env(), FairnessSpec()) for env in envs])
+    found = [population.group.tolist() for population in walk(venv, Labels(venv), 3)]
+    assert found == [[-1, 1], [0, -1], [-1, -1]]
 
 
 def test_the_groups_of_a_fairness_spec_are_compared_and_no_others():

@@ -190,6 +190,48 @@ def test_what_would_be_comes_true(seed, window):
         known = coming(venv, infos, dones)
 
 
+def but_nobody(obs, info):
+    return None if obs[0] == 2 else int(obs[0])
+
+
+@FEW
+@given(copies=EPISODES, window=st.integers(1, 5), named=st.booleans(), seed=st.integers(0, 2**32 - 1))
+def test_steps_on_nobody_change_nothing(copies, window, named, seed):
+    """Everybody else has the figures of an episode without these steps."""
+
+    def group(obs, info):
+        label = but_nobody(obs, info)
+        return label if label is None or not named else "ab"[label]
+
+    venv = VecDisparity(queues([[queue] for queue in copies], FairnessSpec(group=group)), DemographicParity(window))
+    venv.reset()
+    actions = np.random.default_rng(seed).integers(3, size=(max(map(len, copies)), len(copies)))
+    told = [venv.step(step)[3] for step in actions]
+    for copy, queue in enumerate(copies):
+        past, latest = [], [0.0] * 4
+        for t, label in enumerate(queue):
+            if label == 2:
+                assert figures(told[t][copy]) == [latest[0], latest[0], latest[3], latest[3]]
+            else:
+                expected_, past = expected(past, (label, actions[t, copy]), window, (1,))
+                latest = figures(told[t][copy])
+                assert_allclose([latest[0], *latest[2:]], [expected_[name] for name in ("d_s", "d_l", "d_l_next")])
+
+
+def test_a_group_that_is_told_too_late_is_not_nobody():
+    class Late(Queue):
+        def step(self, action):
+            group = self.queue[self.t]
+            obs, reward, terminated, truncated, info = super().step(action)
+            return obs, reward, terminated, truncated, {**info, "later": group}
+
+    spec = FairnessSpec(group=lambda obs, info: info.get("later"))
+    venv = VecDisparity(VecFairMDP(DummyVecEnv([lambda: Late([[0, 1]])]), spec))
+    venv.reset()
+    with pytest.raises(ValueError, match=r"must be known before the decision.*: it was None, and then 0"):
+        venv.step(np.array([1]))
+
+
 def test_groups_that_are_not_compared_fill_the_window_only():
     venv = VecDisparity(
         queues([[[0, 1, 2, 2, 0, 1]]], FairnessSpec(group=in_front, notions=())),

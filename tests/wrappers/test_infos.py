@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.infos import Infos, cut, publish, record_of, stack
+from sb3_fair.wrappers.infos import Infos, cut, figures_of, publish, record_of, stack
 
 
 @pytest.fixture
@@ -306,3 +306,11 @@ def test_an_entry_can_be_set_where_there_is_none(record):
     (info, _) = Infos(record, 2)
     assert info.setdefault("individual", None) == info["individual"]
     assert info.setdefault("new", 3) == info["new"] == 3
+
+
+@pytest.mark.parametrize("own", [0.5, np.zeros(2), [0.5]])
+def test_figures_that_are_no_dict_are_refused(own):
+    with pytest.raises(TypeError, match=r"^info\['fairness'\] must be a dict of figures by name, got"):
+        figures_of([{}, {"fairness": own}])
+    assert figures_of([{}, {"fairness": None}]) == {}
+    assert [*figures_of([{}, {"fairness": {"SP": 0.5}}])["SP"]] == [pytest.approx(np.nan, nan_ok=True), 0.5]

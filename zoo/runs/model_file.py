@@ -19,6 +19,7 @@ from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.wrappers.choices import random_actions
+from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, VecVectorReward
 from sb3_fair.zoo import names
@@ -176,4 +177,4 @@ def _disparities(venv: VecEnv) -> list[str]:
     """The disparities that every step publishes."""
     venv.reset()
     infos = venv.step(random_actions(venv))[3]
-    return [name for name in DISPARITIES if name in infos[0].get("fairness", {})]
+    return [name for name in DISPARITIES if name in figures_in(infos[0])]
