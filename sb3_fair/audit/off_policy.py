@@ -10,7 +10,7 @@ import math
 from copy import deepcopy
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,8 @@ _OFF = 4.0
 """Standard errors that the mean weight may be away from 1."""
 
 
-class Estimated(NamedTuple):
+@dataclass(frozen=True)
+class Estimated:
     """Mean reward of a decision with its confidence interval."""
 
     name: str

@@ -1,6 +1,7 @@
 """What another policy would have done on the people of a log: its rates per group, and what it would have earned."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,8 @@ _WRONG = (
 )
 
 
-class OtherRate(NamedTuple):
+@dataclass(frozen=True)
+class OtherRate:
     """How often another policy gives a group the favourable decision, beside the log; NaN where undefined, or where
     people of known outcome stand for too many others.
 

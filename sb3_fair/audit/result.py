@@ -2,13 +2,11 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from sb3_fair.common.plain import plain
 from sb3_fair.common.whole_file import whole
 
 if TYPE_CHECKING:
@@ -17,7 +15,8 @@ if TYPE_CHECKING:
     from sb3_fair.audit.windows import RollingNotions
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True)
+class Share:
     """A share of people with its Wilson interval; NaN where it is undefined."""
 
     hits: float
@@ -197,7 +196,8 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but ``windows`` as dicts, lists, texts, numbers; None for what is undefined."""
-        return {"format": 1, **{name: _plain(value) for name, value in vars(self).items() if name != "windows"}}
+        told = {name: value for name, value in vars(self).items() if name != "windows"}
+        return {"format": 1, **plain(told, finite=True)}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """:meth:`to_dict` as JSON text, also written to ``path`` if it is given."""
@@ -221,17 +221,3 @@ def _written(text: str, path: str | Path | None) -> str:
         with whole(Path(path)) as file:
             file.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
     return text
-
-
-def _plain(value: Any) -> Any:
-    if is_dataclass(value):
-        value = vars(value)
-    elif hasattr(value, "_asdict"):
-        value = value._asdict()
-    elif isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, Mapping):
-        return {str(key): _plain(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(entry) for entry in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,7 +5,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from sb3_fair.audit.result import Audit, NotionValue
+from sb3_fair.audit.other_policy import OtherRate
+from sb3_fair.audit.result import Audit, NotionValue, Share
 from sb3_fair.audit.words import amount, number, percent
 
 WIDTH = 79
@@ -20,7 +21,7 @@ def text_table(audit: Audit) -> str:
         groups = [group for group in audit.groups if group.attribute == attribute]
         feedback = any(group.deserving.people or group.undeserving.people for group in groups)
         rows = [
-            [group.group, f"{group.n:,}", percent(group.favourable.rate), _percents(*group.favourable[3:])]
+            [group.group, f"{group.n:,}", percent(group.favourable.rate), _percents(group.favourable)]
             + [percent(share.rate) for share in (group.deserving, group.undeserving) if feedback]
             for group in groups[:_MOST]
         ]
@@ -34,7 +35,7 @@ def text_table(audit: Audit) -> str:
     for attribute in dict.fromkeys(rate.attribute for rate in audit.other_rates):
         rates = [rate for rate in audit.other_rates if rate.attribute == attribute]
         rows = [
-            [rate.group, rate.among, percent(rate.logged), percent(rate.other), _percents(rate.low, rate.high)]
+            [rate.group, rate.among, percent(rate.logged), percent(rate.other), _percents(rate)]
             for rate in rates[: 2 * _MOST]
         ]
         heads = [f"another policy, {attribute}", "among", "in the log", "other", "interval"]
@@ -76,8 +77,8 @@ def _more(everything: Sequence[Any], shown: int, what: str) -> str:
     return f"\n... and {len(everything) - shown} more {what}" if len(everything) > shown else ""
 
 
-def _percents(low: float, high: float) -> str:
-    return "" if math.isnan(low) else f"{100 * low:.1f} to {100 * high:.1f}"
+def _percents(rate: Share | OtherRate) -> str:
+    return "" if math.isnan(rate.low) else f"{100 * rate.low:.1f} to {100 * rate.high:.1f}"
 
 
 def _number(value: float) -> str:

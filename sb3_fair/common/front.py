@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, overload
 
@@ -109,10 +109,9 @@ class EvaluatedPolicy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, from which :meth:`from_dict` rebuilds the policy's figures exactly."""
-        content = {each.name: getattr(self, each.name) for each in fields(self)}
-        content["command"] = self.command and vars(self.command)
+        content: dict[str, Any] = plain(self)
         content["final"] = plain(self.final, finite=True)  # a notion is finite, or NaN where it is undefined
-        return dict(plain(content))
+        return content
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "EvaluatedPolicy":

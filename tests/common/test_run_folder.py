@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.plain import plain
 from sb3_fair.common.run_folder import DamagedError, RunFolder, differing
 
@@ -83,11 +83,12 @@ def test_a_folder_of_something_else_is_refused(tmp_path):
 
 
 def test_plain_knows_what_yaml_knows_and_writes_the_rest_as_text():
-    assert plain({"a": (1, np.int64(2)), "b": np.array([0.5]), "c": len, "d": True}) == {
+    assert plain({"a": (1, np.int64(2)), "b": np.array([0.5]), "c": len, "d": True, "e": Command((1,), 2)}) == {
         "a": [1, 2],
         "b": [0.5],
         "c": "<built-in function len>",
         "d": True,
+        "e": {"desired_return": [1], "desired_horizon": 2},
     }
 
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from pathlib import Path
 from types import NoneType
@@ -74,7 +74,7 @@ class Plan:
     @property
     def config(self) -> dict[str, Any]:
         """Numbers, strings, lists and dicts, from which :meth:`from_config` rebuilds the plan."""
-        config: dict[str, Any] = plain(asdict(self))
+        config: dict[str, Any] = plain(self)
         return {key: value for key, value in config.items() if key not in AROUND or value is not None}
 
     @classmethod

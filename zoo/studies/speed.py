@@ -10,7 +10,7 @@ import time
 import timeit
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,6 +22,7 @@ from gymnasium import spaces
 from rich.console import Console
 from stable_baselines3.common.env_util import make_vec_env
 
+from sb3_fair.common.plain import plain
 from sb3_fair.common.run_folder import versions
 from sb3_fair.f_ppo import EqualOpportunityAgent
 from sb3_fair.fairness import NOTIONS, SlidingWindow, Tracker
@@ -79,7 +80,7 @@ def speed(path: str | Path | None = None, *, quick: bool = False) -> list[Figure
     sheet = Sheet("Speed", ["", "figure", "unit", "should be", "is"], [figure.cells for figure in figures])
     show(sheet.rich())
     if path is not None:
-        content = {"versions": versions(), "figures": [asdict(figure) for figure in figures], **sheet.content}
+        content = plain({"versions": versions(), "figures": figures, **sheet.content})
         Path(path).write_text(json.dumps(content, indent=1), encoding="utf-8")
     return figures
 

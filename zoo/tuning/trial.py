@@ -1,7 +1,7 @@
 """One trial of a tuning study."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,8 +52,7 @@ class Tuning:
     @property
     def config(self) -> dict[str, Any]:
         """Numbers, strings, lists and dicts: studies with the same ones can be continued by each other."""
-        spaces = {setting: asdict(values) for setting, values in self.space.items()}
-        config: dict[str, Any] = plain({**vars(self), "plan": self.plan.config, "space": spaces})
+        config: dict[str, Any] = plain({**vars(self), "plan": self.plan.config})
         return config
 
 
