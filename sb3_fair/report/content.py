@@ -1,6 +1,5 @@
 """Contents of a report: tables and figures as plain data."""
 
-import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,8 +17,6 @@ from sb3_fair.report.selection import ANCHORS, axis_order, kind
 from sb3_fair.report.shortlist import beaten, representatives, same, short_list, told_apart
 
 HYPERVOLUMES = {"eval/hypervolume": "evaluated policies", "pcn/hypervolume": "training episodes"}
-HEADS = ("Hypervolume", "Loss", "Reward of an episode")
-"""Titles of curves, before those of returns in the order of the axes."""
 CONTEXT = ("asked", "training episodes")
 """Curves that are there to compare the other one with."""
 KEY = {"performance": "good performance", "group": "fair to groups", "individual": "fair to individuals"}
@@ -111,36 +108,28 @@ def charts(curves: Curves, words: Words = NO_WORDS) -> list[dict[str, Any]]:
     time = next((key for key in curves if key.endswith("total_timesteps")), None)
     if time is None:
         return []
-    pictures: dict[str, dict[str, str]] = {"Hypervolume": {}, "Loss": {}}
-    for key in curves:
-        name = key.rpartition("/")[2]
-        commanded = re.fullmatch(r"(desired|reached)_(.+)", name)
-        if commanded and f"pcn/reached_{commanded[2]}" in curves:
-            role = "asked" if commanded[1] == "desired" else "reached"
-            pictures.setdefault(f"Return of {commanded[2]}", {})[role] = key
-        elif name == "hypervolume":
-            pictures["Hypervolume"][HYPERVOLUMES.get(key, name)] = key
-        elif name == "loss":
-            pictures["Loss"]["loss"] = key
-    if not any(title.startswith("Return") for title in pictures) and "rollout/ep_rew_mean" in curves:
-        pictures["Reward of an episode"] = {"mean": "rollout/ep_rew_mean"}
-    order = [
-        *HEADS,
-        *(f"Return of {name}" for name in axis_order([title.removeprefix("Return of ") for title in pictures])),
+    names = {key: key.rpartition("/")[2] for key in curves}
+    reached = [key.removeprefix("pcn/reached_") for key in curves if key.startswith("pcn/reached_")]
+    returns = [
+        (f"Return of {describe(name, words).title}", {"asked": f"pcn/desired_{name}", "reached": f"pcn/reached_{name}"})
+        for name in axis_order(reached)
+    ]
+    pictures = [
+        ("Hypervolume", {HYPERVOLUMES.get(key, name): key for key, name in names.items() if name == "hypervolume"}),
+        ("Loss", {name: key for key, name in names.items() if name == "loss"}),
+        *(returns or [("Reward of an episode", {"mean": "rollout/ep_rew_mean"})]),
     ]
     drawn = []
-    for title, lines in sorted(pictures.items(), key=lambda picture: order.index(picture[0])):
+    for title, lines in pictures:
         series: list[dict[str, Any]] = []
-        for name, key in sorted(lines.items()):
+        for name, key in sorted((name, key) for name, key in lines.items() if key in curves):
             rows = zip(curves[time], curves[key], strict=True)
             known = [(x, y) for x, y in rows if x is not None and y is not None and np.isfinite(y)]
             x, y = ([point[side] for point in known] for side in (0, 1))
             series.append({"name": name, "context": name in CONTEXT, "x": x, "y": y})
         points = [len(line["x"]) for line in series]
         if points and min(points) > 0 and max(points) > 1:
-            name = title.removeprefix("Return of ")
-            heading = title if name == title else f"Return of {describe(name, words).title}"
-            drawn.append({"title": heading, "series": series})
+            drawn.append({"title": title, "series": series})
     return drawn
 
 
