@@ -24,9 +24,19 @@ ERRORS = (InputError, MissingExtra, OSError)
 """What a command tells in a line, with exit code 2; an OSError as of a disk that is full, or a missing folder."""
 
 
-def line_of(error: BaseException | str) -> str:
+def one_line(text: object) -> str:
+    """A text, or what an error says, without line breaks."""
+    return " ".join(str(text).split())
+
+
+def why(error: BaseException) -> str:
+    """The kind of an error and what it says."""
+    return one_line(f"{type(error).__name__}: {error}")
+
+
+def line_of(error: object) -> str:
     """The line that a command prints about an error."""
-    return f"sb3-fair: {' '.join(str(error).split())}"
+    return f"sb3-fair: {one_line(error)}"
 
 
 def choose(what: str, name: str, allowed: Iterable[str], otherwise: str = "") -> str:
@@ -117,4 +127,4 @@ def input_errors() -> Iterator[None]:
     except InputError:
         raise
     except (ValueError, TypeError, AssertionError) as error:
-        raise InputError(" ".join(str(error).split())) from error
+        raise InputError(one_line(error)) from error

@@ -367,7 +367,7 @@ def _open_streams() -> None:
 @contextmanager
 def _warnings_in_a_line() -> Iterator[None]:
     usual = warnings.formatwarning
-    warnings.formatwarning = lambda message, *_: f"sb3-fair: {' '.join(str(message).split())}\n"
+    warnings.formatwarning = lambda message, *_: f"{line_of(message)}\n"
     try:
         yield
     finally:

@@ -28,7 +28,7 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, why
 from sb3_fair.zoo.registry.build import make_vec, unseen
 from sb3_fair.zoo.registry.layers import copies, transparent
 from sb3_fair.zoo.registry.rules import RuleAgent
@@ -132,7 +132,7 @@ def evaluate_rules(
         except Exception as error:  # a rule may raise anything
             if len(rules) > 1:
                 return [policy for rule in rules for policy in evaluated([rule])]
-            warn(f"rule {rules[0]!r} of {plan.env} is left out, which fails: {_why(error)}")
+            warn(f"rule {rules[0]!r} of {plan.env} is left out, which fails: {why(error)}")
             return []
 
     return evaluated(rules) if rules else []
@@ -169,12 +169,8 @@ def check_rules(plan: Plan) -> None:
                 RuleAgent(rule, venv, 0).predict(observation)
             except Exception as error:
                 raise InputError(
-                    f"rules must return actions, but {rule!r} of {plan.env} fails: {_why(error)}"
+                    f"rules must return actions, but {rule!r} of {plan.env} fails: {why(error)}"
                 ) from error
-
-
-def _why(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def evaluate_run(

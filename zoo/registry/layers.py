@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper,
 
 from sb3_fair.common.monitor import LightMonitor
 from sb3_fair.wrappers.choices import VecChoices
-from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.names import InputError, choose, why
 from sb3_fair.zoo.registry.build import make_single, make_vec
 from sb3_fair.zoo.runs.plan import Plan
 
@@ -103,9 +103,8 @@ def _wrapped(plan: Plan, key: str, env: Any) -> Any:
         try:
             env = wrapper(env, **arguments)
         except Exception as error:  # somebody else's wrapper may raise anything
-            why = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(
-                f"{key} must name wrappers that can be made, but {name} with {arguments} fails: {why}"
+                f"{key} must name wrappers that can be made, but {name} with {arguments} fails: {why(error)}"
             ) from error
     return env
 

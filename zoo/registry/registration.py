@@ -16,7 +16,7 @@ import gymnasium as gym
 
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.descriptions import check_words
-from sb3_fair.zoo.names import InputError, choose
+from sb3_fair.zoo.names import InputError, choose, why
 
 if TYPE_CHECKING:
     from sb3_fair.fairness import FairnessSpec
@@ -180,8 +180,7 @@ def load_module(what: str, module: str, given: str) -> Any:
     try:
         return import_module(module)
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"{what} must name a module that can be imported, got {given!r}: {why}") from error
+        raise InputError(f"{what} must name a module that can be imported, got {given!r}: {why(error)}") from error
 
 
 def _same_file(module: str | None, caller: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ from sb3_fair.common.run_folder import differing, versions
 from sb3_fair.common.signature import is_signed, sign
 from sb3_fair.common.whole_file import whole
 from sb3_fair.fairness.warning import warn
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, why
 from sb3_fair.zoo.runs.stopping import Interrupted, received
 from sb3_fair.zoo.runs.weights import check_weights
 
@@ -112,7 +112,7 @@ class Checkpoints(BaseCallback):
             self.count += 1
             self._frozen = self.model.num_timesteps
         except Exception as error:  # as of a disk that is full
-            warn(f"no checkpoint could be written: {type(error).__name__}: {error}")
+            warn(f"no checkpoint could be written: {why(error)}")
         self._written = time.monotonic()
 
     def _on_step(self) -> bool:
@@ -172,7 +172,7 @@ def latest(path: Path, trust: bool = False) -> Frozen | None:
         except InputError:
             raise
         except Exception as error:  # a damaged pickle may raise anything
-            broken = broken or f"{file} cannot be read ({type(error).__name__}: {error})"
+            broken = broken or f"{file} cannot be read ({why(error)})"
             continue
         if broken:
             warn(f"{broken}: the checkpoint before it is taken")

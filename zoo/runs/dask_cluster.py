@@ -7,7 +7,7 @@ from typing import Any
 
 from sb3_fair.common.extras import extra
 from sb3_fair.common.run_folder import differing, versions
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, why
 
 with extra("cluster", "cluster dask"):
     from distributed import CancelledError, Client, TimeoutError
@@ -63,7 +63,7 @@ def _check(client: Client) -> None:
         of_workers = client.run(versions)  # also of those that are busy
     except Exception as error:  # a process without the package cannot read what it is sent
         what = "scheduler and workers must have the packages of this machine, sb3-fair among them"
-        raise InputError(f"{what}, got {type(error).__name__}: {error}") from error
+        raise InputError(f"{what}, got {why(error)}") from error
     here = versions()
     for worker, there in of_workers.items():
         if differ := differing(there, here):

@@ -29,7 +29,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_rules,
     evaluation_env,
 )
-from sb3_fair.zoo.names import InputError, input_errors
+from sb3_fair.zoo.names import InputError, input_errors, one_line, why
 from sb3_fair.zoo.registry.algorithms import ALGORITHMS, find_algorithm
 from sb3_fair.zoo.registry.build import unseen
 from sb3_fair.zoo.registry.layers import copies
@@ -135,8 +135,7 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
     except InputError:
         raise
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why})") from error
+        raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why(error)})") from error
     check_weights(model)
     if scale is not None:
         venv = copies(plan, 1) if venv is None else venv
@@ -148,7 +147,7 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
                 f"env must have the observations that {run.normaliser} is the scale of, got {plan.env} ({error})"
             ) from error
         except Exception as error:
-            raise DamagedError(run.normaliser, f"it is no scale ({type(error).__name__}: {error})") from error
+            raise DamagedError(run.normaliser, f"it is no scale ({why(error)})") from error
         model._vec_normalize_env = normaliser
     return model
 
@@ -169,8 +168,7 @@ def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:
         with input_errors():
             return DummyVecEnv([lambda: gym.make(env, **env_kwargs)] * n)
     except (ImportError, gym.error.Error) as error:  # of a package that it needs
-        why = " ".join(str(error).split())
-        raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {why}") from error
+        raise InputError(f"env must be an ID that Gymnasium can make, got {env!r}: {one_line(error)}") from error
 
 
 def _disparities(venv: VecEnv) -> list[str]:

@@ -20,7 +20,7 @@ from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 
 from sb3_fair.common.run_folder import DamagedError, RunFolder
 from sb3_fair.common.whole_file import whole
-from sb3_fair.zoo.names import InputError
+from sb3_fair.zoo.names import InputError, why
 from sb3_fair.zoo.registry.layers import copies, normalising
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.weights import check_weights
@@ -73,8 +73,7 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     try:
         _restore(plan, model, arrays)
     except Exception as error:
-        why = " ".join(str(error).split())[:200]
-        raise DamagedError(run.policy, f"it does not fit config.yml ({type(error).__name__}: {why})") from error
+        raise DamagedError(run.policy, f"it does not fit config.yml ({why(error)[:200]})") from error
     check_weights(model)
     return model
 

@@ -13,7 +13,7 @@ import optuna
 from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
-from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of
+from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of, why
 from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
@@ -127,7 +127,7 @@ def _do(trial: optuna.Trial, tuning: Tuning, search: Search, claims: Claims) -> 
         try_again(trial.study, trial)
         raise KeyboardInterrupt from stop  # after which Optuna ends the trial, as it does not after an Interrupted
     except Exception as error:
-        trial.set_user_attr(ERROR, f"{type(error).__name__}: {error}")
+        trial.set_user_attr(ERROR, why(error))
         _say(trial, f"failed: {error}")
         traceback.print_exc()
         raise
