@@ -13,15 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.layer import max_steps_of
-from sb3_fair.zoo.evaluation.evaluate import (
-    FILMED,
-    audited,
-    evaluate_again,
-    front_of,
-    held_out,
-    numbered,
-    seed_of,
-)
+from sb3_fair.zoo.evaluation.evaluate import FILMED, audited, chosen, evaluate_again, front_of, held_out, seed_of
 from sb3_fair.zoo.evaluation.film import film_format, save_film
 from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.names import InputError
@@ -76,7 +68,7 @@ def enjoy(
     run: RunFolder,
     film: str | Path,
     *,
-    policy: int = 0,
+    policy: int | str = 0,
     n_episodes: int = 1,
     seed: int | None = None,
     every: int | None = None,
@@ -87,7 +79,7 @@ def enjoy(
 
     :param run: a finished run
     :param film: file to write, ``.gif`` or ``.mp4``
-    :param policy: number of the policy in the run's front
+    :param policy: number or name of the policy in the run's report
     :param seed: of the environment and of sampled actions; None: one that no other run has
     :param every: steps from one picture to the next; None: as many as make a film of 100 pictures of the longest
         episodes possible, and at least 1; where episodes have no limit, first 1, and twice as many whenever there are
@@ -95,7 +87,7 @@ def enjoy(
     :param fps: pictures per second
     :return: the policy with these episodes
     """
-    learned = numbered(front_of(run), policy)
+    learned = chosen(front_of(run), policy)
     if every is not None and every < 1:
         raise InputError(f"every must be a positive integer, got {every}")
     if not 0 < fps <= 50:

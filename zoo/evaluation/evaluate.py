@@ -175,23 +175,23 @@ def check_rules(plan: Plan) -> None:
 
 def evaluate_run(
     run: RunFolder,
-    policy: int | None = None,
+    policy: int | str | None = None,
     *,
     n_eval_episodes: int = 20,
     seed: int | None = None,
     device: str = "auto",
 ) -> list[EvaluatedPolicy]:
-    """The policies of a run, or the one of a number in its front, on episodes of their own.
+    """The policies of a run, or the one of a number or name in its report, on episodes of their own.
 
     :param seed: of the first copy of the environment; None: one that no other run has
     """
     front = front_of(run)
-    chosen = list(front) if policy is None else [numbered(front, policy)]
+    policies = list(front) if policy is None else [chosen(front, policy)]
     plan = held_out(Plan.of_run(run))
     model = load_policy(plan, run, device)
     venv = evaluation_env(plan)
     seed = seed_of(plan, AGAIN) if seed is None else seed
-    found = [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in chosen]
+    found = [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in policies]
     warn_of_undefined(found)
     return found
 
@@ -203,11 +203,14 @@ def front_of(run: RunFolder) -> Front:
     return run.front
 
 
-def numbered(front: Front, policy: int) -> EvaluatedPolicy:
-    """The policy of a number, if there is one."""
-    if not 0 <= policy < len(front):
-        raise InputError(f"policy must be a number from 0 to {len(front) - 1}, got {policy}")
-    return front[policy]
+def chosen(front: Front, policy: int | str) -> EvaluatedPolicy:
+    """The policy of a number or a name, if there is one."""
+    names = [each.name for each in front]
+    number = names.index(policy) if policy in names else policy
+    if not isinstance(number, int) or not 0 <= number < len(front):
+        few = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
+        raise InputError(f"policy must be a number from 0 to {len(front) - 1} or one of {few}, got {policy!r}")
+    return front[number]
 
 
 def evaluate_again(

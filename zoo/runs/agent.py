@@ -25,7 +25,7 @@ from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import ends
-from sb3_fair.zoo.evaluation.evaluate import evaluation_env, front_of
+from sb3_fair.zoo.evaluation.evaluate import chosen, evaluation_env, front_of
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
 from sb3_fair.zoo.runs.monitor import Monitor, Turns
@@ -64,20 +64,15 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
         raise TypeError(f"run must be the folder of a run {made}, got {run!r}")
     folder = RunFolder.open(Path(run))
     plan, front = Plan.of_run(folder), front_of(folder)
-    names = [each.name for each in front]
     if policy is None and len(front) > 1:
         raise InputError(
             f"policy must be given, a number from 0 to {len(front) - 1}: see {folder.report} for what each does"
         )
-    number = names.index(policy) if policy in names else 0 if policy is None else policy
-    if not isinstance(number, int) or not 0 <= number < len(front):
-        raise InputError(
-            f"policy must be a number from 0 to {len(front) - 1} or one of {', '.join(names[:3])}, ..., got {policy!r}"
-        )
+    learned = chosen(front, 0 if policy is None else policy)
     check_transparent(plan)
     venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None, audit=()), 1)
     try:
-        return Agent(load_policy(plan, folder, device), front[number], venv)
+        return Agent(load_policy(plan, folder, device), learned, venv)
     finally:
         venv.close()
 

@@ -124,7 +124,7 @@ def test_the_command_line_films_into_the_folder_of_the_run(finished, monkeypatch
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"policy": 7}, "policy must be a number from 0 to 0, got 7"),
+        ({"policy": 7}, "policy must be a number from 0 to 0 or one of PPO, got 7"),
         ({"every": 0}, "every must be a positive integer, got 0"),
         ({"fps": 90}, "fps must be positive and at most 50, got 90"),
         ({"film": "film.avi"}, "film must end in .gif or .mp4, got 'film.avi'"),
