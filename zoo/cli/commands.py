@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -333,21 +333,19 @@ def main() -> None:
         with _warnings_in_a_line():
             code = app(standalone_mode=False)
     except ERRORS as error:
-        sys.exit(_complain(str(error)))
+        _fail(str(error))
     except WorkError as error:
-        _complain(str(error))
-        sys.exit(1)
+        _fail(str(error), 1)
     except Interrupted as stop:
-        _complain(stop.message)
-        sys.exit(stop.exit_code)
+        _fail(stop.message, stop.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         code = ABORTED
     except Exception as error:
         if not hasattr(error, "format_message"):  # click's own errors have it, whichever copy of click typer brings
             raise
-        sys.exit(_complain(error.format_message()))
+        _fail(error.format_message())
     if code == ABORTED:  # what typer makes of Ctrl-C
-        _complain("stopped")
+        _fail("stopped", ABORTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -374,10 +372,10 @@ def _warnings_in_a_line() -> Iterator[None]:
         warnings.formatwarning = usual
 
 
-def _complain(message: str) -> int:
+def _fail(message: str, code: int = 2) -> NoReturn:
     if message:  # a command without arguments has shown its help
         print(line_of(message), file=sys.stderr)
-    return 2
+    sys.exit(code)
 
 
 def _only(context: typer.Context, name: str, *beside: str) -> None:
