@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sb3_fair.common.plain import plain
-from sb3_fair.common.whole_file import whole
+from sb3_fair.common.whole_file import write_whole
 
 if TYPE_CHECKING:
     from sb3_fair.audit.off_policy import OffPolicy
@@ -218,6 +218,5 @@ class Audit:
 
 def _written(text: str, path: str | Path | None) -> str:
     if path is not None:
-        with whole(Path(path)) as file:
-            file.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
+        write_whole(Path(path), text, errors="xmlcharrefreplace")
     return text

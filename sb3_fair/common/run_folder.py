@@ -16,7 +16,7 @@ import yaml
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.plain import plain
 from sb3_fair.common.signature import is_signature, signature
-from sb3_fair.common.whole_file import whole
+from sb3_fair.common.whole_file import whole, write_whole
 from sb3_fair.fairness.descriptions import check_words
 
 Content = TypeVar("Content")
@@ -264,9 +264,8 @@ class RunFolder:
         """
         files = {name: self.path / name for name in LISTED} | dict(unfinished or {})
         found = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files.items() if path.is_file()}
-        with whole(self.path / MANIFEST) as file:
-            content = {"files": found, "signature": signature(_canonical(found))}
-            file.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        content = {"files": found, "signature": signature(_canonical(found))}
+        write_whole(self.path / MANIFEST, json.dumps(content, indent=1))
 
     def start(
         self,
@@ -277,9 +276,9 @@ class RunFolder:
         words: Mapping[str, Any] | None = None,
     ) -> None:
         """Writes down what is about to be run, before it runs; the folder is that of a run then."""
-        _write_yaml(self.path / "args.yml", args)
-        _write_yaml(self.path / "versions.yml", {"date": datetime.now().isoformat(" ", "seconds"), **versions()})
-        _write_yaml(self.path / "words.yml", words or {})
+        dated = {"date": datetime.now().isoformat(" ", "seconds"), **versions()}
+        for name, content in (("args", args), ("versions", dated), ("words", words or {})):
+            write_whole(self.path / f"{name}.yml", _yaml(content))
         (self.path / "command.txt").write_text(command + "\n", "utf-8", errors="backslashreplace")
         with whole(self.path / "config.yml") as file:
             file.write_text(_yaml(config), encoding="utf-8")
@@ -313,11 +312,6 @@ def versions() -> dict[str, str]:
 def differing(there: Mapping[str, str], here: Mapping[str, str]) -> str:
     """The packages whose :func:`versions` differ, with those ``there``; empty if all are the same."""
     return ", ".join(f"{name} {there.get(name)}" for name in {**here, **there} if there.get(name) != here.get(name))
-
-
-def _write_yaml(path: Path, content: Mapping[str, Any]) -> None:
-    with whole(path) as file:
-        file.write_text(_yaml(content), encoding="utf-8")
 
 
 def _yaml(content: Mapping[str, Any]) -> str:

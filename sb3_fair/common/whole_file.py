@@ -18,3 +18,9 @@ def whole(path: Path) -> Iterator[Path]:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, text: str, errors: str = "strict") -> None:
+    """Writes a text in UTF-8 in that way."""
+    with whole(path) as file:
+        file.write_text(text, encoding="utf-8", errors=errors)

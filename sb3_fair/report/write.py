@@ -8,7 +8,7 @@ import yaml
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.common.whole_file import whole
+from sb3_fair.common.whole_file import write_whole
 from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.report import figures
 from sb3_fair.report.content import Curves, content
@@ -44,8 +44,7 @@ def write_report(
     run.path.mkdir(parents=True, exist_ok=True)
     found = run if run.is_run else None
     about = content(front, baselines=baselines, curves=curves, made=made, title=title, run=found, words=words)
-    with whole(run.report) as file:
-        file.write_text(page(about), encoding="utf-8", errors="xmlcharrefreplace")
+    write_whole(run.report, page(about), errors="xmlcharrefreplace")
     figures.save_all(run.inside("figures"), front, baselines=baselines, curves=curves, words=words)
     return run.report
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from sb3_fair.common.plain import plain
-from sb3_fair.common.whole_file import whole
+from sb3_fair.common.whole_file import write_whole
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel
 from sb3_fair.zoo.runs.plan import Plan
@@ -89,8 +89,7 @@ def _checkpoint(job: Job, folder: str | Path) -> Path:
 def _store(job: Job, result: Result, folder: str | Path) -> None:
     path = _file(job, folder)
     path.parent.mkdir(parents=True, exist_ok=True)
-    with whole(path) as file:
-        file.write_text(json.dumps({"arguments": job.key, "result": result}, indent=1), encoding="utf-8")
+    write_whole(path, json.dumps({"arguments": job.key, "result": result}, indent=1))
     if job.plan is not None:
         from sb3_fair.zoo.runs.checkpoint import forget
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from sb3_fair.common.whole_file import write_whole
 from sb3_fair.zoo.evaluation.tables import blank_table, show
 
 
@@ -29,9 +30,8 @@ class Sheet:
     def publish(self, path: Path) -> None:
         """Prints it, and writes it down as Markdown, and as JSON that tables in the docs are compared with."""
         show(self.rich())
-        path.write_text(self.markdown() + "\n", encoding="utf-8")
-        table = json.dumps(self.content, indent=1, ensure_ascii=False)
-        path.with_suffix(".table.json").write_text(table, encoding="utf-8")
+        write_whole(path, self.markdown() + "\n")
+        write_whole(path.with_suffix(".table.json"), json.dumps(self.content, indent=1, ensure_ascii=False))
 
     @property
     def content(self) -> dict[str, Any]:

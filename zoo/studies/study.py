@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sb3_fair.common.whole_file import write_whole
 from sb3_fair.fairness import intervals
 from sb3_fair.zoo import names
 from sb3_fair.zoo.packaged import packaged
@@ -42,7 +43,7 @@ def conduct(
     results = run_grid([job for name in experiments for job in jobs(name)], folder, n_jobs)
     found = {name: tell(name, results) for name in experiments}
     finish(found, results)
-    Path(folder, "study.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
+    write_whole(Path(folder, "study.json"), json.dumps(found, indent=1))
     return found
 
 

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 from rich.table import Table
 
 from sb3_fair.common.run_folder import versions
-from sb3_fair.common.whole_file import whole
+from sb3_fair.common.whole_file import write_whole
 from sb3_fair.zoo.evaluation.tables import blank_table
 from sb3_fair.zoo.tuning.storage import ORIGIN
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
@@ -31,19 +31,19 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
     how = {"trials": len(finished(study)), "sampler": search.sampler, "pruner": search.pruner}
     about = {"study": study.study_name, **how}
     date = {"date": datetime.now().isoformat(" ", "seconds"), **versions()}
-    _write(folder / STUDY, _yaml({**about, **tuning.config}))
-    _write(folder / "versions.yml", _yaml(date))
-    _write(folder / "command.txt", command + "\n")
-    _write(folder / TRIALS, _csv(study, tuning.scores))
+    write_whole(folder / STUDY, _yaml({**about, **tuning.config}))
+    write_whole(folder / "versions.yml", _yaml(date))
+    write_whole(folder / "command.txt", command + "\n")
+    write_whole(folder / TRIALS, _csv(study, tuning.scores))
     if study.best_trials:
-        _write(folder / BEST, _entries(study, tuning, search))
+        write_whole(folder / BEST, _entries(study, tuning, search))
     figures = dict(_figures(study, tuning))
     if figures:
         from plotly.offline import get_plotlyjs
 
-        _write(folder / "plotly.min.js", get_plotlyjs())
+        write_whole(folder / "plotly.min.js", get_plotlyjs())
     for name, figure in figures.items():
-        _write(folder / f"{name.replace('/', '-')}.html", figure.to_html(include_plotlyjs="directory"))
+        write_whole(folder / f"{name.replace('/', '-')}.html", figure.to_html(include_plotlyjs="directory"))
 
 
 def _csv(study: optuna.Study, scores: Sequence[str]) -> str:
@@ -161,8 +161,3 @@ def _cells(trial: FrozenTrial, tuning: Tuning) -> dict[str, str]:
 
 def _yaml(content: Mapping[str, Any]) -> str:
     return yaml.safe_dump(dict(content), sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
-
-
-def _write(path: Path, text: str) -> None:
-    with whole(path) as file:
-        file.write_text(text, encoding="utf-8")
