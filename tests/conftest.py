@@ -20,6 +20,22 @@ settings.load_profile("same")
 
 
 @pytest.fixture
+def command(monkeypatch, capsys, tmp_path):
+    """Runs the console script in this process, in an empty folder; returns exit code, stdout, stderr."""
+    from sb3_fair.zoo.cli.commands import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["sb3-fair", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
 def registries():
     """What a test registers is gone after it."""
     import gymnasium as gym

@@ -1,29 +1,18 @@
 """Does `sb3-fair audit` print, write and judge what it found?"""
 
 import json
-import sys
+from functools import partial
 
 import pytest
-
-from sb3_fair.zoo.cli import commands as cli
 
 ROWS = "".join(f"{'yes' if i % 4 and i % 3 else 'no'},{'m' if i % 3 else 'f'},{i % 2}\n" for i in range(120))
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs the console script in a folder with a log; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+def command(command, tmp_path):
+    """Audits a log."""
     (tmp_path / "log.csv").write_text(f"hired,gender,qualified\n{ROWS}")
-
-    def run(*arguments):
-        words = ["sb3-fair", "audit", "log.csv", "--action", "hired", "--group", "gender", "--n-boot", "20", *arguments]
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, *capsys.readouterr()
-
-    return run
+    return partial(command, "audit", "log.csv", "--action", "hired", "--group", "gender", "--n-boot", 20)
 
 
 def test_it_prints_sentences_and_a_table_and_writes_files(command, tmp_path):

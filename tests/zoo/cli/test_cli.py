@@ -29,20 +29,6 @@ SMALL = "sb3_fair/JobHiring-Small-v0"
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs the console script in this process; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, *capsys.readouterr()
-
-    return run
-
-
 def train(command, algo, *more):
     settings = ("--n-timesteps", 1000, "-P", "n_eval_episodes:2", "--no-progress")
     code, out, err = command("train", "--algo", algo, "--env", SMALL, *settings, *more)

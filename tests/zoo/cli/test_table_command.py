@@ -8,26 +8,17 @@ import pytest
 import yaml
 
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.cli import commands as cli
 
 ASKED = "--table people.csv --group gender --outcome repaid --features age income --loss -3"
 SHORT = "--objectives R:SP --n-timesteps 1000 -P n_eval_episodes:2 --episode-length 50 --no-progress"
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs the console script in a folder with a table of 200 people; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
+def command(command):
+    """In a folder with a table of 200 people."""
     rows = [f"{'mf'[i % 2]},{20 + i * 7 % 40},{i * 13 % 17},{int(i * 13 % 17 + i % 2 > 6)}" for i in range(200)]
     Path("people.csv").write_text("\n".join(["gender,age,income,repaid", *rows]))
-
-    def run(line):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *shlex.split(line)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, *capsys.readouterr()
-
-    return run
+    return lambda line: command(*shlex.split(line))
 
 
 @pytest.mark.parametrize("algo", ["pcn", "ppo"])

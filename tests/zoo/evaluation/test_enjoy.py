@@ -11,7 +11,6 @@ from PIL import Image
 
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
 from sb3_fair.zoo.evaluation.enjoy import LONGEST, Camera, enjoy, episode_table
 from sb3_fair.zoo.evaluation.evaluate import policies_of
@@ -110,13 +109,10 @@ def test_the_table_tells_returns_and_final_notions_of_every_episode(finished, tm
     assert cells["steps"] == [f"{length:.0f}" for length in played.lengths]
 
 
-def test_the_command_line_films_into_the_folder_of_the_run(finished, monkeypatch, capsys):
+def test_the_command_line_films_into_the_folder_of_the_run(finished, command):
     run = finished("ppo")
-    monkeypatch.setattr(sys, "argv", ["sb3-fair", "enjoy", "--run", str(run.path), "--every", "20"])
-    with pytest.raises(SystemExit) as exit_:
-        cli.main()
-    out, err = capsys.readouterr()
-    assert exit_.value.code == 0, err
+    code, out, err = command("enjoy", "--run", run.path, "--every", 20)
+    assert code == 0, err
     assert out.strip().splitlines()[-1] == str(run.path / "policy_0.gif") and (run.path / "policy_0.gif").is_file()
     assert "final SP" in out
 

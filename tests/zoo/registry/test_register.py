@@ -15,7 +15,6 @@ import sb3_fair
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import ROWS
@@ -113,19 +112,6 @@ def bank(tmp_path, monkeypatch, registries):
     yield tmp_path
     for module in ("my_bank", "my_other_bank"):
         sys.modules.pop(module, None)
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Exit code and both outputs of a command."""
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return ended.value.code, *capsys.readouterr()
-
-    return run
 
 
 @pytest.mark.parametrize("kind", ["dummy", "subproc", "sb3", "spawned", "gymnasium"])

@@ -24,7 +24,6 @@ from sb3_fair.audit import audit, audit_file
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.fairness import SlidingWindow, consistency, group_notion, individual_fairness, lipschitz_violation
 from sb3_fair.wrappers.choices import Choices
-from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.agent import Agent
 from sb3_fair.zoo.runs.monitor import Monitor
@@ -427,8 +426,7 @@ def test_actions_that_are_about_several_people_are_not_favourable_as_a_whole(cle
     assert agent.names == ("0", "1")
 
 
-def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_path, command):
     log = {
         **PEOPLE,
         "hired": [1, 0, 0, 1] * 10,
@@ -446,17 +444,12 @@ def test_an_audit_says_what_the_agent_would_have_decided(clerk, clerk_run, tmp_p
     table = tmp_path / "log.csv"
     lines = zip(*(PEOPLE | {"hired": log["hired"]}).values(), strict=True)
     table.write_text("\n".join(["gender,age,job,repaid,hired", *(",".join(map(str, line)) for line in lines)]))
-    options = ["audit", str(table), "--action", "hired", "--group", "gender", "--n-boot", "2"]
-    for more, code in (
-        (["--model", str(clerk_run), "--json", "found.json"], 0),
-        (["--model", "x", "--target", "age"], 2),
-    ):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *options, *more])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert ended.value.code == code, capsys.readouterr()
+    options = ["audit", table, "--action", "hired", "--group", "gender", "--n-boot", 2]
+    code, _, err = command(*options, "--model", clerk_run, "--json", "found.json")
+    assert code == 0, err
     assert json.loads((tmp_path / "found.json").read_text())["other_rates"]
-    assert "model must be left out" in capsys.readouterr().err
+    code, _, err = command(*options, "--model", "x", "--target", "age")
+    assert code == 2 and "model must be left out" in err
 
 
 @pytest.mark.parametrize("delimiter", [",", ";"])

@@ -9,7 +9,6 @@ import yaml
 
 from sb3_fair.common.run_folder import LISTED, MANIFEST, RunFolder
 from sb3_fair.report import from_run
-from sb3_fair.zoo.cli.commands import main
 from sb3_fair.zoo.evaluation.enjoy import enjoy
 from sb3_fair.zoo.evaluation.evaluate import evaluate_run
 from sb3_fair.zoo.names import InputError
@@ -137,16 +136,14 @@ def test_settings_that_no_run_has_are_refused(runs, tmp_path):
         evaluated(run.path)
 
 
-def test_the_end_of_a_file_is_not_taken_for_an_abort(runs, monkeypatch, capsys):
+def test_the_end_of_a_file_is_not_taken_for_an_abort(runs, monkeypatch, command):
     monkeypatch.setattr("sb3_fair.report.from_run", lambda _: pickle.loads(b""))
-    monkeypatch.setattr("sys.argv", ["sb3-fair", "report", "--run", str(runs["ppo"])])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2 and "a file must not end" in capsys.readouterr().err
+    code, _, err = command("report", "--run", runs["ppo"])
+    assert code == 2 and "a file must not end" in err
 
 
 @pytest.mark.parametrize(
-    ("kind", "command", "name"),
+    ("kind", "begun", "name"),
     [
         ("ppo", ["evaluate", "--run"], "policy.npz"),
         ("ppo", ["enjoy", "--run"], "front.json"),
@@ -157,15 +154,10 @@ def test_the_end_of_a_file_is_not_taken_for_an_abort(runs, monkeypatch, capsys):
 )
 @pytest.mark.parametrize("trust", [False, True], ids=["", "trust"])
 @pytest.mark.parametrize("damage", ["truncated", "empty"])
-def test_damage_is_one_line_of_the_command_line(
-    kind, command, name, trust, damage, runs, tmp_path, monkeypatch, capsys
-):
+def test_damage_is_one_line_of_the_command_line(kind, begun, name, trust, damage, runs, tmp_path, command):
     work = damaged(runs[kind], tmp_path / "run", name, damage)
     if trust:
         (work / MANIFEST).unlink()
-    given = [*command, str(work), *(["--trust"] if trust and command[0] != "report" else [])]
-    monkeypatch.setattr("sys.argv", ["sb3-fair", *given])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert ended.value.code == 2 and line.startswith("sb3-fair: ") and name in line
+    code, _, err = command(*begun, work, *(["--trust"] if trust and begun[0] != "report" else []))
+    (line,) = err.strip().splitlines()
+    assert code == 2 and line.startswith("sb3-fair: ") and name in line

@@ -1,6 +1,5 @@
 """Does a study find, judge and write down what it says?"""
 
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,7 +12,6 @@ from stable_baselines3 import PPO
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import RunFolder
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.cli import commands as cli
 from sb3_fair.zoo.envs.lending import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 from sb3_fair.zoo.names import InputError
@@ -43,17 +41,8 @@ def study_of(folder):
 
 
 @pytest.fixture
-def command(monkeypatch, capsys, tmp_path):
-    """Runs the console script in this process; returns exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(text):
-        monkeypatch.setattr(sys, "argv", ["sb3-fair", *text.split()])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        return exit_.value.code, *capsys.readouterr()
-
-    return run
+def command(command):
+    return lambda text: command(*text.split())
 
 
 TUNE = (
