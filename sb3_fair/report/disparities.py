@@ -6,6 +6,7 @@ returns; (0, 0) is classic PPO. Every function returns a matplotlib ``Figure``, 
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -112,32 +113,29 @@ def plot_action_radar(panels: Mapping[str, Mapping[Setting, ArrayLike]], actions
             raise ValueError(f"panels must have frequencies of shape {shape}, got {values.shape}")
     reach = max(map(np.nanmax, drawn), default=1.0)
     angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
-    figure = blank(4.6 * len(panels), 4.2 * len(GROUPS))
-    for row, group in enumerate(GROUPS):
-        for column, (title, lines) in enumerate(frequencies.items()):
-            polar: Any = figure.add_subplot(
-                len(GROUPS), len(panels), row * len(panels) + column + 1, projection="polar"
+    figure, axes = grid(len(GROUPS) * len(panels), 4.6, 4.2, columns=len(panels), projection="polar")
+    shown = product(enumerate(GROUPS), frequencies.items())
+    for polar, ((row, group), (title, lines)) in zip(axes, shown, strict=True):
+        polar.set_theta_zero_location("N")
+        polar.set_theta_direction(-1)
+        for setting, values in lines.items():
+            classic = tuple(setting) == CLASSIC
+            polar.plot(
+                np.append(angles, angles[0]),
+                np.append(values[row], values[row][0]),
+                color=setting_colour(setting),
+                linewidth=2.4 if classic else 1.6,
+                label=_name(setting),
+                zorder=3 if classic else 2,
             )
-            polar.set_theta_zero_location("N")
-            polar.set_theta_direction(-1)
-            for setting, values in lines.items():
-                classic = tuple(setting) == CLASSIC
-                polar.plot(
-                    np.append(angles, angles[0]),
-                    np.append(values[row], values[row][0]),
-                    color=setting_colour(setting),
-                    linewidth=2.4 if classic else 1.6,
-                    label=_name(setting),
-                    zorder=3 if classic else 2,
-                )
-            polar.set_xticks(angles, actions)
-            polar.set_ylim(0, 1.05 * reach)
-            polar.tick_params(pad=8, labelsize=8)
-            polar.grid(color="#e3e3dd")
-            polar.spines["polar"].set_color(GREY)
-            polar.set_title(f"{title}: {group}", color=INK, pad=18)
-            if row == 0:
-                polar.legend(loc="upper left", bbox_to_anchor=(1.05, 1.1), frameon=False, fontsize=8)
+        polar.set_xticks(angles, actions)
+        polar.set_ylim(0, 1.05 * reach)
+        polar.tick_params(pad=8, labelsize=8)
+        polar.grid(color="#e3e3dd")
+        polar.spines["polar"].set_color(GREY)
+        polar.set_title(f"{title}: {group}", color=INK, pad=18)
+        if row == 0:
+            polar.legend(loc="upper left", bbox_to_anchor=(1.05, 1.1), frameon=False, fontsize=8)
     figure.tight_layout()
     return figure
 
