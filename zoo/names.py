@@ -7,7 +7,6 @@ from typing import Any
 
 from sb3_fair.common.extras import MissingExtra
 
-PREFIX = "sb3_fair:"
 FEW = 30
 """How many names fit into one line."""
 

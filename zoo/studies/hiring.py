@@ -10,9 +10,9 @@ import numpy as np
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.pareto import misses
 from sb3_fair.zoo.evaluation.evaluate import evaluate_again, evaluate_rules, evaluation_env, policies_of
-from sb3_fair.zoo.runs.plan import Plan, make_plan
+from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.studies.grid import Job, by_label
-from sb3_fair.zoo.studies.overview import shortened
+from sb3_fair.zoo.studies.overview import planned
 from sb3_fair.zoo.studies.sheet import sheet
 from sb3_fair.zoo.studies.study import Results, Study, over, read
 
@@ -29,9 +29,8 @@ Figures = dict[str, float]
 
 def _jobs(company: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     entry = COMPANIES[company]
-    plan = make_plan("pcn", entry["env"], audit=("SP",))
+    plan = planned("pcn", entry["env"], QUICK if quick else 1, audit=("SP",))
     told = {"episodes": entry["episodes"] // (10 if quick else 1), "floor": entry["floor"]}
-    plan = shortened(plan, QUICK) if quick else plan
     for seed in seeds:
         yield Job(f"{company}/PCN/{seed}", judge, told, replace(plan, seed=seed))
 

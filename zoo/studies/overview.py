@@ -61,7 +61,8 @@ def study(
     """
     algos = names.choose_all("algorithm", algos, ALGORITHMS)
     envs = [names.environment(env) for env in envs or SCENARIOS]
-    known = {env: {algo: _plan(algo, env, quick) for algo in sensible(ALGORITHMS, env)} for env in envs}
+    share = QUICK if quick else 1
+    known = {env: {algo: planned(algo, env, share) for algo in sensible(ALGORITHMS, env)} for env in envs}
     plans = {env: {algo: known[env][algo] for algo in algos if algo in known[env]} for env in envs}
     plans = {env: found for env, found in plans.items() if found}
     if not plans:
@@ -99,15 +100,13 @@ def _obstacles(algo: str, env: str) -> Iterator[str]:
     return obstacles(algorithm, env, entry.pop("env_kwargs", {}), entry)
 
 
-def _plan(algo: str, env: str, quick: bool) -> Plan:
-    plan = make_plan(algo, env)
-    return shortened(plan, QUICK) if quick else plan
-
-
-def shortened(plan: Plan, times: int) -> Plan:
-    """So many times fewer steps, of learners from whole episodes at least two episodes per copy; a fifth of the
-    episodes in evaluations."""
-    steps = plan.n_timesteps // times
+def planned(algo: str, env: str, share: int, **wishes: Any) -> Plan:
+    """The zoo's plan. If ``share`` is not 1, so many times fewer steps, of learners from whole episodes at least two
+    episodes per copy; and a fifth of the episodes in evaluations."""
+    plan = make_plan(algo, env, **wishes)
+    if share == 1:
+        return plan
+    steps = plan.n_timesteps // share
     if plan.algorithm.vector:
         steps = max(steps, 2 * plan.n_envs * _max_steps(plan))
     return replace(plan, n_timesteps=steps, n_eval_episodes=max(2, plan.n_eval_episodes // 5))

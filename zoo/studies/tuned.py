@@ -10,11 +10,11 @@ import numpy as np
 from sb3_fair.zoo import names
 from sb3_fair.zoo.registry.algorithms import find_algorithm
 from sb3_fair.zoo.registry.reference import REFERENCE, reference_of
-from sb3_fair.zoo.registry.registration import WORLDS
+from sb3_fair.zoo.registry.registration import WORLDS, bare
 from sb3_fair.zoo.runs.plan import Plan, make_plan
 from sb3_fair.zoo.runs.settings import AROUND, DEFAULT, tuning
 from sb3_fair.zoo.studies.grid import Job, Result, by_label
-from sb3_fair.zoo.studies.overview import ALGORITHMS, shortened
+from sb3_fair.zoo.studies.overview import ALGORITHMS, planned
 from sb3_fair.zoo.studies.sheet import Sheet, sheet
 from sb3_fair.zoo.studies.study import conduct, numbers, over
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, Figures, direction, measure
@@ -77,8 +77,7 @@ def study(
     :raises InputError: if a name is unknown, or of an environment for which the algorithms are not tuned
     """
     pairs = tuned_pairs(names.choose_all("algorithm", algos, ALGORITHMS))
-    bare = [name.removeprefix(names.PREFIX) for name in envs or ()]
-    chosen = names.choose_all("tuned environment", bare, dict.fromkeys(pair.env for pair in pairs))
+    chosen = names.choose_all("tuned environment", [*map(bare, envs or ())], dict.fromkeys(pair.env for pair in pairs))
     pairs = [pair for pair in pairs if pair.env in chosen]
     some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
     log_dir = Path(log_dir, "quick" if quick else "")
@@ -101,9 +100,7 @@ def _jobs(pair: Pair, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
 
 def ways(pair: Pair, quick: bool = False) -> dict[str, Plan]:
     """The plan with the algorithm's defaults, and the tuned one."""
-    tuned = make_plan(pair.algo, pair.env)
-    if quick:
-        tuned = shortened(tuned, QUICK)
+    tuned = planned(pair.algo, pair.env, QUICK if quick else 1)
     if tuned.algorithm.vector:
         tuned = replace(tuned, hyperparams={**tuned.hyperparams, REFERENCE: dict(reference_of(tuned))})
     return {BEFORE: untuned(tuned), AFTER: tuned}

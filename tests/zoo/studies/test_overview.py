@@ -43,13 +43,13 @@ def tiny(monkeypatch):
         done.append((plan.algo, plan.seed))
         return judge(plan, model)
 
-    def plan(algo, env, quick):
+    def plan(algo, env, share):
         own = {"ppo": {"n_steps": 20, "batch_size": 40}, "dqn": {"learning_starts": 9}}
         settings = {"n_eval_episodes": 2, **own.get(algo, {})}
         return make_plan(algo, env, n_timesteps=60, n_envs=2, hyperparams=settings)
 
     monkeypatch.setattr(overview, "judge", counted)
-    monkeypatch.setattr(overview, "_plan", plan)
+    monkeypatch.setattr(overview, "planned", plan)
     return done
 
 
@@ -166,6 +166,6 @@ def test_a_model_that_learns_probabilities_may_sample_or_take_the_most_probable_
 
 
 def test_quick_plans_are_short_but_hold_whole_episodes():
-    assert overview._plan("ppo", DOUGHNUTS, quick=True).n_timesteps == 1_000
-    plan = overview._plan("pcn", "sb3_fair/Lending-v0", quick=True)
+    assert overview.planned("ppo", DOUGHNUTS, overview.QUICK).n_timesteps == 1_000
+    plan = overview.planned("pcn", "sb3_fair/Lending-v0", overview.QUICK)
     assert plan.n_timesteps == 2 * 10 * 500 and plan.n_eval_episodes == 2
