@@ -21,12 +21,11 @@ SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     "random": lambda seed: RandomSampler(seed=seed),
 }
 AUTO = "auto"
-PRUNERS: dict[str, Callable[[int], BasePruner]] = {
-    "none": lambda parts: NopPruner(),
-    "median": lambda parts: MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=1),
-    "halving": lambda parts: SuccessiveHalvingPruner(min_resource=1, reduction_factor=2),
+PRUNERS: dict[str, BasePruner] = {
+    "none": NopPruner(),
+    "median": MedianPruner(n_startup_trials=STARTUP // 2, n_warmup_steps=1),
+    "halving": SuccessiveHalvingPruner(min_resource=1, reduction_factor=2),
 }
-"""From the number of times that a trial is evaluated."""
 
 
 def _passed_on(name: str) -> Callable[..., Any]:

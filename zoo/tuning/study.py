@@ -49,8 +49,7 @@ def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     storage = place.open()
     name, sampler = place.study, NumberedSampler(search.sampler, search.seed)
-    pruner = PRUNERS[search.pruner](tuning.n_evaluations)
-    directions = tuning.directions
+    pruner, directions = PRUNERS[search.pruner], tuning.directions
     try:
         study = optuna.create_study(
             storage=storage, study_name=name, directions=directions, sampler=sampler, pruner=pruner
