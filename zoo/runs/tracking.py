@@ -195,11 +195,8 @@ def settings_of(model: BaseAlgorithm) -> dict[str, Any]:
 
 
 def _cells(shown: Sequence[Measure], policy: EvaluatedPolicy) -> list[float | None]:
-    cells: list[float | None] = []
-    for measure in shown:
-        mean, half = measure.mean(policy), measure.half_width(policy)
-        cells += [None if np.isnan(cell) else cell for cell in (mean, mean - half, mean + half)]
-    return cells
+    figures = [(measure.mean(policy), measure.half_width(policy)) for measure in shown]
+    return list(plain([end for mean, half in figures for end in (mean, mean - half, mean + half)], finite=True))
 
 
 def _has_account() -> bool:
