@@ -199,9 +199,9 @@ def make_plan(
 
 def _check_modules(plan: Plan) -> None:
     """Refuses an ID or a fairness spec whose module would be imported."""
-    module = plan.env.rpartition(":")[0]
-    unknown = [plan.env] if module not in ("", SHIPPED, *sys.modules) else []
-    for name in (*unknown, *(str(plan.env_kwargs[key]) for key in ("spec",) if key in plan.env_kwargs)):
+    known = plan.env.rpartition(":")[0] in ("", SHIPPED, *sys.modules)
+    if not known or "spec" in plan.env_kwargs:
+        name = str(plan.env_kwargs["spec"]) if known else plan.env
         raise InputError(
             f"env and spec must name no modules, whose code would run, unless --trust is given, got {name!r}"
         )
