@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo.runs import train as training
+from sb3_fair.zoo.runs.checkpoint import before
 from sb3_fair.zoo.runs.plan import make_plan
 from tests.zoo.waiting import wait_until
 
@@ -66,6 +69,18 @@ def make_quick_plan(algo, n_timesteps=600, **changes):
 def quick_plan():
     """Makes a plan that is trained in a second."""
     return make_quick_plan
+
+
+def interrupted(plan, folder, **options):
+    """A run that was killed when it was about to be evaluated, with one checkpoint."""
+    with pytest.MonkeyPatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(training, "policies_of", lambda *_: 1 / 0)
+        training.train(plan, log_dir=folder, checkpoint_minutes=0, **options)
+    (path,) = folder.glob("*/*/config.yml")
+    run = RunFolder(path.parent)
+    before(run.checkpoint).unlink(missing_ok=True)
+    assert run.checkpoint.is_file() and not run.finished
+    return run
 
 
 @pytest.fixture

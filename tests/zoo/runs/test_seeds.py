@@ -17,6 +17,7 @@ from sb3_fair.zoo.runs import seeds
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.seeds import train_all
 from sb3_fair.zoo.runs.train import resume, train
+from tests.zoo.conftest import interrupted
 from tests.zoo.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
@@ -69,27 +70,16 @@ def test_a_run_that_was_stopped_before_its_report_gets_one(tmp_path, plans):
         resume(run.path)
 
 
-def interrupted(plan, folder, monkeypatch):
-    """A run that was killed when it was about to write down what it had learned."""
-    with monkeypatch.context() as patched:
-        patched.setattr(RunFolder, "save_results", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            train(plan, log_dir=folder, checkpoint_minutes=0)
-    (run,) = (RunFolder(path.parent) for path in folder.glob("*/*/config.yml"))
-    assert run.checkpoint.is_file() and not run.finished
-    return run
-
-
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, plans, monkeypatch):
-    halted = interrupted(plans[0], tmp_path / "all", monkeypatch)
+    halted = interrupted(plans[0], tmp_path / "all")
     monkeypatch.setattr(seeds, "train", None)
     (run,) = train_all(plans[:1], log_dir=tmp_path / "all", n_jobs=1)
     assert run.path == halted.path and run.finished
     assert front(run) == front(train(plans[0], log_dir=tmp_path / "alone"))
 
 
-def test_a_run_that_another_process_is_at_is_left_alone(tmp_path, plans, monkeypatch):
-    halted = interrupted(plans[0], tmp_path, monkeypatch)
+def test_a_run_that_another_process_is_at_is_left_alone(tmp_path, plans):
+    halted = interrupted(plans[0], tmp_path)
     busy = r"^a run must have been interrupted to go on, but '.*2c/.*' is in training$"
     for go_on in (lambda: train_all(plans[:1], log_dir=tmp_path, n_jobs=1), lambda: resume(halted.path)):
         with FileLock(halted.path / "training.lock"), pytest.raises(InputError, match=busy):
