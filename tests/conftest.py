@@ -12,7 +12,8 @@ import torch
 from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
-os.environ["XDG_CONFIG_HOME"] = tempfile.mkdtemp()  # of the key that signs runs; worker processes inherit it
+# Of all processes: where the package is, and the key that signs runs.
+os.environ |= {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": tempfile.mkdtemp()}
 torch.set_num_threads(1)
 # The same examples each time; --hypothesis-profile=default tries others.
 settings.register_profile("same", derandomize=True, deadline=None)

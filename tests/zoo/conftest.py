@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,6 @@ from sb3_fair.zoo.runs import train as training
 from sb3_fair.zoo.runs.checkpoint import before
 from sb3_fair.zoo.runs.plan import make_plan
 from tests.zoo.waiting import wait_until
-
-ROOT = Path(__file__).parents[2]
 
 HIRING = {
     "env": "sb3_fair/JobHiring-Small-v0",
@@ -96,7 +93,7 @@ def dask_cluster():
         """
         folder.mkdir(exist_ok=True)
         file = folder / "scheduler.json"
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
+        environment = {**os.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "1"}
         options = ["--scheduler-file", str(file), "--no-dashboard"]
 
         def start(*command):

@@ -173,7 +173,7 @@ def pcn_run(tmp_path_factory):
     options = "--seed 3 -P n_eval_episodes:3 -E population:gender --window 60 --no-progress"
     subprocess.run(
         [sys.executable, "-m", "sb3_fair.zoo", *command.split(), *options.split()],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True, capture_output=True,
+        cwd=folder, check=True, capture_output=True,
     )  # fmt: skip
     return RunFolder.open(folder / "logs" / "pcn" / "sb3_fair-JobHiring-Small-v0_1")
 

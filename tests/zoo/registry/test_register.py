@@ -1,9 +1,7 @@
 """Environments of users: registered in one call, made in every way, trained and judged by the commands."""
 
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -275,10 +273,8 @@ def test_without_rules_none_is_known():
 
 def test_warnings_are_one_line(bank):
     line = f"train --algo pcn --env {ENV} --n-timesteps 60 -P n_fill_episodes:2 -P n_episodes:2 -P n_eval_episodes:2"
-    ended = subprocess.run(
-        [sys.executable, "-m", "sb3_fair.zoo", *line.split(), "--no-progress"],
-        cwd=bank, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
-    )  # fmt: skip
+    command = [sys.executable, "-m", "sb3_fair.zoo", *line.split(), "--no-progress"]
+    ended = subprocess.run(command, cwd=bank, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.startswith("sb3-fair: 8 of 10 copies") and len(ended.stderr.strip().splitlines()) == 1
 
@@ -308,10 +304,7 @@ def test_a_spec_makes_a_fairness_mdp_of_any_id(bank, command):
 def test_processes_of_seeds_and_studies_find_the_module(bank):
     for given in (["train", "--seeds", 2, "--jobs", 2], ["tune", "--n-trials", 2, "--n-jobs", 2, "--only", "gamma"]):
         command = [sys.executable, "-m", "sb3_fair.zoo", *given, "--algo", "ppo", "--env", ENV, *QUICK]
-        path = {"PYTHONPATH": str(Path(__file__).parents[3])}
-        ended = subprocess.run(
-            [*map(str, command)], cwd=bank, capture_output=True, text=True, env={**os.environ, **path}
-        )
+        ended = subprocess.run([*map(str, command)], cwd=bank, capture_output=True, text=True)
         assert ended.returncode == 0, ended.stderr
 
 

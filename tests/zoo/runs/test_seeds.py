@@ -1,12 +1,10 @@
 """Are runs trained once each, wherever it is done, and gone on with after an interruption?"""
 
-import os
 import signal
 import subprocess
 import sys
 import warnings
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from filelock import FileLock
@@ -20,7 +18,6 @@ from sb3_fair.zoo.runs.train import resume, train
 from tests.zoo.conftest import interrupted
 from tests.zoo.waiting import wait_until
 
-ROOT = Path(__file__).parents[3]
 SMALL = "sb3_fair/JobHiring-Small-v0"
 
 
@@ -98,8 +95,7 @@ def test_a_cluster_trains_what_this_machine_would_train_even_if_a_worker_is_kill
             "--seeds", "3", "--n-timesteps", "4000", "--n-envs", "2", "-P", "n_eval_episodes:2", "--audit", "SP",
             "-E", "team_size:5", "-E", "episode_length:20", "--cluster", "dask", "--scheduler", address,
         ]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        training = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True)
+        training = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         try:
             wait_until(lambda: len(list(places.glob("*/a2c/*/progress.csv"))) == 2)
             first.send_signal(signal.SIGKILL)

@@ -13,7 +13,6 @@ from sb3_fair.zoo.runs import stopping
 from sb3_fair.zoo.runs.stopping import Interrupted, patience, received, stoppable
 from tests.zoo.waiting import wait_until
 
-ROOT = Path(__file__).parents[3]
 TRAIN = (
     "train --algo a2c --env sb3_fair/JobHiring-Small-v0 --seeds 3 --jobs 2 --n-timesteps 2000000 --n-envs 2 --audit SP"
 )
@@ -27,7 +26,7 @@ def begin(command, folder):
     return subprocess.Popen(
         [sys.executable, "-m", "sb3_fair.zoo", *command.split()],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

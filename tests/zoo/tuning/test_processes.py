@@ -10,7 +10,6 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import optuna
 import pytest
@@ -24,7 +23,6 @@ from sb3_fair.zoo.tuning.study import DEFAULTS, Search, begin, counts, finished,
 from sb3_fair.zoo.tuning.tune import make_tuning
 from tests.zoo.waiting import wait_until
 
-ROOT = Path(__file__).parents[3]
 SMALL = "sb3_fair/JobHiring-Small-v0"
 FAST = {"n_steps": 16, "batch_size": 64, "n_epochs": 1, "n_eval_episodes": 1}
 spawn = multiprocessing.get_context("spawn")
@@ -173,14 +171,13 @@ def test_after_sigkill_the_same_command_goes_on_with_the_same_study(tmp_path):
         "--n-trials", "6", "--n-jobs", "2", "--n-timesteps", "1000", "--only", "learning_rate",
         "-P", "n_steps:16", "-P", "n_epochs:1", "-P", "n_eval_episodes:1",
     ]  # fmt: skip
-    given = {"cwd": tmp_path, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
     name = "ppo_sb3_fair-JobHiring-Small-v0"
     place = Place(name, tmp_path / "logs" / "tune" / name)
 
     def trials():
         return optuna.load_study(study_name=name, storage=place.open()).trials
 
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, **given)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, cwd=tmp_path)
     try:
         ended = '"op_code":6'  # or begun, of the first trial, which was lined up
         wait_until(lambda: place.journal.is_file() and place.journal.read_text().count(ended) >= 2)
@@ -189,7 +186,7 @@ def test_after_sigkill_the_same_command_goes_on_with_the_same_study(tmp_path):
         process.wait()
     before = [trial for trial in trials() if trial.state.name == "COMPLETE"]
     assert 0 < len(before) < 6
-    ran = subprocess.run(command, capture_output=True, text=True, **given)
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     after = [trial for trial in trials() if trial.state.name == "COMPLETE"]
     assert len(after) == 6 and all(trial in after for trial in before)  # the second may end before the first
