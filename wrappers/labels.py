@@ -1,7 +1,7 @@
 """Group labels of the slots of a VecEnv."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from numbers import Number
+from numbers import Number, Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,7 +43,7 @@ def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     """
     found = _individuals(infos)
     groups = None if found is None else found["group"]
-    negative = [label for label in groups if isinstance(label, Number) and label < 0] if np.iterable(groups) else []
+    negative = [label for label in groups if isinstance(label, Real) and label < 0] if np.iterable(groups) else []
     if negative:
         raise ValueError(
             "info['individual']['group'] must be a whole number from 0 on, another hashable value (such as a string), "

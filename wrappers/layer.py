@@ -1,15 +1,19 @@
 """Layers of an environment: attributes, seeds, histories through all wrappers."""
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from multiprocessing.reduction import ForkingPickler
 from numbers import Real
 from typing import Any, ClassVar
 
+import cloudpickle
 import gymnasium as gym
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvObs, VecEnvStepReturn
 
+from sb3_fair.fairness import FairnessSpec
+from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.observations import each, rows_of
 
 
@@ -63,6 +67,16 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
         venv = venv.venv
     if venv.has_attr("forget_history"):
         venv.env_method("forget_history", indices=copy)
+
+
+def _by_value(told: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+    """How a process pickles for others what has functions of a user: those of the script that was started are in no
+    module that can be imported."""
+    return cloudpickle.loads, (cloudpickle.dumps(told),)
+
+
+for kind in (FairnessSpec, Scheme):
+    ForkingPickler.register(kind, _by_value)
 
 
 def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None, kind: Any = object) -> Any:

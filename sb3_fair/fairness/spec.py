@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import Count, checked
-from sb3_fair.fairness.by_value import ByValue
 from sb3_fair.fairness.distances import SLACK, DistanceLike, other_columns
 from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
 from sb3_fair.fairness.notions.table import FeedbackMissing
@@ -34,11 +33,11 @@ class Individual(NamedTuple):
 
 @checked
 @dataclass(frozen=True, kw_only=True)
-class FairnessSpec(ByValue):
+class FairnessSpec:
     """Defines the fairness MDP of an environment: individuals, groups, favourable actions, feedback and notions.
 
     Callables get the observation on which the action was chosen and the info that the step returned. If ``group``,
-    ``features`` or ``feedback`` is None, it is read from ``info["individual"]``.
+    ``features`` or ``feedback`` is None, it is read from ``info["individual"]``. A spec with named functions pickles.
 
     :param group: f(obs, info) -> label, or the name of a key in info; a tuple of these is their product partition
         (each combination a group); a list of these, or a dict name -> one of these, asks for several attributes

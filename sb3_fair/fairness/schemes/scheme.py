@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Count, Positive, Share, checked
-from sb3_fair.fairness.by_value import ByValue
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.schemes.statuses import Array, status_array, within
 from sb3_fair.fairness.validation import function_of_vectors, on_copies
@@ -56,7 +55,7 @@ class Estimate(NamedTuple):
 class NewMultiple:
     """True where the total of the status reaches a new multiple of ``k`` > 0 in a step: "after a dozen doughnuts".
 
-    For bounded schemes, as ``when=NewMultiple(12)``. A step that passes several multiples
+    For bounded schemes, as ``when=NewMultiple(12)``; unlike a lambda it pickles. A step that passes several multiples
     at once counts as one assessment. A total that falls short of a multiple by rounding only has reached it.
     """
 
@@ -75,7 +74,7 @@ class NewMultiple:
 
 @checked
 @dataclass(frozen=True)
-class Scheme(ByValue):
+class Scheme:
     """A fairness scheme: status, welfare, time of assessment and aggregation over time.
 
     ============  =============================================================================
@@ -86,6 +85,8 @@ class Scheme(ByValue):
     bounded       ``when=f``
     long-term     ``when="end"``, or ``temporal="last"``
     ============  =============================================================================
+
+    It pickles if its callables do.
 
     :param status: how an environment changes U: ``"counts"`` (how often each stakeholder was served), ``"rewards"``
         (the sum of ``info["vector_reward"]``) or f(info) -> what is added to U, (n,)
