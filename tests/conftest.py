@@ -13,7 +13,8 @@ from hypothesis import settings
 
 ROOT = Path(__file__).parent.parent
 # Of all processes: where the package is, and the key that signs runs.
-os.environ |= {"PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": tempfile.mkdtemp()}
+PATHS = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+os.environ |= {"PYTHONPATH": os.pathsep.join(PATHS), "XDG_CONFIG_HOME": tempfile.mkdtemp()}
 torch.set_num_threads(1)
 # The same examples each time; --hypothesis-profile=default tries others.
 settings.register_profile("same", derandomize=True, deadline=None)

@@ -265,8 +265,11 @@ class VecDisparity(Disparities, VecFace):
 
 def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray[Any]:
     """The actions (n,) that were carried out, where infos tell that of one individual per copy, else those chosen."""
-    found: NDArray[Any] = (people_in(infos) or {}).get("action", actions)
-    return found if np.shape(found) == actions.shape else actions
+    people = people_in(infos) or {}
+    found = np.asarray(people.get("action", actions))
+    if found.shape != actions.shape:
+        return actions
+    return np.where(people.get("present", True) & (found == found), found, actions)  # NaN where it is not told
 
 
 def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:

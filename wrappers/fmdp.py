@@ -242,9 +242,10 @@ class Measuring(Core):
             self._take_late(infos)
             if delay is not None:
                 self._deliver(infos, obs, ids, withheld)
-        elif self.fairness_spec.tells_group(infos[0]) and "individual" not in infos[0]:
+        elif self.fairness_spec.tells_group(infos[0]):
             for one, info in zip(obs, infos, strict=True):  # others than notions compare groups too
-                info["individual"] = {"group": self.fairness_spec.group_of(one, info)}
+                if "individual" not in info:
+                    info["individual"] = {"group": self.fairness_spec.group_of(one, info)}
         publish_figures(infos, self._tracker.values() if self.fairness_names else {})
 
     def _take_late(self, infos: Sequence[dict[str, Any]]) -> None:

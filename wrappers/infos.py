@@ -282,7 +282,7 @@ def figures_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
     told = info.get("fairness")
     if told is not None and not isinstance(told, Mapping):
         raise TypeError(f"info['fairness'] must be a dict of figures by name, got {told!r}")
-    return told or {}
+    return dict(told or {})
 
 
 def figures_of(infos: Sequence[Mapping[str, Any]]) -> Record:

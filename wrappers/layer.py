@@ -1,6 +1,7 @@
 """Layers of an environment: attributes, seeds, histories through all wrappers."""
 
 import operator
+import pickle
 from collections.abc import Callable, Sequence
 from multiprocessing.reduction import ForkingPickler
 from numbers import Real
@@ -70,13 +71,16 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
 
 
 def _by_value(told: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-    """How a process pickles for others what has functions of a user: those of the script that was started are in no
-    module that can be imported."""
-    return cloudpickle.loads, (cloudpickle.dumps(told),)
+    """How a process pickles for others what has functions of a user: by name where they are found so. Those of the
+    script that was started are not, in a process that was not forked from it."""
+    try:
+        return pickle.loads, (pickle.dumps(told),)
+    except Exception:
+        return cloudpickle.loads, (cloudpickle.dumps(told),)
 
 
-for kind in (FairnessSpec, Scheme):
-    ForkingPickler.register(kind, _by_value)
+ForkingPickler.register(FairnessSpec, _by_value)
+ForkingPickler.register(Scheme, _by_value)
 
 
 def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None, kind: Any = object) -> Any:

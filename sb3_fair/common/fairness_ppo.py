@@ -1,6 +1,5 @@
 """Base class of this package's PPO learners: construction, layers, rollout buffers, rollouts, extra critics, saving."""
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
@@ -65,7 +64,8 @@ class FairnessPPO(Extended, SameLayers, PPO):
     described = ARGUMENTS
     buffer_classes = (ColumnRolloutBuffer, ColumnDictRolloutBuffer)
     watched: "WatchedVecEnv"
-    _zero_rollouts = 0.0
+    _rollouts = 0
+    _unequal = False  # whether a disparity was seen
 
     # ---------------------------------------------------------------- set up
 
@@ -212,8 +212,9 @@ class FairnessPPO(Extended, SameLayers, PPO):
 
         Later, a policy may have learned to treat all alike.
         """
-        self._zero_rollouts += -math.inf if disparity.any() else 1
-        if self._zero_rollouts == 2:
+        self._unequal = self._unequal or bool(disparity.any())
+        self._rollouts += 1
+        if self._rollouts == 2 and not self._unequal:
             warn(
                 f"{name} was 0 in every step of the first two rollouts, so nothing is learned from it and any limit is "
                 "met. If episodes are too short to decide on two groups, carry the history over from one to the next: "

@@ -113,16 +113,16 @@ class VecPeople(VecLayer):
         cells = cells_of(actions, feedback, favourable)
         groups, levels = {}, dict.fromkeys(self.names, math.nan)
         for attribute in dict.fromkeys(name.partition("@")[2] or self._only for name in self.names):
-            labels = _labels(people, attribute, copy)
+            parts = [_column(people, f"group{part}", copy).tolist() for part in self.spec.parts_of(attribute)]
+            labels = list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
             compared = self.spec.compared(attribute)
             partition = Partition(compared)
             codes = partition.columns(labels) * CELLS + cells
             counts = np.bincount(codes, minlength=partition.size * CELLS).reshape(-1, CELLS) @ _MASKS
             called = [self.spec.group_name(attribute, label) for label in partition.labels[1:]]
-            groups["" if attribute == self._only else attribute] = {
-                name if called.count(name) == 1 else repr(label): counted  # 1 and "1"
-                for name, label, counted in zip(called, partition.labels[1:], counts[1:], strict=True)
-            }
+            if len(set(called)) < len(called):
+                raise ValueError(f"group must have labels that are written differently, got {partition.labels[1:]}")
+            groups["" if attribute == self._only else attribute] = dict(zip(called, counts[1:], strict=True))
             alike: dict[int | None, list[str]] = {}  # first decision that is looked at -> notions
             for name in self.names:
                 recent = self._recent(name)
@@ -162,12 +162,6 @@ def _column(people: list[Record], key: str, copy: int) -> NDArray[Any]:
         return np.full(0, np.nan)
     there = np.concatenate([step["present"][copy] for step in people])
     return np.concatenate([step[key][copy] for step in people])[there]
-
-
-def _labels(people: list[Record], attribute: str, copy: int) -> list[Any]:
-    """The label of everybody; a tuple for a product partition such as "gender+nationality"."""
-    parts = [_column(people, f"group{part}", copy).tolist() for part in attribute.split("+")]
-    return list(zip(*parts, strict=True)) if len(parts) > 1 else parts[0]
 
 
 def _rows(values: Any) -> NDArray[Any]:

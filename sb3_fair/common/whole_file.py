@@ -21,6 +21,6 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str, errors: str = "strict") -> None:
-    """Writes a text in UTF-8 in that way."""
+    """Writes UTF-8 text; the file is there whole or not at all."""
     with whole(path) as file:
         file.write_text(text, encoding="utf-8", errors=errors)

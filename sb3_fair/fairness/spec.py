@@ -144,12 +144,17 @@ class FairnessSpec:
         found: Any = self.groups.get(attribute) if isinstance(self.groups, Mapping) else self.groups
         return found
 
+    def parts_of(self, attribute: str) -> tuple[str, ...]:
+        """The attributes that a product partition such as "gender+nationality" is of; of others, themselves."""
+        products = {attribute_name(each): each for each in self.attributes if not isinstance(each, str)}
+        return products.get(attribute, (attribute,))
+
     def group_name(self, attribute: str, label: Any) -> str:
         """What a group is called: by ``group_names`` if labels are their numbers."""
-        for parts in self.attributes:
-            if not isinstance(parts, str) and attribute_name(parts) == attribute:
-                named = map(self.group_name, parts, label)
-                return "+".join(repr(name) if "+" in name else name for name in named)
+        parts = self.parts_of(attribute)
+        if len(parts) > 1:
+            named = [self.group_name(part, own) for part, own in zip(parts, label, strict=True)]
+            return "+".join(repr(name) if "+" in name else name for name in named)
         names = self.group_names
         if isinstance(names, Mapping):
             names = names.get(attribute, ())

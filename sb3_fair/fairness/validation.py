@@ -28,15 +28,13 @@ def number(name: str, value: Any) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas' NA; not an array."""
-    if isinstance(value, np.ndarray):
+    """None, NaN, NaT and pandas' NA; not an array or a column."""
+    if hasattr(value, "__array__") and np.ndim(value):
         return False
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA
         return True
-    except ValueError:  # another kind of array
-        return False
 
 
 def columns(name: str, value: Any) -> tuple[int, ...]:

@@ -288,7 +288,8 @@ def test_a_group_has_the_same_name_in_every_episode():
 
 
 def test_groups_have_different_names():
-    assert told_groups([1, "1", 1]) == [{"1": 2, "'1'": 1}]
+    with pytest.raises(ValueError, match=r"labels that are written differently, got \[1, '1'\]"):
+        told_groups([1, "1", 1])
     first, second = {"x": "a+b", "y": "c"}, {"x": "a", "y": "b+c"}
     assert told_groups([first, first], [first, second]) == [{"'a+b'+c": 2}, {"'a+b'+c": 1, "a+'b+c'": 1}]
 

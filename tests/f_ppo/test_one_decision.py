@@ -1,10 +1,8 @@
 """Episodes of one decision: disparities are counted over episodes where the history is carried over."""
 
-import os
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
@@ -18,7 +16,6 @@ from sb3_fair.wrappers import FairMDP
 from sb3_fair.wrappers.disparity import VecDisparity
 from sb3_fair.wrappers.layer import forget_history
 
-ROOT = Path(__file__).parents[2]
 SMALL = {"n_steps": 16, "batch_size": 32, "n_epochs": 1, "seed": 0, "device": "cpu"}
 
 
@@ -90,6 +87,10 @@ def test_a_policy_that_has_learned_to_treat_all_alike_is_no_reason_to_warn():
 
 
 SCRIPT = """
+import sys
+from contextlib import nullcontext
+from threading import Lock
+
 from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_fair import FPPO
@@ -98,8 +99,13 @@ from sb3_fair.wrappers import FairMDP
 from tests.f_ppo.test_one_decision import SMALL, Loan
 
 
+METHOD = sys.argv[1]
+LOCK = Lock() if METHOD == "fork" else nullcontext()  # which no pickle may contain
+
+
 def group(obs, info):
-    return int(obs[0])
+    with LOCK:
+        return int(obs[0])
 
 
 def make():
@@ -107,12 +113,12 @@ def make():
 
 
 if __name__ == "__main__":
-    FPPO("MlpPolicy", SubprocVecEnv([make], start_method="spawn"), **SMALL).learn(16)
+    FPPO("MlpPolicy", SubprocVecEnv([make] * 2, start_method=METHOD), **SMALL).learn(16)
 """
 
 
-def test_the_group_may_be_a_function_of_the_script_that_is_run(tmp_path):
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_the_group_may_be_a_function_of_the_script_that_is_run(tmp_path, method):
     (tmp_path / "script.py").write_text(SCRIPT)
-    run = [sys.executable, str(tmp_path / "script.py")]
-    done = subprocess.run(run, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+    done = subprocess.run([sys.executable, str(tmp_path / "script.py"), method], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,12 +1,16 @@
 """Does a spec find the individual in what an environment shows, and say clearly what it misses?"""
 
+import math
 import pickle
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow
+from sb3_fair.fairness.spec import is_labelled
 
 OBS = np.array([0.1, 0.2, 0.3, 1.0, 5.0])
 
@@ -193,3 +197,14 @@ def test_specs_of_named_functions_pickle_and_can_be_changed():
     changed = replace(again, notions=("EO",), history=FullHistory(), distance=["heom", "hmom"])
     assert changed.tracker(2).names == ("EO@gender", "EO@nationality")
     assert spec.history == SlidingWindow(500) and spec.notions == ("SP", "IF")
+
+
+@pytest.mark.parametrize("missing", [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, {"a": None, "b": pd.NA}])
+def test_labels_that_are_missing(missing):
+    assert not is_labelled({"group": missing}) and not is_labelled({})
+
+
+@pytest.mark.parametrize("column", [list, np.array, pd.Series, pd.array, pl.Series, pd.Index])
+@pytest.mark.parametrize("labels", [[0, 1], ["m", "f"]])
+def test_columns_of_labels_are_labels(column, labels):
+    assert is_labelled({"group": column(labels)})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sb3_fair.common.run_folder import RunFolder
-from tests.kill_training import MAIN, ROOT, SCENARIOS, chain
+from tests.kill_training import MAIN, SCENARIOS, chain
 from tests.zoo.waiting import wait_until
 
 BANK = "tests.own_env.bank"
@@ -46,7 +46,7 @@ COMMANDS = {
 
 def sb3_fair(line, folder):
     """What a command prints in ``folder``."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "WANDB_MODE": "offline"}
     ended = subprocess.run(
         ["bash", "-c", f'"{sys.executable}" -m sb3_fair.zoo {line}'],
         cwd=folder, env=environment, capture_output=True, text=True,
@@ -94,7 +94,7 @@ def test_several_seeds_go_on_where_they_were_killed(tmp_path):
     line = f"train --algo ppo --env {LOANS} --n-timesteps 20000 -P n_eval_episodes:2 --seeds 2 --jobs 2"
     process = subprocess.Popen(
         [*MAIN, *line.split(), "--checkpoint-minutes", "0", "--no-progress"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, start_new_session=True,
+        cwd=tmp_path, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     wait_until(lambda: len({file.parent for file in tmp_path.glob("logs/ppo/*/checkpoint*")}) == 2)

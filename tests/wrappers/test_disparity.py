@@ -232,6 +232,24 @@ def test_a_group_that_is_told_too_late_is_not_nobody():
         venv.step(np.array([1]))
 
 
+@pytest.mark.parametrize("acting", [0, 1])
+def test_nobody_acts_for_another_copy(acting):
+    """One copy tells that something else was carried out, the other tells nothing."""
+
+    class Other(Queue):
+        def step(self, action):
+            *step, info = super().step(action)
+            return *step, {**info, "individual": {"group": int(step[0][0]), "action": 0}}
+
+    queue = [[0, 1, 1]]
+    envs = [(lambda: Other(queue)) if copy == acting else (lambda: Queue(queue)) for copy in range(2)]
+    venv = VecDisparity(VecFairMDP(DummyVecEnv(envs), FairnessSpec(group=in_front, notions=())))
+    venv.reset()
+    venv.step(np.array([1, 1]))
+    infos = venv.step(np.array([0, 0]))[3]
+    assert [info["fairness"]["d_s"] for info in infos] == [float(copy != acting) for copy in range(2)]
+
+
 def test_groups_that_are_not_compared_fill_the_window_only():
     venv = VecDisparity(
         queues([[[0, 1, 2, 2, 0, 1]]], FairnessSpec(group=in_front, notions=())),

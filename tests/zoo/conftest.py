@@ -68,10 +68,10 @@ def quick_plan():
     return make_quick_plan
 
 
-def interrupted(plan, folder, **options):
-    """A run that was killed when it was about to be evaluated, with one checkpoint."""
+def interrupted(plan, folder, at=(training, "policies_of"), **options):
+    """A run that was killed when it was about to be evaluated, or to call another function, with one checkpoint."""
     with pytest.MonkeyPatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr(training, "policies_of", lambda *_: 1 / 0)
+        patched.setattr(*at, lambda *_: 1 / 0)
         training.train(plan, log_dir=folder, checkpoint_minutes=0, **options)
     (path,) = folder.glob("*/*/config.yml")
     run = RunFolder(path.parent)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,10 @@ from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.group_returns import VecGroupReturns, games_of
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.zoo.names import InputError, why
+from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec, unseen
 from sb3_fair.zoo.registry.layers import copies, transparent
-from sb3_fair.zoo.registry.rules import RuleAgent
+from sb3_fair.zoo.registry.rules import RuleAgent, RuleError
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.policy_file import load_policy
 from sb3_fair.zoo.runs.weights import check_weights
@@ -118,24 +119,20 @@ def evaluate_rules(
     seed: int | None = None,
     around: Callable[[VecEnv], VecEnv] | None = None,
 ) -> list[EvaluatedPolicy]:
-    """The environment's rules of thumb on the evaluation episodes, without those that fail, of which it warns;
-    ``around`` measures more."""
+    """The environment's rules of thumb on the evaluation episodes, all rules in one pass, without those that fail, of
+    which it warns; ``around`` measures more."""
     plan = transparent(plan)  # rules know the environment as it is
     with closing(evaluation_env(plan, 1)) as one:
         rules = tuple(attribute(one, "rules"))
     seed = seed_of(plan) if seed is None else seed
     episodes = n_eval_episodes or plan.n_eval_episodes
-
-    def evaluated(rules: Sequence[str]) -> list[EvaluatedPolicy]:
+    while rules:
         try:
             return _in_one_pass(plan, rules, episodes, seed, around)
-        except Exception as error:  # a rule may raise anything
-            if len(rules) > 1:
-                return [policy for rule in rules for policy in evaluated([rule])]
-            warn(f"rule {rules[0]!r} of {plan.env} is left out, which fails: {why(error)}")
-            return []
-
-    return evaluated(rules) if rules else []
+        except RuleError as error:
+            warn(f"rule {error.rule!r} of {plan.env} is left out: it {error.what}")
+            rules = tuple(rule for rule in rules if rule != error.rule)
+    return []
 
 
 def _in_one_pass(
@@ -167,10 +164,8 @@ def check_rules(plan: Plan) -> None:
         for rule in attribute(venv, "rules"):
             try:
                 RuleAgent(rule, venv, 0).predict(observation)
-            except Exception as error:
-                raise InputError(
-                    f"rules must return actions, but {rule!r} of {plan.env} fails: {why(error)}"
-                ) from error
+            except RuleError as error:
+                raise InputError(f"rules must return actions, but {rule!r} of {plan.env} {error.what}") from error
 
 
 def evaluate_run(
@@ -207,10 +202,10 @@ def chosen(front: Front, policy: int | str) -> EvaluatedPolicy:
     """The policy of a number or a name, if there is one."""
     names = [each.name for each in front]
     number = names.index(policy) if policy in names else policy
-    if not isinstance(number, int) or not 0 <= number < len(front):
+    if not isinstance(number, Integral) or not 0 <= number < len(front):
         few = ", ".join(names[:3]) + ", ..." * (len(names) > 3)
         raise InputError(f"policy must be a number from 0 to {len(front) - 1} or one of {few}, got {policy!r}")
-    return front[number]
+    return front[int(number)]
 
 
 def evaluate_again(

@@ -1,6 +1,6 @@
 """Algorithms that can be trained from the command line, and their arguments."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
@@ -43,11 +43,20 @@ class Algorithm:
         parameters = signature(self.cls.__init__).parameters
         return {name: parameter.default for name, parameter in parameters.items() if name not in given | logs}
 
-    def could_have(self, attributes: Collection[str]) -> bool:
-        """Whether a model of it has those settings of all algorithms that are among the attributes."""
-        policy = () if self.policy is None else (self.policy,)
-        own = vars(self.cls(*policy, None, _init_setup_model=False))
-        return all((name in own) == (name in attributes) for each in ALGORITHMS.values() for name in each.settings)
+    @property
+    def blank(self) -> Any:
+        """A model of it without an environment and networks."""
+        return self.cls(*(() if self.policy is None else (self.policy,)), None, _init_setup_model=False)
+
+
+def which_saved(attributes: Mapping[str, Any]) -> list[str]:
+    """Names of the algorithms whose models have those settings of all algorithms that are among the attributes of a
+    file of SB3; if there are several, those whose own policies are in the module of the file's."""
+    settings = {name for algorithm in ALGORITHMS.values() for name in algorithm.settings}
+    blanks = {name: vars(algorithm.blank) for name, algorithm in ALGORITHMS.items()}
+    fitting = [name for name, own in blanks.items() if settings & own.keys() == settings & attributes.keys()]
+    home = dict(attributes.get("policy_class") or {}).get("__module__")
+    return [name for name in fitting if getattr(blanks[name].get("policy_class"), "__module__", "") == home] or fitting
 
 
 ALGORITHMS = {

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from numbers import Number
 from os import PathLike
 from pathlib import Path
@@ -262,7 +261,9 @@ class Agent:
             person = _named(person)
         people = [_named(each) for each in person] if isinstance(person, list | tuple) and names else []
         if people and all(isinstance(each, Mapping) for each in people):
-            person = {name: [each.get(name) for each in people] for name in dict.fromkeys(chain(*people))}
+            for each in people:
+                _require_names(each, names)
+            person = {name: [each[name] for each in people] for name in names}
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping):
                 raise ValueError(f"person must be a dict of {', '.join(names)}, or a list of them, got {type(person)}")

@@ -30,7 +30,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluation_env,
 )
 from sb3_fair.zoo.names import InputError, input_errors, one_line, why
-from sb3_fair.zoo.registry.algorithms import ALGORITHMS, find_algorithm
+from sb3_fair.zoo.registry.algorithms import find_algorithm, which_saved
 from sb3_fair.zoo.registry.build import unseen
 from sb3_fair.zoo.registry.layers import copies
 from sb3_fair.zoo.registry.registration import ROWS, bare
@@ -156,10 +156,9 @@ def _check_algorithm(plan: Plan, path: Path, content: bytes) -> None:
     """Refuses a file whose attributes are those of models of other algorithms."""
     with zipfile.ZipFile(io.BytesIO(content)) as file:
         attributes = json.loads(file.read("data"))
-    if not plan.algorithm.could_have(attributes):
-        others = [name for name, algorithm in ALGORITHMS.items() if algorithm.could_have(attributes)]
-        if others:
-            raise InputError(f"algo must be {' or '.join(others)}, which saved {str(path)!r}, got {plan.algo!r}")
+    saved = which_saved(attributes)
+    if saved and plan.algo not in saved:
+        raise InputError(f"algo must be {' or '.join(saved)}, which saved {str(path)!r}, got {plan.algo!r}")
 
 
 def _foreign(env: str, n: int, env_kwargs: Mapping[str, Any]) -> VecEnv:

@@ -67,7 +67,7 @@ def chance_levels(
         return [math.nan] * len(notions)
     counts = np.bincount(columns * CELLS + cells, minlength=size * CELLS).reshape(size, CELLS)
     counts[1:] = counts[1:][np.lexsort(counts[1:].T)]  # the order in which groups were met says nothing
-    spaced = np.pad(counts, ((0, 0), (0, CELLS)))  # the documented levels were drawn with these zeros in the seed
+    spaced = np.pad(counts, ((0, 0), (0, CELLS)))  # zeros are part of the seed
     rng = np.random.default_rng([seed, *spaced.flat])  # with the same draws, similar tables would err alike
     levels: list[float] = expected_sizes(counts, lambda drawn: table(drawn[:, 1:]), n_permutations, rng).tolist()
     return levels

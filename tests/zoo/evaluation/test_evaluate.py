@@ -142,7 +142,23 @@ def test_a_rule_that_fails_after_the_training_is_left_out(tmp_path, registries):
     rules = {"left": lambda obs: 0, "tires": lambda obs: strength.pop(), "right": lambda obs: 1}
     sb3_fair.register("test/Carts-v0", "CartPole-v1", spec, rules=rules)
     plan = make_plan("ppo", "test/Carts-v0", n_timesteps=64, hyperparams={"n_steps": 32, "n_eval_episodes": 2})
-    with pytest.warns(UserWarning, match="^rule 'tires' of .*Carts-v0 is left out, which fails: IndexError"):
+    with pytest.warns(UserWarning, match="^rule 'tires' of .*Carts-v0 is left out: it fails: IndexError"):
         run = train(plan, log_dir=tmp_path)
     assert run.finished and len(run.front) == 1 and run.report.is_file()
     assert [rule.name for rule in run.baselines] == ["left", "right"]
+
+
+def test_what_fails_beside_a_rule_is_no_fault_of_the_rule(registries):
+    class Full(gym.Env):
+        observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            raise OSError("no space left")
+
+    rules = {"left": lambda obs: 0}
+    sb3_fair.register("test/Full-v0", Full, FairnessSpec(group=lambda obs, info: 0), rules=rules)
+    with pytest.raises(OSError, match="no space left"):
+        evaluate_rules(make_plan("ppo", "test/Full-v0"), 1)

@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_before_its_report_gets_one(tmp_path, plans):
 
 
 def test_an_interrupted_run_goes_on_from_its_checkpoint(tmp_path, plans, monkeypatch):
-    halted = interrupted(plans[0], tmp_path / "all")
+    halted = interrupted(plans[0], tmp_path / "all", (RunFolder, "save_results"))
     monkeypatch.setattr(seeds, "train", None)
     (run,) = train_all(plans[:1], log_dir=tmp_path / "all", n_jobs=1)
     assert run.path == halted.path and run.finished
