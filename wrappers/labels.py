@@ -39,23 +39,34 @@ def of_arrays(venv: VecEnv, numbers: Numbers) -> Found | None:
 def of_infos(infos: Sequence[Mapping[str, Any]]) -> Found | None:
     """What all infos have under ``"individual"``, None if one has no group.
 
-    :raises ValueError: if one has a negative number as its group, which in arrays is an agent who is not compared
+    :raises ValueError: if one has a negative number as its group, which in ``slot_group`` is an agent who is not
+        compared
     """
     record = record_of(infos, "individual")
     if record is not None:
         individual = record.get("individual", {})
-        return individual if "group" in individual else None
+        if "group" not in individual:
+            return None
+        _require_no_negative(individual["group"])
+        return individual
     individuals = [{"group": None} if info.get("individual", {}) is None else individual_in(info) for info in infos]
     if not all("group" in individual for individual in individuals):
         return None
-    negative = [each["group"] for each in individuals if isinstance(each["group"], Real) and each["group"] < 0]
+    _require_no_negative([each["group"] for each in individuals])
+    found = {kind: [individual.get(kind) for individual in individuals] for kind in KINDS}
+    return {kind: labels for kind, labels in found.items() if kind == "group" or None not in labels}
+
+
+def _require_no_negative(groups: Any) -> None:
+    if isinstance(groups, np.ndarray) and groups.dtype.kind in "biuf":
+        negative = groups[groups < 0].tolist()
+    else:
+        negative = [label for label in groups if isinstance(label, Real) and label < 0]
     if negative:
         raise ValueError(
             "info['individual']['group'] must be a whole number from 0 on, another hashable value (such as a string), "
             f"or None for nobody, got {negative[0]!r}"
         )
-    found = {kind: [individual.get(kind) for individual in individuals] for kind in KINDS}
-    return {kind: labels for kind, labels in found.items() if kind == "group" or None not in labels}
 
 
 def checked(found: Found, slots: int, numbers: Numbers) -> Found:

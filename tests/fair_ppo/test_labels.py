@@ -220,6 +220,12 @@ def test_labels_that_are_no_numbers(group, words):
         walk(venv, Labels(venv), 1)
 
 
+def test_a_batch_does_not_take_a_negative_label_for_nobody():
+    venv = VecFairMDP(DummyVecEnv([lambda: Told({"group": -1}), lambda: Told({"group": 1})]), FairnessSpec())
+    with pytest.raises(ValueError, match=r"must be a whole number from 0 on, .* got -1"):
+        walk(venv, Labels(venv), 1)
+
+
 def test_settings_that_are_not_allowed():
     venv = of_infos([None])
     with pytest.raises(ValueError, match=r"mode must be None or one of .* got 'stream'"):
