@@ -17,10 +17,9 @@ from sb3_fair.fairness.spec import individual_in, is_labelled
 from sb3_fair.fairness.tracking.counts import GroupCounts
 from sb3_fair.fairness.tracking.partition import Columns, Partition, ProductPartition
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
-from sb3_fair.fairness.validation import is_missing
 from sb3_fair.wrappers.coming import MASSAGE, coming, first, told
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
-from sb3_fair.wrappers.infos import Info, Record, cut, people_in, publish, publish_figures, stacked
+from sb3_fair.wrappers.infos import Info, Record, cut, missing_labels, people_in, publish, publish_figures, stacked
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import check_discrete
 
@@ -174,7 +173,7 @@ class Disparities(Core):
             labels = [labels[part] for part in self._parts] if isinstance(labels, Mapping) else [labels]
             if any(np.shape(label) != (self._n_copies,) for label in labels):
                 raise ValueError(f"group must be one label per copy and step, got {labels!r}")
-            self._present = ~np.all([_missing(label) for label in labels], axis=0)
+            self._present = ~np.all([missing_labels(each) for each in labels], axis=0)
             labels = [label[self._present] for label in labels]
             columns = np.zeros(self._n_copies, dtype=np.intp)
             columns[self._present] = self._partition.columns(labels[0] if len(labels) == 1 else labels)
@@ -270,13 +269,6 @@ def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray
     if found.shape != actions.shape:
         return actions
     return np.where(people.get("present", True) & (found == found), found, actions)  # NaN where it is not told
-
-
-def _missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whose labels are missing, (n,)."""
-    if labels.dtype.kind not in "Of":
-        return np.zeros(len(labels), dtype=np.bool_)
-    return np.array([is_missing(label) for label in labels], dtype=np.bool_)
 
 
 def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:

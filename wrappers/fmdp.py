@@ -11,11 +11,19 @@ from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in, is_labelled
-from sb3_fair.fairness.validation import integer, is_missing, number
+from sb3_fair.fairness.validation import integer, number
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
-from sb3_fair.wrappers.infos import publish, publish_figures, record_of, stack_people, stacked_people, tells
+from sb3_fair.wrappers.infos import (
+    missing_labels,
+    publish,
+    publish_figures,
+    record_of,
+    stack_people,
+    stacked_people,
+    tells,
+)
 from sb3_fair.wrappers.layer import Observations, attribute
 from sb3_fair.wrappers.starts import ends
 
@@ -253,9 +261,9 @@ class Measuring(Core):
         if not tells(infos, LATE):
             return
         for copy, info in enumerate(infos):
-            told = info.get(LATE)
+            told = late_in(info)
             try:
-                pairs = [(id, value) for id, value in (() if told is None else told)]
+                pairs = [(id, value) for id, value in told]
             except (TypeError, ValueError):
                 raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
             for id, value in pairs:
@@ -275,7 +283,7 @@ class Measuring(Core):
         for copy, id, value in self._due.pop(self._clock, ()):
             self._update_feedback(copy, id, value)
             if id.life == self._life:  # an earlier one would be taken for somebody after the seeded reset
-                infos[copy][LATE] = [*infos[copy].get(LATE, ()), (id, value)]
+                infos[copy][LATE] = [*late_in(infos[copy]), (id, value)]
         self._clock += 1
 
     def _individuals(
@@ -338,7 +346,7 @@ class Measuring(Core):
         labels = [np.asarray(each) for each in (group.values() if isinstance(group, Mapping) else [group])]
         if not labels or any(each.ndim != 1 or each.dtype.kind not in "Of" for each in labels):
             return None
-        here = np.any([[not is_missing(each) for each in label.tolist()] for label in labels], axis=0)
+        here = ~np.all([missing_labels(each) for each in labels], axis=0)
         return None if here.all() else here
 
     def _count(self, people: People, actions: NDArray[Any], probabilities: Any, here: Mask | None) -> NDArray[np.int64]:
@@ -433,6 +441,12 @@ class Measuring(Core):
             parts = half_roots(np.asarray(probabilities, dtype=np.float64))
             return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
         return {"probabilities": probabilities}
+
+
+def late_in(info: Mapping[str, Any]) -> Any:
+    """``info["late_feedback"]``, empty where it is missing or None."""
+    told = info.get(LATE)
+    return () if told is None else told
 
 
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:

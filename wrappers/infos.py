@@ -16,8 +16,10 @@ from numbers import Number
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sb3_fair.fairness.spec import individual_in
+from sb3_fair.fairness.validation import is_missing
 
 Record: TypeAlias = dict[str, Any]
 
@@ -277,7 +279,7 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str, otherwise: Any = REQUIRE
     return stacked([info[key] for info in infos])
 
 
-def figures_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
+def figures_in(info: Mapping[str, Any]) -> dict[str, Any]:
     """``info["fairness"]``, empty where it is missing or None."""
     told = info.get("fairness")
     if told is not None and not isinstance(told, Mapping):
@@ -286,12 +288,19 @@ def figures_in(info: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def figures_of(infos: Sequence[Mapping[str, Any]]) -> Record:
-    """The figures that the copies have under "fairness", arrays by name; of some copies where others have none."""
+    """The figures that the copies have under "fairness": name -> (n, ...), NaN where a copy has none."""
     record = record_of(infos, "fairness")
     if record is not None:
         return record.get("fairness", {})
     found: Record = stacked([figures_in(info) for info in infos])
     return found
+
+
+def missing_labels(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the labels (n,) are missing, (n,)."""
+    if labels.dtype.kind not in "Of":
+        return np.zeros(len(labels), dtype=np.bool_)
+    return np.array([is_missing(label) for label in labels.tolist()], dtype=np.bool_)
 
 
 def stack_people(infos: Sequence[Mapping[str, Any]]) -> Record:

@@ -70,17 +70,19 @@ def forget_history(venv: gym.Env | VecEnv, copy: int | None = None) -> None:
         venv.env_method("forget_history", indices=copy)
 
 
-def _by_value(told: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
-    """How a process pickles for others what has functions of a user: by name where they are found so. Those of the
-    script that was started are not, in a process that was not forked from it."""
+def _with_functions(told: Any) -> tuple[Callable[[bytes], Any], tuple[bytes]]:
+    """Pickles what holds functions of a user for another process: by name if possible, else by value.
+
+    A spawned process does not find the functions of the user's script by name, since its main script is another one.
+    """
     try:
         return pickle.loads, (pickle.dumps(told),)
     except Exception:
         return cloudpickle.loads, (cloudpickle.dumps(told),)
 
 
-ForkingPickler.register(FairnessSpec, _by_value)
-ForkingPickler.register(Scheme, _by_value)
+ForkingPickler.register(FairnessSpec, _with_functions)
+ForkingPickler.register(Scheme, _with_functions)
 
 
 def attribute(venv: gym.Env | VecEnv, name: str, default: Any = None, kind: Any = object) -> Any:

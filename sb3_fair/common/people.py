@@ -16,7 +16,7 @@ from sb3_fair.fairness.notions.table import CELLS, cells_of
 from sb3_fair.fairness.notions.whole import coded
 from sb3_fair.fairness.tracking.partition import Partition
 from sb3_fair.fairness.tracking.requests import attribute_name
-from sb3_fair.wrappers.fmdp import LATE
+from sb3_fair.wrappers.fmdp import LATE, late_in
 from sb3_fair.wrappers.infos import Record, people_in, tells
 from sb3_fair.wrappers.layer import VecLayer
 
@@ -94,8 +94,7 @@ class VecPeople(VecLayer):
     def _note_late(self, infos: Sequence[dict[str, Any]]) -> None:
         if tells(infos, LATE):
             for late, info in zip(self._late, infos, strict=True):
-                told = info.get(LATE)
-                late.update(() if told is None else told)
+                late.update(late_in(info))
 
     def _forget(self) -> None:
         """Drops the steps of episodes that are over in all copies."""

@@ -267,7 +267,7 @@ class Agent:
         if isinstance(self.space, spaces.Dict):
             if not isinstance(person, Mapping):
                 raise ValueError(f"person must be a dict of {', '.join(names)}, or a list of them, got {type(person)}")
-            _require_names(person, tuple(self.space))
+            _require_names(person, names)
             parts = {key: self._fitting(person[key], space, f"person[{key!r}]") for key, space in self.space.items()}
             if len({(len(rows), single) for rows, single in parts.values()}) > 1:
                 raise ValueError("person must have as many values in all parts")
