@@ -299,12 +299,6 @@ def test_epsilon_falls_with_every_visit_or_only_with_explorations():
     assert 800 < some.table.visits.sum() < 4000
 
 
-def test_the_same_seed_learns_the_same_table_and_another_one_does_not():
-    first, second, third = (TabularFairQCM(doughnuts(4), seed=seed).learn(2000) for seed in (5, 5, 6))
-    np.testing.assert_array_equal(first.table.values, second.table.values)
-    assert (first.table.values != third.table.values).any()
-
-
 def test_a_table_learns_the_same_in_a_batch_as_from_single_environments():
     batch, singles = (
         TabularFairQCM(venv, seed=5).learn(400) for venv in (make_vec(SMALL, 4, seed=5), make_vec_env(SMALL, 4, seed=5))
@@ -379,11 +373,6 @@ def test_callbacks_the_progress_bar_and_the_log_work(tmp_path):
     assert (tmp_path / "best_model.zip").exists()
     assert (tmp_path / "rl_model_400_steps.zip").exists()
     assert model.figures.means().keys() >= {"spread", "wasted"}
-
-
-def test_a_callback_can_stop_learning():
-    model = TabularFairQCM(doughnuts(4), seed=0).learn(1000, callback=lambda local, _: local["self"].num_timesteps < 40)
-    assert model.num_timesteps == 40
 
 
 class Walk(gym.Env):

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecTransposeImage
+from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
 from sb3_fair import make_vec
 from sb3_fair.common.front import Command
@@ -168,15 +167,6 @@ def test_resuming_from_a_file_in_fresh_envs_is_the_uninterrupted_run(tmp_path):
     assert np.array_equal(weights(whole), weights(part))
     assert np.array_equal(whole.buffer.returns, part.buffer.returns)
     assert whole.rng.random() == part.rng.random()
-
-
-def test_dummy_and_subproc_envs_give_the_same_run():
-    runs = []
-    for kind in (DummyVecEnv, SubprocVecEnv):
-        venv = make_vec_env(Chain, 2, env_kwargs={"noise": 0.2}, vec_env_cls=kind)
-        runs.append(weights(model_on(venv).learn(200)))
-        venv.close()
-    assert np.array_equal(*runs)
 
 
 # -------------------------------------------------------------------- actions and settings
