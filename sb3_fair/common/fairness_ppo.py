@@ -19,6 +19,7 @@ from sb3_fair.common.extended import Extended
 from sb3_fair.common.extra_critic import Credit, Critic
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.same_layers import SameLayers
+from sb3_fair.fairness.arguments import recheck
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.choices import Choices, chances_of, compares_chances
 from sb3_fair.wrappers.observations import steps_of
@@ -90,6 +91,7 @@ class FairnessPPO(Extended, SameLayers, PPO):
 
         :raises ValueError: if one is not allowed
         """
+        recheck(self)
 
     def _layered(self, venv: VecEnv) -> VecEnv:
         """``venv`` with the layers that publish what the learner needs."""

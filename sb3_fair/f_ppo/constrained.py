@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.columns import ColumnRolloutBuffer, figure
 from sb3_fair.common.extra_critic import ExtraCritic
 from sb3_fair.common.fairness_ppo import FairnessPPO
-from sb3_fair.fairness.arguments import checked, recheck
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.table import NOTIONS
 from sb3_fair.fairness.validation import did_you_mean
 from sb3_fair.wrappers.disparity import measured
@@ -119,9 +119,6 @@ class PPOLagrangian(FairnessPPO):
     def _setup_model(self) -> None:
         super()._setup_model()
         self.cost_critic = ExtraCritic(self.observation_space, seed=self.seed, device=self.device)
-
-    def _check_arguments(self) -> None:
-        recheck(self, PPOLagrangian)
 
     def _layered(self, venv: VecEnv) -> VecEnv:
         return measured(venv) if self.cost is None else venv

@@ -24,7 +24,7 @@ from sb3_fair.f_ppo.constrained import ascended, lagrangian
 from sb3_fair.f_ppo.long_run import LongRunCredit
 from sb3_fair.f_ppo.massaging import massage as massaged
 from sb3_fair.f_ppo.regulariser import Columns, Scaling, regulariser
-from sb3_fair.fairness.arguments import check, checked, recheck
+from sb3_fair.fairness.arguments import check, checked
 from sb3_fair.fairness.disparity.measures import Measures, keys_of
 from sb3_fair.wrappers.choices import Choices, compares_chances
 from sb3_fair.wrappers.coming import MASSAGE, VecComing, coming, first, told
@@ -233,7 +233,7 @@ class FPPO(FairnessPPO):
         return found
 
     def _check_arguments(self) -> None:
-        recheck(self, FPPO)
+        super()._check_arguments()
         if self.reg_credit != "step" and self.scaling == "minmax":
             raise ValueError(f"scaling must be 'none' or 'std' with reg_credit={self.reg_credit!r}, got 'minmax'")
         if (self.massage or self.massage_on_predict) and not _massageable(self.action_space):

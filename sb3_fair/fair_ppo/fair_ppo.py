@@ -25,7 +25,7 @@ from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.fair_ppo.policies import GroupedActorCriticPolicy
 from sb3_fair.fair_ppo.prospective import advantage_clip, state_cost, value_disparity
 from sb3_fair.fair_ppo.retrospective import Retro, Retrospective
-from sb3_fair.fairness.arguments import checked, recheck
+from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.populations import Disparity, Population
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.labels import Numbers
@@ -209,7 +209,7 @@ class FairPPO(FairnessPPO):
 
     def _check_arguments(self) -> None:
         """Checks the settings and builds what they say anew; what was learned stays where they did not change."""
-        recheck(self, FairPPO)
+        super()._check_arguments()
         if self.beta > 0 and self.prosp == "state_cost" and self.gamma == 1:
             raise ValueError("gamma must be below 1 for prosp='state_cost', whose penalty has the factor 1 - gamma")
         self.disparity = Disparity(self.fairness, self.include_cross_lf, self.sign, self.aggregate)

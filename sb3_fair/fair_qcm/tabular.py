@@ -148,7 +148,7 @@ class TabularFairQCM(OwnGenerator):
     def _set_up_learning(self) -> None:
         """What the arguments say, which ``load`` may change."""
         assert self.memory is not None
-        recheck(self, TabularFairQCM)
+        recheck(self)
         self.recompute: Recompute | None = None
         if self.n_counterfactual:
             if self.scheme is None:

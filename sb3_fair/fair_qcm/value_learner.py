@@ -15,6 +15,7 @@ from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.extended import Extended
 from sb3_fair.common.interruption import resets_if_left, resets_if_stopped
 from sb3_fair.common.own_generator import OwnGenerator
+from sb3_fair.fairness.arguments import recheck
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.wrappers.starts import check_starts
 
@@ -77,8 +78,7 @@ class ValueLearner(Extended, OwnGenerator, DQN):
 
     def _setup_model(self) -> None:
         check_starts(self.action_space, self.observation_space)
-        if self.exploration_decay is not None and not 0 < self.exploration_decay <= 1:
-            raise ValueError(f"exploration_decay must be in (0, 1] or None, got {self.exploration_decay!r}")
+        recheck(self)
         if self.n_steps != 1:
             raise ValueError(f"n_steps must be 1, got {self.n_steps!r}")
         if self.optimize_memory_usage:

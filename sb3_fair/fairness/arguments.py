@@ -132,12 +132,13 @@ def checked(target: T) -> T:
     return call  # type: ignore[return-value]
 
 
-def recheck(made: object, cls: type) -> None:
-    """Checks again what ``cls`` was made with, as far as attributes of the same names keep it: users may change these,
-    and so does ``load``."""
-    for name, hint in hints(vars(cls)["__init__"]).items():
-        if name in vars(made) and name not in RESHAPED:
-            check(name, vars(made)[name], hint)
+def recheck(made: object) -> None:
+    """Checks again what an object of :func:`checked` classes was made with, as far as attributes of the same names keep
+    it: users may change these, and so does ``load``."""
+    for init in (vars(cls).get("__init__") for cls in type(made).__mro__):
+        for name, hint in hints(init).items() if hasattr(init, "__wrapped__") else ():
+            if name in vars(made) and name not in RESHAPED:
+                check(name, vars(made)[name], hint)
 
 
 @cache

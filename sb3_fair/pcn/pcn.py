@@ -211,7 +211,7 @@ class PCN(SameLayers, OwnGenerator):
             self._setup_model()
 
     def _check_arguments(self) -> None:
-        recheck(self, PCN)
+        recheck(self)
         if self.buffer_size < self.n_episodes:
             raise ValueError(f"buffer_size must be at least n_episodes ({self.n_episodes}), got {self.buffer_size}")
 

@@ -75,6 +75,14 @@ def test_a_saved_model_acts_and_learns_on_as_before(name, tmp_path):
     actor.learn(STEPS)
 
 
+@pytest.mark.parametrize("name", LEARNERS)
+def test_settings_are_checked_again_in_a_loaded_model(name, tmp_path):
+    model = make(name)
+    model.save(tmp_path / "model")
+    with pytest.raises(ValueError, match="verbose must be"):
+        type(model).load(tmp_path / "model", envs(), custom_objects={"verbose": 3})
+
+
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name != "TabularFairQCM"])
 def test_parameters_are_read_and_set(name):
     trained, new = make(name).learn(STEPS), make(name, seed=1)
