@@ -40,20 +40,6 @@ def test_logs_are_named_after_the_class(algorithm, settings, tmp_path):
 
 
 @LEARNERS
-def test_the_arguments_of_ppo_are_described_too(algorithm, settings):
-    for name in ("learning_rate", "policy_kwargs", "_init_setup_model"):
-        assert algorithm.__doc__.count(f":param {name}:") == 1
-    assert f"``{algorithm.buffer_classes[0].__name__}``" in algorithm.__doc__
-
-
-@LEARNERS
-def test_docstrings_may_have_lost_their_indentation(algorithm, settings):
-    """As from Python 3.13 on."""
-    own = type("Own", (algorithm,), {"__doc__": "My learner.\n\n(The arguments of PPO.)\n:param mine: one more\n"})
-    assert own.__doc__.index(":param learning_rate:") < own.__doc__.index(":param mine:")
-
-
-@LEARNERS
 def test_buffers_are_checked_again_in_a_loaded_model(algorithm, settings, tmp_path):
     algorithm("MlpPolicy", carts(), **SMALL, **settings).save(tmp_path / "model")
     with pytest.raises(ValueError, match="rollout_buffer_class must be"):

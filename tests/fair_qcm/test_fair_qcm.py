@@ -10,7 +10,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
 
-from sb3_fair import FairQCM, RecurrentDQN, make_vec
+from sb3_fair import FairQCM, make_vec
 from sb3_fair.common.rollout import seeded
 from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualReplayBuffer, TabularFairQCM
 from sb3_fair.fairness import Scheme
@@ -469,12 +469,3 @@ def test_a_loaded_buffer_goes_on_with_the_settings_of_the_model(tmp_path):
     DQN("MultiInputPolicy", model_on(sharing()).get_env(), **QUICK).learn(40).save_replay_buffer(tmp_path / "dqn")
     with pytest.raises(TypeError, match="path must hold a CounterfactualReplayBuffer, got a DictReplayBuffer"):
         model_on(sharing()).load_replay_buffer(tmp_path / "dqn")
-
-
-@pytest.mark.parametrize("indentation", ["", "    "], ids=["stripped", "kept"])  # as from Python 3.13 on, and before
-@pytest.mark.parametrize("algorithm", [FairQCM, RecurrentDQN])
-def test_the_arguments_of_dqn_are_described_too(algorithm, indentation):
-    assert algorithm.__doc__.count(":param learning_rate:") == 1
-    lines = "\n".join(indentation + line for line in ("(The arguments of DQN.)", ":param mine: one more", ""))
-    own = type("Own", (algorithm,), {"__doc__": f"My learner.\n\n{lines}"})
-    assert own.__doc__.index("\n:param learning_rate:") < own.__doc__.index("\n:param mine:")

@@ -350,34 +350,12 @@ def test_every_environment_has_a_coin_of_its_own():
     assert np.mean(differing) == pytest.approx(64 * 0.6 * 2 / 3, rel=0.1)
 
 
-def test_exploration_may_fall_from_episode_to_episode():
-    model = model_on(recalls(3, steps=4), exploration_decay=0.9, exploration_final_eps=0.25, gradient_steps=0)
-    assert model.learn(60).exploration_rate == pytest.approx(0.9**12)  # 3 copies, 20 steps, episodes of 5
-    assert model.learn(36, reset_num_timesteps=False).exploration_rate == 0.25
-
-
-def test_updates_per_real_step_do_not_depend_on_the_number_of_environments():
-    for n_envs in (1, 3, 8):
-        model = model_on(recalls(n_envs), train_freq=None, learning_starts=0).learn(240)
-        assert model._n_updates == 60
-
-
 def test_rewards_are_scaled_in_training_only():
     model = model_on(diaries(), gradient_steps=0).learn(60)
     unscaled = copy.deepcopy(model.replay_buffer).sample(20).rewards
     model.replay_buffer.reward_scale = 0.25
     assert th.equal(model.replay_buffer.sample(20).rewards, unscaled / 4)
     assert model_on(diaries(), reward_scale=0.25).replay_buffer.reward_scale == 0.25
-
-
-def test_fairness_figures_of_episodes_are_logged():
-    class Fair(Recall):
-        def step(self, action):
-            return *super().step(action)[:4], {"fairness": {"spread": 2.5}}
-
-    model = model_on(DummyVecEnv([Fair] * 2)).learn(40, log_interval=1)
-    model.figures.record(model.logger)
-    assert model.logger.name_to_value["fairness/spread"] == 2.5
 
 
 def test_actions_carry_the_probabilities_they_were_drawn_from():
