@@ -65,26 +65,6 @@ def test_every_kind_of_observation_gets_the_command_beside_it(kind):
     assert set(obs) == own | {"desired_return", "desired_horizon"}
 
 
-@pytest.mark.parametrize("kind", SPACES)
-def test_single_and_vectorised_wrappers_agree(kind):
-    venv = VecDesiredReturn(DummyVecEnv([lambda: Chain(kind, noise=0.3)] * 1), [1.0, 2.0], 4)
-    env = DesiredReturn(Chain(kind, noise=0.3), [1.0, 2.0], 4)
-    venv.seed(3)
-    single, batched = env.reset(seed=3)[0], venv.reset()
-    for action in (0, 2, 1, 0, 1):
-        assert venv.observation_space.contains({key: value[0] for key, value in batched.items()})
-        for key, value in single.items():
-            assert np.array_equal(value, batched[key][0])
-        single, _, done, _, _ = env.step(action)
-        batched, _, dones, infos = venv.step(np.array([action]))
-        if done:
-            last = infos[0]["terminal_observation"]
-            assert set(last) == set(single)
-            assert all(np.array_equal(last[key], single[key]) for key in single)
-            single = env.reset()[0]
-        assert done == dones[0]
-
-
 def test_copies_may_have_different_commands_which_begin_with_their_episodes():
     venv = VecDesiredReturn(DummyVecEnv([Chain] * 2), [[3.0, 0.0], [0.0, 3.0]], [3, 5])
     assert venv.reset()["desired_return"].tolist() == [[3, 0], [0, 3]]

@@ -1,5 +1,6 @@
 """Are both faces of a wrapper what their core says?"""
 
+from functools import partial
 from inspect import signature
 
 import gymnasium as gym
@@ -8,11 +9,18 @@ import pytest
 from gymnasium.wrappers import Autoreset
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
 
 from sb3_fair import wrappers
 from sb3_fair.fairness import FairnessSpec, Scheme
+from sb3_fair.wrappers import Choices
 from sb3_fair.wrappers.faces import Core, Face, VecFace
+from sb3_fair.wrappers.observations import rows_of
+from tests.pcn.chain import SPACES, Chain
+from tests.wrappers.test_fmdp import CARTPOLE
+from tests.wrappers.test_group_label import Queue, by_info
+from tests.wrappers.test_scheme import SCHEMES
+from tests.wrappers.test_vector_reward import EMITTED, LEVELS, Told
 from tests.wrappers.town import Town
 
 FACES = [
@@ -50,21 +58,92 @@ class VecDouble(Doubling, VecFace):
     pass
 
 
-def test_one_core_makes_both_faces():
-    env, venv = Double(gym.make("CartPole-v1")), VecDouble(venv=DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2))
-    venv.seed(3)
-    single, batched = env.reset(seed=3)[0], venv.reset()
-    for step in range(30):
-        np.testing.assert_array_equal(single["own"], batched["own"][0])
-        assert single["steps"] == batched["steps"][0]
-        single, reward, over, *_ = env.step(step % 2)
-        batched, rewards, dones, infos = venv.step(np.full(2, step % 2))
-        assert reward == rewards[0] == 2 and over == dones[0]
-        if over:
-            assert infos[0]["terminal_observation"]["steps"] == single["steps"] > 0 == batched["steps"][0]
-            single = env.reset()[0]
-            break
-    assert over
+def both(name, *arguments, **settings):
+    """From ``"Vec"`` or ``""`` and an environment of that kind to the environment in that face of a wrapper."""
+    return lambda face, env: getattr(wrappers, face + name)(env, *arguments, **settings)
+
+
+def scalarised(weights):
+    inside, outside = both("VectorReward", ("R", "SP")), both("Scalarise", weights)
+    return lambda face, env: outside(face, inside(face, env))
+
+
+def by_infos(obs, infos):
+    return np.array([info["who"] for info in infos])
+
+
+def by_observations(obs, infos):
+    return obs[:, 0].astype(int)
+
+
+def labelled(groups, flatten):
+    return lambda face, env: (
+        wrappers.VecGroupLabelObs(VecMonitor(env), groups, flatten=flatten)
+        if face
+        else wrappers.GroupLabelObs(env, by_info, flatten=flatten)
+    )
+
+
+CART = partial(gym.make, "CartPole-v1")
+FORK = partial(SubprocVecEnv, start_method="fork")
+TOLD = [partial(Told, levels) for levels in (LEVELS, LEVELS[::-1], LEVELS[2:])]
+TWINS = {
+    "own": ([CART], lambda face, env: VecDouble(env) if face else Double(env)),
+    "measured": ([CART], both("FairMDP", CARTPOLE)),
+    **{emit: (TOLD, both("VectorReward", ("SP", "R"), emit=emit)) for emit in EMITTED},
+    "weighted": (TOLD, scalarised((1, 10))),
+    "Chebyshev": (TOLD, scalarised(wrappers.Chebyshev((1, 5), ideal=(30, 0)))),
+    "function": (TOLD, scalarised(lambda v: v.min(axis=-1))),
+    "memory": ([Town], both("MemoryAugmentation", "full+clock")),
+    "flat memory": ([Town], both("MemoryAugmentation", "full+clock", flatten=True)),
+    **{f"scheme {index}": ([Town], both("FairnessScheme", SCHEMES[index])) for index in (0, 2, 3)},
+    **{
+        f"{groups.__name__}, flat={flat}": ([Queue], labelled(groups, flat))
+        for groups in (by_infos, by_observations)
+        for flat in (False, True)
+    },
+    **{kind: ([partial(Chain, kind, noise=0.3)], both("DesiredReturn", [1.0, 2.0], 4)) for kind in SPACES},
+}
+"""The environments of the copies, and both faces of what is put around them."""
+IN_PROCESSES = ("memory", "scheme 0", "by_infos, flat=False", "by_observations, flat=True")
+OF_SB3 = {"terminal_observation", "TimeLimit.truncated", "episode"}
+
+
+def agree(one, other):
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            agree(one[key], other[key])
+    else:
+        assert other is one is None or other == pytest.approx(one, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "vec_env"), [*((name, DummyVecEnv) for name in TWINS), *((name, FORK) for name in IN_PROCESSES)]
+)
+def test_copies_in_one_face_are_single_environments_in_the_other(name, vec_env):
+    makers, wrap = TWINS[name]
+    makers = np.resize(makers, 3).tolist()
+    envs, venv = [wrap("", make()) for make in makers], wrap("Vec", vec_env(makers))
+    assert envs[0].observation_space == venv.observation_space
+    venv.seed(5)
+    batch, seen = venv.reset(), [env.reset(seed=5 + index)[0] for index, env in enumerate(envs)]
+    rng, ended, n_actions = np.random.default_rng(3), 0, venv.action_space.n
+    for _ in range(60):
+        for index, obs in enumerate(seen):
+            agree(obs, rows_of(batch, index))
+        rows = rng.dirichlet(np.ones(n_actions), size=3)
+        actions = Choices([rng.choice(n_actions, p=row) for row in rows], rows)
+        batch, rewards, dones, infos = venv.step(actions)
+        for index, env in enumerate(envs):
+            seen[index], reward, terminated, truncated, info = env.step(actions[index])
+            assert (reward, terminated or truncated) == (pytest.approx(rewards[index], rel=1e-6), dones[index])
+            agree(info, {key: value for key, value in infos[index].items() if key not in OF_SB3})
+            if dones[index]:
+                agree(seen[index], infos[index]["terminal_observation"])
+                seen[index], ended = env.reset()[0], ended + 1
+    assert ended > 3
+    venv.close()
 
 
 @pytest.mark.parametrize("names", FACES, ids=lambda names: names[0])

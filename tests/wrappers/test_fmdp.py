@@ -9,7 +9,7 @@ from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion, individual_fairness
-from sb3_fair.wrappers import Choice, Choices, FairMDP, Scalarise, VecFairMDP, VectorReward
+from sb3_fair.wrappers import Choice, FairMDP, Scalarise, VecFairMDP, VectorReward
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import Infos
 from tests.wrappers.bank import Bank, faces
@@ -118,27 +118,6 @@ def test_an_empty_history_begins_each_episode_unless_it_is_carried_over():
         again = env.step(1)[4]["fairness"]["SP"]
         assert [first[0], again] == expected
         assert first[2] == 0.0
-
-
-def test_the_batched_twin_measures_what_single_envs_measure():
-    rng = np.random.default_rng(3)
-    venv = VecFairMDP(DummyVecEnv([lambda: gym.make("CartPole-v1")] * 3), CARTPOLE)
-    singles = [FairMDP(gym.make("CartPole-v1"), CARTPOLE) for _ in range(3)]
-    venv.seed(5)
-    venv.reset()
-    for index, env in enumerate(singles):
-        env.reset(seed=5 + index)
-    for _ in range(60):
-        rows = rng.dirichlet((1, 1), size=3)
-        choices = Choices((rows[:, 1] > rng.random(3)).astype(int), rows)
-        _, _, dones, infos = venv.step(choices)
-        for index, env in enumerate(singles):
-            *_, terminated, truncated, info = env.step(choices[index])
-            assert info["fairness"] == pytest.approx(infos[index]["fairness"])
-            assert info["individual"]["group"] == infos[index]["individual"]["group"]
-            assert dones[index] == (terminated or truncated)
-            if dones[index]:
-                env.reset()
 
 
 def test_several_people_are_recorded_one_after_the_other():

@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor
 
 from sb3_fair.wrappers import GroupLabelObs, VecGroupLabelObs
 
@@ -44,14 +44,6 @@ def by_info(obs, info):
     return info["who"]
 
 
-def by_infos(obs, infos):
-    return np.array([info["who"] for info in infos])
-
-
-def by_observations(obs, infos):
-    return (obs["seen"] if isinstance(obs, dict) else obs)[:, 0].astype(int)
-
-
 @pytest.mark.parametrize("group", ["present", by_info, 1], ids=["attribute", "callable", "constant"])
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_dict_holds_observation_and_group(group, keyed):
@@ -80,29 +72,6 @@ def test_it_is_made_again_from_its_spec():
         assert gym.make(env.spec).observation_space == env.observation_space
     finally:
         gym.registry.pop("Queue-v0")
-
-
-@pytest.mark.parametrize("cls", [DummyVecEnv, partial(SubprocVecEnv, start_method="fork")], ids=["dummy", "subproc"])
-@pytest.mark.parametrize("flatten", [False, True])
-def test_the_batched_wrapper_gives_the_observations_of_the_single_one(cls, flatten):
-    for group in (by_infos, by_observations):
-        inside = cls([lambda: GroupLabelObs(Queue(), by_info, flatten=flatten)] * 3)
-        outside = VecGroupLabelObs(VecMonitor(cls([Queue] * 3)), group, flatten=flatten)
-        inside.seed(4), outside.seed(4)
-        pairs = [(inside.reset(), outside.reset())]
-        for _ in range(7):
-            left, right = inside.step(np.zeros(3, int)), outside.step(np.zeros(3, int))
-            pairs.append((left[0], right[0]))
-            pairs += [
-                (info["terminal_observation"], other["terminal_observation"])
-                for info, other in zip(left[3], right[3], strict=True)
-                if "terminal_observation" in info
-            ]
-        assert len(pairs) == 8 + 6
-        for expected, found in pairs:
-            for key in expected if isinstance(expected, dict) else [...]:
-                assert_array_equal(found[key], expected[key])
-        inside.close(), outside.close()
 
 
 class Shuffled(VecEnvWrapper):

@@ -6,10 +6,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3 import DQN
 from stable_baselines3.common import env_checker as sb3
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sb3_fair.fairness import Scheme
-from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation, augment, make_memory
+from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, augment, make_memory
 from tests.wrappers.town import LENGTH, Tally, Town
 
 
@@ -55,35 +54,6 @@ def test_check_env_is_clean(flatten):
     env = MemoryAugmentation(FairnessScheme(Town(), Scheme()), "full+clock", flatten=flatten)
     check_env(env, skip_render_check=True)
     sb3.check_env(env)
-
-
-@pytest.mark.parametrize(("vec_env", "flatten"), [(DummyVecEnv, False), (DummyVecEnv, True), (SubprocVecEnv, False)])
-def test_the_twin_shows_what_single_environments_show(vec_env, flatten):
-    single = DummyVecEnv([lambda: MemoryAugmentation(Town(), "full+clock", flatten=flatten)] * 2)
-    twin = VecMemoryAugmentation(vec_env([Town] * 2), "full+clock", flatten=flatten)
-    rng = np.random.default_rng(1)
-    for venv in (single, twin):
-        venv.seed(5)
-    assert single.observation_space == twin.observation_space
-    equal(single.reset(), twin.reset())
-    for _ in range(2 * LENGTH + 3):
-        actions = rng.integers(3, size=2)
-        (obs, _, done, infos), (other, _, _, others) = single.step(actions), twin.step(actions)
-        equal(obs, other)
-        for index in np.flatnonzero(done):
-            equal(infos[index]["terminal_observation"], others[index]["terminal_observation"])
-    assert twin.get_attr("memory")[0].name == single.get_attr("memory")[0].name == "full+clock"
-    single.close()
-    twin.close()
-
-
-def equal(first, second):
-    if isinstance(first, dict):
-        assert first.keys() == second.keys()
-        for key in first:
-            np.testing.assert_array_equal(first[key], second[key])
-    else:
-        np.testing.assert_array_equal(first, second)
 
 
 def test_any_off_policy_algorithm_trains_on_it():

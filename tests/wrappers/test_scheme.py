@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common import env_checker as sb3
-from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, Scheme, count_status
 from sb3_fair.wrappers import (
@@ -193,30 +193,6 @@ def test_welfare_and_spread_join_the_figures_of_a_fairness_mdp():
     for env in (FairnessScheme(FairMDP(Town(), spec), Scheme()), FairMDP(FairnessScheme(Town(), Scheme()), spec)):
         env.reset(seed=0)
         assert {"SP", "welfare", "spread"} <= set(env.step(0)[4]["fairness"])
-
-
-@pytest.mark.parametrize(
-    ("vec_env", "scheme"),
-    [(DummyVecEnv, SCHEMES[0]), (DummyVecEnv, SCHEMES[2]), (DummyVecEnv, SCHEMES[3]), (SubprocVecEnv, SCHEMES[0])],
-    ids=str,
-)
-def test_the_twin_pays_what_single_environments_pay(vec_env, scheme):
-    single = DummyVecEnv([lambda: FairnessScheme(Town(), scheme)] * 2)
-    twin = VecFairnessScheme(vec_env([Town] * 2), scheme)
-    rng = np.random.default_rng(1)
-    for venv in (single, twin):
-        venv.seed(5)
-        venv.reset()
-    for _ in range(2 * LENGTH + 3):
-        actions = rng.integers(3, size=2)
-        (_, rewards, _, infos), (_, others, _, other_infos) = single.step(actions), twin.step(actions)
-        np.testing.assert_allclose(rewards, others, rtol=1e-6)
-        for info, other in zip(infos, other_infos, strict=True):
-            assert info["fair_event"] == other["fair_event"]
-            assert info["fairness"] == other["fairness"]
-    assert twin.get_attr("scheme")[0] == single.get_attr("scheme")[0]
-    single.close()
-    twin.close()
 
 
 def test_check_env_is_clean():
