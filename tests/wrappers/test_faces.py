@@ -6,7 +6,9 @@ from inspect import signature
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 from gymnasium.wrappers import Autoreset
+from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnvWrapper, VecMonitor
@@ -17,7 +19,7 @@ from sb3_fair.wrappers import Choices
 from sb3_fair.wrappers.faces import Core, Face, VecFace
 from sb3_fair.wrappers.observations import rows_of
 from tests.pcn.chain import SPACES, Chain
-from tests.wrappers.test_fmdp import CARTPOLE
+from tests.wrappers.test_fmdp import CARTPOLE, FROZENLAKE
 from tests.wrappers.test_group_label import Queue, by_info
 from tests.wrappers.test_scheme import SCHEMES
 from tests.wrappers.test_vector_reward import EMITTED, LEVELS, Told
@@ -89,7 +91,8 @@ FORK = partial(SubprocVecEnv, start_method="fork")
 TOLD = [partial(Told, levels) for levels in (LEVELS, LEVELS[::-1], LEVELS[2:])]
 TWINS = {
     "own": ([CART], lambda face, env: VecDouble(env) if face else Double(env)),
-    "measured": ([CART], both("FairMDP", CARTPOLE)),
+    "numbers": ([CART], both("FairMDP", CARTPOLE)),
+    "names": ([partial(gym.make, "FrozenLake-v1")], both("FairMDP", FROZENLAKE)),
     **{emit: (TOLD, both("VectorReward", ("SP", "R"), emit=emit)) for emit in EMITTED},
     "weighted": (TOLD, scalarised((1, 10))),
     "Chebyshev": (TOLD, scalarised(wrappers.Chebyshev((1, 5), ideal=(30, 0)))),
@@ -114,8 +117,10 @@ def agree(one, other):
         assert one.keys() == other.keys()
         for key in one:
             agree(one[key], other[key])
+    elif one is None or isinstance(one, str):
+        assert one == other
     else:
-        assert other is one is None or other == pytest.approx(one, rel=1e-9, abs=1e-12)
+        assert other == pytest.approx(one, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -144,6 +149,24 @@ def test_copies_in_one_face_are_single_environments_in_the_other(name, vec_env):
                 seen[index], ended = env.reset()[0], ended + 1
     assert ended > 3
     venv.close()
+
+
+@pytest.mark.parametrize("name", [name for name in TWINS if name != "own"])
+def test_a_single_environment_passes_both_checks_and_is_rebuilt_from_its_spec(name):
+    makers, wrap = TWINS[name]
+    gym.register("Inside-v0", makers[0])
+    try:
+        env = wrap("", gym.make("Inside-v0"))
+        check_env(env, skip_render_check=True)
+        sb3.check_env(env)
+        again = gym.make(env.spec)
+    finally:
+        del gym.registry["Inside-v0"]
+    assert again.observation_space == env.observation_space
+    agree(*(one.reset(seed=1)[0] for one in (env, again)))
+    for step in range(3):
+        for one, other in zip(env.step(step % 2), again.step(step % 2), strict=True):
+            agree(one, other)
 
 
 @pytest.mark.parametrize("names", FACES, ids=lambda names: names[0])

@@ -3,9 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from stable_baselines3 import DQN
-from stable_baselines3.common import env_checker as sb3
 
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, augment, make_memory
@@ -47,13 +45,6 @@ def test_keys_of_a_dict_observation_stay():
     assert set(MemoryAugmentation(env).reset()[0]) == {"present", "memory"}
     with pytest.raises(ValueError, match="flatten needs"):
         MemoryAugmentation(env, flatten=True)
-
-
-@pytest.mark.parametrize("flatten", [False, True])
-def test_check_env_is_clean(flatten):
-    env = MemoryAugmentation(FairnessScheme(Town(), Scheme()), "full+clock", flatten=flatten)
-    check_env(env, skip_render_check=True)
-    sb3.check_env(env)
 
 
 def test_any_off_policy_algorithm_trains_on_it():

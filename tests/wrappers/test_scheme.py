@@ -3,8 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
-from stable_baselines3.common import env_checker as sb3
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec, Scheme, count_status
@@ -193,12 +191,6 @@ def test_welfare_and_spread_join_the_figures_of_a_fairness_mdp():
     for env in (FairnessScheme(FairMDP(Town(), spec), Scheme()), FairMDP(FairnessScheme(Town(), Scheme()), spec)):
         env.reset(seed=0)
         assert {"SP", "welfare", "spread"} <= set(env.step(0)[4]["fairness"])
-
-
-def test_check_env_is_clean():
-    env = FairnessScheme(Town(), Scheme(when=("period", 3)))
-    check_env(env, skip_render_check=True)
-    sb3.check_env(env)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
