@@ -26,18 +26,25 @@ class Decisions(NamedTuple):
     profit: Array
 
 
-def trade(
-    distributions: ArrayLike, repay_probability: ArrayLike, loan_amount: float = 1.0, interest_rate: float = 1.0
-) -> tuple[NDArray[np.intp], Array, Array, Array]:
-    """Rates and profits of the groups, as their scores are accepted one after the other, the best first.
+def equal_opportunity(
+    distributions: ArrayLike,
+    repay_probability: ArrayLike,
+    group_probability: ArrayLike,
+    loan_amount: float = 1.0,
+    interest_rate: float = 1.0,
+) -> Decisions:
+    """The acceptance of each group and score that brings the most among those with one true positive rate for all.
+
+    A group accepts its scores one after the other, the best first. Its profit is then a concave, piecewise linear
+    function of its rate, and so is the sum over the groups: it is largest at the first cut between two scores of a
+    group beyond which nothing is gained. The other groups accept their own cut score at random. Scores that nobody has
+    are accepted where better ones are; scores of which nobody repays never are.
 
     :param distributions: (n, G, M) probabilities of the scores within each group
     :param repay_probability: (M,) of each score, or (G, M)
+    :param group_probability: (G,) of an applicant's group
     :param loan_amount: what a default costs
     :param interest_rate: what a repaid loan brings, per ``loan_amount``
-    :return: (G, M) int scores by falling probability of repayment, equal ones by index; and, (n, G, M) each, the share
-        of the group's would-repay applicants accepted up to there, the expected profit from an applicant, and the
-        profit per unit of that share on the way there, which falls. 0 where nobody repays
     :raises ValueError: if the shapes do not fit
     """
     masses = np.asarray(distributions, dtype=np.float64)
@@ -48,6 +55,9 @@ def trade(
         raise ValueError(
             f"repay_probability must have the shape {masses.shape[2:]} or {masses.shape[1:]}, got {repays.shape}"
         )
+    weights = np.asarray(group_probability, dtype=np.float64)
+    if weights.shape != masses.shape[1:2]:
+        raise ValueError(f"group_probability must have the shape {masses.shape[1:2]}, got {weights.shape}")
     repays = np.broadcast_to(repays, masses.shape[1:])
     order = np.argsort(-repays, axis=1, kind="stable")
     repays = np.take_along_axis(repays, order, axis=1)
@@ -57,30 +67,7 @@ def trade(
     worthy = (masses * repays).cumsum(axis=2)
     total = worthy[..., -1:]
     rates = np.divide(worthy, total, out=np.zeros_like(worthy), where=total > 0)
-    return order, rates, (masses * margins).cumsum(axis=2), total * per_rate
-
-
-def equal_opportunity(
-    distributions: ArrayLike,
-    repay_probability: ArrayLike,
-    group_probability: ArrayLike,
-    loan_amount: float = 1.0,
-    interest_rate: float = 1.0,
-) -> Decisions:
-    """The acceptance of each group and score that brings the most among those with one true positive rate for all.
-
-    A group's profit is a concave, piecewise linear function of its rate, and so is their sum: it is largest at the
-    first cut between two scores of a group beyond which nothing is gained. The other groups accept their own cut score
-    at random. Scores that nobody has are accepted where better ones are; scores of which nobody repays never are.
-
-    :param group_probability: (G,) of an applicant's group; for the others see :func:`trade`
-    :raises ValueError: if the shapes do not fit
-    """
-    order, rates, _, slopes = trade(distributions, repay_probability, loan_amount, interest_rate)
-    weights = np.asarray(group_probability, dtype=np.float64)
-    if weights.shape != rates.shape[1:2]:
-        raise ValueError(f"group_probability must have the shape {rates.shape[1:2]}, got {weights.shape}")
-    slopes = slopes * weights[:, None]
+    slopes = total * per_rate * weights[:, None]  # profit per unit of the rate on the way to each score
     rate = _best_rate(rates, slopes)
 
     starts = np.concatenate([np.zeros_like(rates[..., :1]), rates[..., :-1]], axis=2)

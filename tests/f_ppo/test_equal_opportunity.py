@@ -7,26 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sb3_fair.f_ppo.equal_opportunity import equal_opportunity, trade
+from sb3_fair.f_ppo.equal_opportunity import equal_opportunity
 
 LENDING = np.array([[0, 0.1, 0.1, 0.2, 0.3, 0.3, 0], [0.1, 0.1, 0.2, 0.3, 0.3, 0, 0]])
 REPAYS = (0.1, 0.2, 0.45, 0.6, 0.65, 0.7, 0.7)
 HALVES = (0.5, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("group", "rates", "profits", "scores"),
-    [
-        (0, [0.3559, 0.6864, 0.8898, 0.9661, 1], [0.12, 0.21, 0.25, 0.24, 0.18], [6, 5, 4, 3, 2]),
-        (1, [0.3939, 0.7576, 0.9394, 0.9798, 1], [0.09, 0.15, 0.13, 0.07, -0.01], [5, 4, 3, 2, 1]),
-    ],
-)
-def test_rates_and_profits_of_lending(group, rates, profits, scores):
-    order, all_rates, all_profits, _ = (part[..., group, :] for part in trade(LENDING[None], REPAYS))
-    somebody = LENDING[group, order] > 0
-    assert (order[somebody] + 1).tolist() == scores
-    np.testing.assert_allclose(all_rates[0, somebody], rates, atol=5e-5)
-    np.testing.assert_allclose(all_profits[0, somebody], profits, atol=1e-12)
 
 
 def test_the_best_rate_of_lending():
