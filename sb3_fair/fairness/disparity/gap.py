@@ -1,4 +1,4 @@
-"""Gaps between groups: the public names."""
+"""Wasserstein gap between two distributions on a line."""
 
 import numpy as np
 from numpy.typing import NDArray
