@@ -7,7 +7,7 @@ their entry when asked, and are made when asked for (:class:`Infos`); what is mi
 inside an entry are not noticed.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from copy import deepcopy
 from enum import Enum
 from functools import wraps
@@ -104,6 +104,8 @@ class Info(dict[str, Any]):
 
     __slots__ = ("index", "record")
     fromkeys = staticmethod(dict.fromkeys)  # type: ignore[assignment]
+    update = MutableMapping.update
+    setdefault = MutableMapping.setdefault
     _put = dict.__setitem__
 
     def __init__(self, record: Shared, index: int) -> None:
@@ -115,18 +117,9 @@ class Info(dict[str, Any]):
         self._put(key, value)
         self.record.own.add(key)
 
-    def update(self, *entries: Any, **more: Any) -> None:
-        for key, value in dict(*entries, **more).items():
-            self[key] = value
-
     def __ior__(self, entries: Any) -> "Info":  # type: ignore[override,misc]
         self.update(entries)
         return self
-
-    def setdefault(self, key: str, default: Any = None) -> Any:
-        if key not in self:
-            self[key] = default
-        return self[key]
 
     def __missing__(self, key: str) -> Any:
         if key not in self.record or not dict.__contains__(self, UNREAD):
