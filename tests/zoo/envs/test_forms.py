@@ -17,14 +17,16 @@ from sb3_fair.zoo.envs.attention.world import MODES, AttentionWorld
 from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
 from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
+from sb3_fair.zoo.envs.harvest.ego import EgoHarvestWorld
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
+from sb3_fair.zoo.envs.table import TableWorld
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
 from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
-from tests.zoo.forms import side_by_side
+from tests.zoo.forms import EGO, TABLE, side_by_side
 
 ALLOCATIONS = [
     (DoughnutWorld, {"n_people": 3, "episode_length": 7, "detail": True}),
@@ -37,12 +39,14 @@ THREE_GROUPS = {
     "repay_probability": [0.2, 0.5, 0.9],
     "group_probability": [0.2, 0.3, 0.5],
 }
+MOVING = {"capacity": 2, "period": 5, "feedback": "accepted", "moves": {"income": 3}, "detail": True}
 WORLDS = [
     *ALLOCATIONS,
     (HomeVisitsWorld, {"at_home": (0.9, 0.5, 0.5), "slots": 4, "days": 2, "detail": True}),
     (VaccineDeliveryWorld, {"episode_length": 5, "detail": True}),
     (VaccineDeliveryWorld, {"countries": 3, "episode_length": 5}),
     (HiringWorld, {"team_size": 5, "episode_length": 30, "group": ("gender", "nationality"), "detail": True}),
+    (HiringWorld, {"team_size": 4, "episode_length": 11, "steps_per_year": 30, "feedback": "hired", "detail": True}),
     (FraudWorld, {"n_hours": 20, "detail": True}),
     (FraudWorld, {"n_hours": 20, "customer_dynamics": False, "bias": 2}),
     (LendingWorld, {"starting_cash": 2.0, "window": 4, "episode_length": 9, "detail": True}),
@@ -54,6 +58,10 @@ WORLDS = [
         EpidemicWorld,
         {"initial_infected": [0], "burn_in": 1, "window": 3, "distance": "w1", "episode_length": 6, "detail": True},
     ),
+    (TableWorld, {**TABLE, "episode_length": 12, "gain": 2, "loss": -3}),
+    (TableWorld, {**TABLE, **MOVING, "score": "score", "group": ["gender", "job"], "episode_length": 12}),
+    (EgoHarvestWorld, EGO),
+    (EgoHarvestWorld, {**EGO, "others": "random"}),
 ]
 
 
@@ -141,7 +149,7 @@ def test_both_checkers_are_content(world_cls, config):
 @pytest.mark.parametrize(("world_cls", "config"), WORLDS)
 def test_a_picture_shows_every_step(world_cls, config):
     env = WorldEnv(world_cls, render_mode="rgb_array", **config)
-    env.reset(seed=0)
+    env.reset(seed=5)
     pictures = [env.render()]
     for (action,) in actions_of(world_cls, 3, 1, config):
         env.step(action)
@@ -150,9 +158,9 @@ def test_a_picture_shows_every_step(world_cls, config):
     assert all((one != other).any() for one, other in pairwise(pictures))
 
 
-@pytest.mark.parametrize("world_cls", {world_cls: None for world_cls, _ in WORLDS})
-def test_every_parameter_has_a_source(world_cls):
-    assert all(entry.metadata["source"] for entry in fields(world_cls(1).config))
+@pytest.mark.parametrize(("world_cls", "config"), WORLDS)
+def test_every_parameter_has_a_source(world_cls, config):
+    assert all(entry.metadata["source"] for entry in fields(world_cls(1, **config).config))
 
 
 DOES = {

@@ -1,6 +1,5 @@
 """Do decisions on the people of a table bring what the table says, and are its mistakes named?"""
 
-import pickle
 import time
 
 import gymnasium as gym
@@ -11,20 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import sb3_fair
 from sb3_fair.zoo.envs.table import TableConfig, TableWorld
-from sb3_fair.zoo.envs.world import WorldEnv
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent
-from tests.zoo.forms import side_by_side
+from tests.zoo.forms import PEOPLE
+from tests.zoo.forms import TABLE as ASKED
 
-PEOPLE = {
-    "gender": ["f", "m", "f", "m", "f", "m"] * 5,
-    "income": [10, 20, 30, 40, 50, 60] * 5,
-    "job": ["cook", "clerk", "cook", "nurse", "clerk", "cook"] * 5,
-    "repaid": ["no", "yes", "yes", "no", "yes", "yes"] * 5,
-    "score": [1, 2, 3, 4, 5, 6] * 5,
-    "id": [f"p{i // 2}" for i in range(30)],
-}
-ASKED = {"table": PEOPLE, "group": "gender", "outcome": "repaid", "features": ("income",), "nominal": ("job",)}
 SHORT = {**ASKED, "episode_length": 12, "gain": 2, "loss": -3}
 
 
@@ -102,15 +92,6 @@ def test_features_move_for_the_rest_of_the_episode_within_their_range():
         if over:
             incomes = list(PEOPLE["income"])
     assert moved > 50
-
-
-@pytest.mark.parametrize(
-    "config",
-    [{}, {"capacity": 2, "period": 5, "feedback": "accepted", "moves": {"income": 3}, "group": ["gender", "job"]}],
-)
-def test_a_batch_is_as_many_single_environments(config):
-    actions = np.random.default_rng(0).integers(0, 2, (40, 3))
-    assert sum(dones.sum() for dones, _ in side_by_side(TableWorld, 3, 7, actions, **{**SHORT, **config})) == 9
 
 
 def test_features_that_tell_the_group_are_left_out_of_distances():
@@ -329,14 +310,6 @@ def test_reports_say_how_many_people_their_figures_are_from():
     assert left_out in sentence
 
 
-def test_environments_pickle():
-    env = WorldEnv(TableWorld, **SHORT, score="score", moves={"income": 2}, capacity=2)
-    env.reset(seed=0)
-    twin = pickle.loads(pickle.dumps(env))
-    for action in (1, 0, 1, 1):
-        assert_array_equal(env.step(action)[0], twin.step(action)[0])
-
-
 @pytest.mark.slow
 def test_256_copies_take_500_000_steps_per_second():
     rng = np.random.default_rng(0)
@@ -359,9 +332,3 @@ def test_every_setting_has_a_word_of_help():
     from sb3_fair.zoo.cli.plan_options import _ABOUT
 
     assert _ABOUT.keys() == TableConfig.__dataclass_fields__.keys()
-
-
-def test_checkers_are_content():
-    from gymnasium.utils.env_checker import check_env
-
-    check_env(WorldEnv(TableWorld, render_mode="rgb_array", **SHORT, capacity=3))

@@ -1,17 +1,12 @@
 """Do all faces of a world take the same path, and do they keep their libraries' contracts?"""
 
-import copy
-import pickle
-import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
 from gymnasium import spaces
-from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import SyncVectorEnv
 from numpy.testing import assert_array_equal, assert_equal
-from stable_baselines3.common.env_checker import check_env as check_env_sb3
 
 import sb3_fair
 from sb3_fair.fairness import FairnessSpec
@@ -22,7 +17,6 @@ from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
-from tests.zoo.forms import side_by_side
 
 SMALL = {"team_size": 4, "episode_length": 11, "steps_per_year": 30, "feedback": "hired", "detail": True}
 
@@ -89,13 +83,6 @@ WORLDS = [(HiringWorld, SMALL), (HiringWorld, SMALL | {"group": ["gender", "nati
 
 
 @pytest.mark.parametrize("world_cls, config", WORLDS)
-@pytest.mark.parametrize("seed, n", [(0, 1), (7, 3), (123, 8)])
-def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(world_cls, config, seed, n):
-    ends = sum(dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 60, n), **config))
-    assert ends >= 2 * n
-
-
-@pytest.mark.parametrize("world_cls, config", WORLDS)
 def test_vector_env_equals_gymnasiums_sync_vector_env(world_cls, config):
     config = config | ({"feedback": "all"} if world_cls is HiringWorld else {})
     ours = GymnasiumVector(WorldVecEnv(world_cls, 3, **config))
@@ -142,15 +129,6 @@ def test_a_list_of_seeds_seeds_copy_by_copy():
     assert_array_equal(env.reset(seed=np.int64(4))[0], first)
 
 
-@pytest.mark.parametrize("world_cls, config", [*WORLDS, (HiringWorld, {})])
-def test_single_environments_pass_both_checkers_without_a_warning(world_cls, config):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message=".*(infinity|normalized|symmetric|spec|render).*")
-        check_env(WorldEnv(world_cls, **config))
-        check_env_sb3(WorldEnv(world_cls, **config))
-
-
 def test_a_step_of_a_single_environment_has_plain_python_numbers():
     env = WorldEnv(HiringWorld, **SMALL)
     env.reset(seed=0)
@@ -193,45 +171,6 @@ def test_reseeding_one_copy_leaves_the_others_on_their_path():
     assert_array_equal(fresh.reset(np.arange(1), [np.random.default_rng(99)])[0], reseeded[9, 1])
     for actions, obs in zip(actions_of(HiringWorld, 30, 3)[10:19], reseeded[10:19], strict=True):
         assert_array_equal(fresh.step(actions[[1]])[0][0], obs[1])
-
-
-@pytest.mark.parametrize("rows", [1, 2, 7])
-def test_a_path_does_not_depend_on_how_much_of_the_tape_is_drawn_at_once(rows):
-    def play(world):
-        world.reset(np.arange(2), [np.random.default_rng(index) for index in range(2)])
-        steps = [world.step(actions) for actions in actions_of(HiringWorld, 30, 2)]
-        return [(step[0], step[1]) for step in steps]
-
-    short = HiringWorld(2)
-    short.tapes = Tapes(2, short.tapes.columns, short.tapes.derive, rows=rows)
-    assert_equal(play(short), play(HiringWorld(2)))
-
-
-def test_what_a_step_hands_out_never_changes_afterwards():
-    env = WorldVecEnv(HiringWorld, 4, **SMALL)
-    env.seed(0)
-    handed = [(env.reset(), [])]
-    kept = copy.deepcopy(handed)
-    for actions in actions_of(HiringWorld, 40, 4):
-        obs, rewards, dones, infos = env.step(actions)
-        step = obs, [rewards, dones, stack(infos, "individual"), stack(infos, "detail")]
-        handed.append(step)
-        kept.append(copy.deepcopy(step))
-    assert_equal(handed, kept)
-
-
-@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))])
-def test_a_copy_of_a_vecenv_continues_identically(duplicate):
-    env = WorldVecEnv(HiringWorld, 3, **SMALL)
-    env.seed(0)
-    env.reset()
-    actions = actions_of(HiringWorld, 80, 3)
-    for action in actions[:20]:
-        env.step(action)
-    twin = duplicate(env)
-    for action in actions[20:]:
-        step, step_ = env.step(action), twin.step(action)
-        assert_equal([step[:3], [dict(i.copy()) for i in step[3]]], [step_[:3], [dict(i.copy()) for i in step_[3]]])
 
 
 @pytest.mark.parametrize("action", [-1, 2, 7])
