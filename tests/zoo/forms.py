@@ -1,9 +1,15 @@
 """Forms of an environment beside each other, and people of a table for a world that needs one."""
 
-import numpy as np
-from numpy.testing import assert_array_equal, assert_equal
-from stable_baselines3.common.vec_env import DummyVecEnv
+from functools import partial
 
+import gymnasium as gym
+import numpy as np
+from gymnasium.wrappers.vector import DictInfoToList
+from numpy.testing import assert_array_equal, assert_equal
+from stable_baselines3.common.env_util import make_vec_env
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+import sb3_fair
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registry.registration import WORLDS
 
@@ -59,3 +65,45 @@ def side_by_side(world_cls, n, seed, actions, **config):
         assert_equal([dict(info.copy()) for info in infos], infos_)
         assert_equal([dict(info.copy()) for info in ours.reset_infos], singles.reset_infos)
         yield dones, singles.envs
+
+
+def of_sb3(env_id, n, seed, env_kwargs, **how):
+    return make_vec_env(env_id, n, seed=seed, env_kwargs=env_kwargs, **how)
+
+
+MAKERS = {
+    "batch": lambda env_id, n, seed, settings: sb3_fair.make_vec(env_id, n, seed=seed, **settings),
+    "processes": lambda env_id, n, seed, settings: sb3_fair.make_vec(env_id, n, seed, vec_env="subproc", **settings),
+    "sb3": of_sb3,
+    "subproc": partial(of_sb3, vec_env_cls=SubprocVecEnv),
+    "spawned": partial(of_sb3, vec_env_cls=SubprocVecEnv, vec_env_kwargs={"start_method": "spawn"}),
+    "gymnasium": lambda env_id, n, _, settings: DictInfoToList(gym.make_vec(env_id, num_envs=n, **settings)),
+}
+
+
+def path_of(form, env_id, actions, seed, **settings):
+    """What the copies of an ID tell, copy i seeded ``seed + i``: observation, reward, whether the episode ended, info.
+
+    :param form: a key of :data:`MAKERS`, or ``"single"``: environments one after the other
+    :param actions: (steps, n)
+    :return: (n, steps) of these
+    """
+    if form == "single":
+        return [list(_alone(gym.make(env_id, **settings), own, seed + i)) for i, own in enumerate(actions.T)]
+    venv = MAKERS[form](env_id, actions.shape[1], seed, settings)
+    venv.reset(**({"seed": seed} if form == "gymnasium" else {}))
+    steps = []
+    for chosen in actions:
+        obs, rewards, *ends, infos = venv.step(chosen)
+        last = [info.get("final_info", info) for info in infos] if form == "gymnasium" else infos
+        steps.append(zip(obs, rewards, np.any(ends, axis=0), last, strict=True))
+    venv.close()
+    return [list(path) for path in zip(*steps, strict=True)]
+
+
+def _alone(env, actions, seed):
+    env.reset(seed=seed)
+    for action in actions.tolist():
+        obs, reward, terminated, truncated, info = env.step(action)
+        over = terminated or truncated
+        yield env.reset()[0] if over else obs, reward, over, info

@@ -1,6 +1,6 @@
 """Is the registered harvest one agent of an ordinary one, in every form the same?"""
 
-from itertools import product
+from itertools import chain
 
 import gymnasium as gym
 import numpy as np
@@ -10,27 +10,21 @@ from sb3_contrib import MaskablePPO
 from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.ego import EgoHarvestWorld
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.registry.rules import RuleAgent
+from tests.zoo.forms import EGO, path_of
 
 HARVEST = "sb3_fair:sb3_fair/AllelopathicHarvest-v0"
-ALL = {"ego": "random", "ego_group": 1, "horizon": 12, "detail": True, "obs_extra": True, "obs_scale": True}
 LAYOUT = {
     "width": 6,
     "height": 5,
     "agents": [{"x": 2, "y": 2, "preference": "red", "sensitive": 1}, {"x": 5, "y": 0, "preference": "blue"}],
     "bushes": [{"x": 2, "y": 3, "color": "red"}],
 }
-
-
-def lively(obs, rng):
-    """A function of what the others see, and of chance."""
-    return (obs.sum(axis=1).astype(int) + rng.integers(8, size=len(obs))) % 8
 
 
 def started(world):
@@ -56,54 +50,14 @@ def test_the_ego_is_an_agent_of_an_ordinary_harvest():
             assert_array_equal(world.action_masks(), harvest.action_masks()[:, ego])
 
 
-@pytest.mark.parametrize(
-    ("form", "others"),
-    [
-        *product(("dummy", "batch", "gymnasium"), ("random", lively)),
-        pytest.param("subproc", lively, marks=pytest.mark.slow),
-    ],
-)
-def test_all_forms_take_the_same_path(form, others):
-    n, steps, seed, settings = 2, 30, 11, ALL | {"others": others}
-    actions = np.random.default_rng(0).integers(8, size=(steps, n))
-    single = []
-    for index in range(n):
-        env = gym.make(HARVEST, **settings)
-        env.reset(seed=seed + index)
-        path = []
-        for action in actions[:, index]:
-            obs, reward, _, truncated, info = env.step(int(action))
-            if truncated:
-                obs, _ = env.reset()
-            mask = get_action_masks(env)
-            path.append((obs, reward, truncated, mask, info["individual"], info["detail"]["all_rewards"]))
-        single.append(path)
-    if form == "gymnasium":
-        env = gym.make_vec(HARVEST, num_envs=n, **settings)
-        env.reset(seed=seed)
-    elif form == "batch":
-        env = sb3_fair.make_vec(HARVEST, n, seed=seed, **settings)
-        env.reset()
-    else:
-        cls = SubprocVecEnv if form == "subproc" else None
-        env = make_vec_env(HARVEST, n, seed=seed, env_kwargs=settings, vec_env_cls=cls)
-        env.reset()
-    for t in range(steps):
-        if form == "gymnasium":
-            obs, rewards, _, dones, infos = env.step(actions[t])
-            infos = infos["final_info"] if dones.all() else infos
-            agents, all_rewards = infos["individual"]["agent"], infos["detail"]["all_rewards"]
-        else:
-            obs, rewards, dones, infos = env.step(actions[t])
-            assert_array_equal(get_action_masks(env), [path[t][3] for path in single])
-            agents = stack(infos, "individual")["agent"]
-            all_rewards = stack(infos, "detail")["all_rewards"]
-        for index in range(n):
-            obs_, reward_, done_, _, individual_, all_rewards_ = single[index][t]
-            assert_array_equal(obs[index], obs_)
-            assert (rewards[index], dones[index], agents[index]) == (reward_, done_, individual_["agent"])
-            assert_array_equal(all_rewards[index], all_rewards_)
-    env.close()
+@pytest.mark.parametrize("form", ["batch", "sb3", "gymnasium", pytest.param("subproc", marks=pytest.mark.slow)])
+def test_all_forms_take_the_same_path(form):
+    actions = np.random.default_rng(0).integers(8, size=(30, 2))
+    single, ours = (chain(*path_of(each, HARVEST, actions, 11, **EGO)) for each in ("single", form))
+    for (obs, reward, over, info), (obs_, reward_, over_, info_) in zip(single, ours, strict=True):
+        assert_array_equal(obs_, obs)
+        assert (reward_, over_, info_["individual"]["agent"]) == (reward, over, info["individual"]["agent"])
+        assert_array_equal(info_["detail"]["all_rewards"], info["detail"]["all_rewards"])
 
 
 @pytest.mark.parametrize("group", [0, 1])
@@ -221,7 +175,10 @@ def test_egos_are_compared_over_episodes():
 def test_masks_reach_maskable_algorithms():
     venv = sb3_fair.make_vec(HARVEST, 2, seed=0, ego_group=1)
     venv.reset()
-    assert_array_equal(get_action_masks(venv), [[True] + [False] * 7] * 2)
+    env = gym.make(HARVEST, ego_group=1)
+    env.reset(seed=0)
+    for forms in (venv, env):
+        assert_array_equal(np.atleast_2d(get_action_masks(forms))[:1], [[True] + [False] * 7])
     model = MaskablePPO("MlpPolicy", make_vec_env(HARVEST, 2), n_steps=16, batch_size=32, n_epochs=1, device="cpu")
     assert model.learn(32).num_timesteps == 32
 

@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from stable_baselines3.common.env_util import make_vec_env
-from stable_baselines3.common.vec_env import SubprocVecEnv
 
 import sb3_fair
 from sb3_fair.common.run_folder import RunFolder
@@ -18,6 +17,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import ROWS
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
+from tests.zoo.forms import MAKERS, path_of
 
 BANK = """
 import gymnasium as gym
@@ -112,46 +112,15 @@ def bank(tmp_path, monkeypatch, registries):
         sys.modules.pop(module, None)
 
 
-@pytest.mark.parametrize("kind", ["dummy", "subproc", "sb3", "spawned", "gymnasium"])
-def test_every_form_takes_the_path_of_single_environments(bank, monkeypatch, kind):
+@pytest.mark.parametrize("form", MAKERS)
+def test_every_form_takes_the_path_of_single_environments(bank, monkeypatch, form):
     monkeypatch.syspath_prepend(bank)
     actions = np.random.default_rng(0).integers(2, size=(70, 2))
-    settings = {"objectives": ("R", "SP"), "window": 20}
-    expected = []
-    for copy in range(2):
-        env = gym.make(ENV, **settings)
-        env.reset(seed=copy)
-        for action in actions[:, copy]:
-            _, reward, _, truncated, info = env.step(action)
-            expected.append((reward, info["fairness"]["SP"], truncated))
-            if truncated:
-                env.reset()
-    found = [[], []]
-    if kind == "gymnasium":
-        envs = gym.make_vec(ENV, num_envs=2, **settings)
-        envs.reset(seed=[0, 1])
-    elif kind in ("dummy", "subproc"):
-        envs = sb3_fair.make_vec(ENV, 2, seed=0, vec_env=kind, **settings)
-        envs.reset()
-    else:
-        subproc = {"vec_env_cls": SubprocVecEnv, "vec_env_kwargs": {"start_method": "spawn"}}
-        envs = make_vec_env(ENV, 2, seed=0, env_kwargs=settings, **(subproc if kind == "spawned" else {}))
-        envs.reset()
-    for both in actions:
-        if kind == "gymnasium":
-            _, rewards, _, dones, infos = envs.step(both)
-            told = [
-                infos.get("fairness", {}).get("SP") if not done else infos["final_info"]["fairness"]["SP"]
-                for done in dones
-            ]
-            values = [value[copy] for copy, value in enumerate(told)]
-        else:
-            _, rewards, dones, infos = envs.step(both)
-            values = [info["fairness"]["SP"] for info in infos]
-        for copy in range(2):
-            found[copy].append((rewards[copy], values[copy], dones[copy]))
-    envs.close()
-    np.testing.assert_allclose(np.array(found[0] + found[1], dtype=float), np.array(expected, dtype=float))
+    expected, found = (
+        [(reward, over, info["fairness"].get("SP")) for path in paths for _, reward, over, info in path]
+        for paths in (path_of(each, ENV, actions, 0, objectives=("R", "SP"), window=20) for each in ("single", form))
+    )
+    np.testing.assert_allclose(np.array(found, dtype=float), np.array(expected, dtype=float))
 
 
 def test_commands_take_an_environment_of_ones_own(bank, command):
