@@ -346,53 +346,34 @@ def test_episodes_need_not_end_and_may_have_other_sizes():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        ({"unit": 3}, TypeError, "unknown setting 'unit'"),
-        ({"n_locations": 1}, ValueError, r"n_locations must be an integer in \[2, 1_000_000\], got 1"),
-        ({"n_locations": 3}, ValueError, r"initial_rates must be 3 numbers, one per location, got \(8, 6, 4, 3, 1.5\)"),
-        ({"n_units": 0}, ValueError, "n_units must be a positive integer, got 0"),
-        (
-            {"initial_rates": 3},
-            ValueError,
-            "initial_rates must be a sequence .each entry a non-negative number., got 3",
-        ),
-        (
-            {"initial_rates": (1, 2, 3, 4, -1)},
-            ValueError,
-            r"initial_rates must .* a non-negative number\), got \(1, .*-1\)",
-        ),
-        (
-            {"increase_rate": "fast"},
-            ValueError,
-            "increase_rate must be a non-negative number or a sequence .*, got 'fast'",
-        ),
-        ({"increase_rate": (0.1, 0.2)}, ValueError, "increase_rate must be 5 numbers"),
-        ({"decrease_rate": -0.1}, ValueError, "decrease_rate must be a non-negative number, got -0.1"),
-        ({"discovered_weight": np.nan}, ValueError, "discovered_weight must be a non-negative number, got nan"),
-        ({"history_length": 2.5}, ValueError, "history_length must be a positive integer, got 2.5"),
-        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer or None, got 0"),
-        ({"window": -3}, ValueError, "window must be a positive integer, got -3"),
-        (
-            {"action_mode": "box"},
-            ValueError,
-            r"action_mode must be one of 'logits', 'units', 'allocation', got 'box'",
-        ),
+        ({"n_locations": 1}, r"n_locations must be an integer in \[2, 1_000_000\], got 1"),
+        ({"n_locations": 3}, r"initial_rates must be 3 numbers, one per location, got \(8, 6, 4, 3, 1.5\)"),
+        ({"n_units": 0}, "n_units must be a positive integer, got 0"),
+        ({"initial_rates": 3}, "initial_rates must be a sequence .each entry a non-negative number., got 3"),
+        ({"initial_rates": (1, 2, 3, 4, -1)}, r"initial_rates must .* a non-negative number\), got \(1, .*-1\)"),
+        ({"increase_rate": "fast"}, "increase_rate must be a non-negative number or a sequence .*, got 'fast'"),
+        ({"increase_rate": (0.1, 0.2)}, "increase_rate must be 5 numbers"),
+        ({"decrease_rate": -0.1}, "decrease_rate must be a non-negative number, got -0.1"),
+        ({"discovered_weight": np.nan}, "discovered_weight must be a non-negative number, got nan"),
+        ({"history_length": 2.5}, "history_length must be a positive integer, got 2.5"),
+        ({"episode_length": 0}, "episode_length must be a positive integer or None, got 0"),
+        ({"window": -3}, "window must be a positive integer, got -3"),
+        ({"action_mode": "box"}, r"action_mode must be one of 'logits', 'units', 'allocation', got 'box'"),
         (
             {"action_mode": "allocation", "n_units": 50},
-            ValueError,
             "action_mode must be 'logits' or 'units' for more than 100000 allocations, got 'allocation' for 50 units",
         ),
-        ({"logit_bound": 0}, ValueError, "logit_bound must be in .1e-3, 1e3., got 0"),
-        ({"ratio": "all"}, ValueError, r"ratio must be one of 'step', 'window', got 'all'"),
-        ({"window_norm": 1}, ValueError, "window_norm must be one of"),
-        ({"long_term_source": "units"}, ValueError, "long_term_source must be one of"),
-        ({"max_rate": -1}, ValueError, "max_rate must be a non-negative number or None, got -1"),
-        ({"detail": 1}, ValueError, r"detail must be True or False, got 1"),
+        ({"logit_bound": 0}, "logit_bound must be in .1e-3, 1e3., got 0"),
+        ({"ratio": "all"}, r"ratio must be one of 'step', 'window', got 'all'"),
+        ({"window_norm": 1}, "window_norm must be one of"),
+        ({"long_term_source": "units"}, "long_term_source must be one of"),
+        ({"max_rate": -1}, "max_rate must be a non-negative number or None, got -1"),
     ],
 )
-def test_wrong_settings_are_named(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_wrong_settings_are_named(settings, message):
+    with pytest.raises(ValueError, match=message):
         AttentionWorld(1, **settings)
 
 

@@ -214,37 +214,26 @@ def test_the_oracle_takes_the_first_of_those_who_had_fewest():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        ({"n_peopel": 3}, TypeError, r"unknown setting 'n_peopel' \(did you mean 'n_people'\?\)"),
-        ({"n_people": 1}, ValueError, r"n_people must be an integer in \[2, 1_000_000\], got 1"),
-        ({"n_people": 2.0}, ValueError, "n_people must be an integer in .*, got 2.0"),
-        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
-        (
-            {"presence": 1.5},
-            ValueError,
-            r"presence must be in \[0, 1\] or a sequence \(each entry in \[0, 1\]\), got 1.5",
-        ),
-        ({"presence": "often"}, ValueError, r"presence must be in \[0, 1\] .* got 'often'"),
-        (
-            {"presence": (0.5, 0.5)},
-            ValueError,
-            r"presence must be one probability or one for each of 5 people, got \(0",
-        ),
-        ({"presence": [0.5] * 4 + [-1]}, ValueError, r"presence must .* \(each entry in \[0, 1\]\), got .*-1"),
-        ({"welfare": "nahs"}, ValueError, "welfare must be .*nash"),
-        ({"welfare": "gini"}, ValueError, "neg_gini"),
-        ({"offset": "1"}, ValueError, "offset must be a finite number or None, got '1'"),
-        ({"welfare": Welfare("nash"), "offset": 1}, ValueError, "offset must be None unless welfare is a name, got 1"),
-        ({"welfare": "log_nash", "offset": 0}, ValueError, r"log_nash needs entries above 0 once the offset \(0\)"),
-        ({"waste": "none"}, ValueError, r"waste must be one of 'zero', 'welfare', got 'none'"),
-        ({"clock": 1}, ValueError, r"clock must be True or False, got 1"),
-        ({"end": "done"}, ValueError, r"end must be one of 'truncated', 'terminated', got 'done'"),
-        ({"detail": None}, ValueError, r"detail must be True or False, got None"),
-        ({"group": "gender"}, ValueError, r"group must be made of the attributes \('person',\), got 'gender'"),
-        ({"group": ["person"]}, ValueError, r"group must be the name of one attribute, got \['person'\]"),
+        ({"n_people": 1}, r"n_people must be an integer in \[2, 1_000_000\], got 1"),
+        ({"n_people": 2.0}, "n_people must be an integer in .*, got 2.0"),
+        ({"episode_length": 0}, "episode_length must be a positive integer, got 0"),
+        ({"presence": 1.5}, r"presence must be in \[0, 1\] or a sequence \(each entry in \[0, 1\]\), got 1.5"),
+        ({"presence": "often"}, r"presence must be in \[0, 1\] .* got 'often'"),
+        ({"presence": (0.5, 0.5)}, r"presence must be one probability or one for each of 5 people, got \(0"),
+        ({"presence": [0.5] * 4 + [-1]}, r"presence must .* \(each entry in \[0, 1\]\), got .*-1"),
+        ({"welfare": "nahs"}, "welfare must be .*nash"),
+        ({"welfare": "gini"}, "neg_gini"),
+        ({"offset": "1"}, "offset must be a finite number or None, got '1'"),
+        ({"welfare": Welfare("nash"), "offset": 1}, "offset must be None unless welfare is a name, got 1"),
+        ({"welfare": "log_nash", "offset": 0}, r"log_nash needs entries above 0 once the offset \(0\)"),
+        ({"waste": "none"}, r"waste must be one of 'zero', 'welfare', got 'none'"),
+        ({"clock": 1}, r"clock must be True or False, got 1"),
+        ({"end": "done"}, r"end must be one of 'truncated', 'terminated', got 'done'"),
+        ({"group": ["person"]}, r"group must be the name of one attribute, got \['person'\]"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         DoughnutWorld(1, **settings)

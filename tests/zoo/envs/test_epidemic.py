@@ -320,28 +320,26 @@ def test_the_ids_are_the_random_and_the_hub_start():
 
 
 @pytest.mark.parametrize(
-    "settings, error, message",
+    ("settings", "message"),
     [
-        ({"tau": 0.5}, TypeError, "unknown setting 'tau'"),
-        ({"infection_probability": 1.5}, ValueError, "infection_probability must be in"),
-        ({"recovery_probability": -0.1}, ValueError, "recovery_probability must be in"),
-        ({"initial_infected": 0}, ValueError, "initial_infected must be a positive integer or a sequence .*, got 0"),
-        ({"initial_infected": 35}, ValueError, "initial_infected must be at most the 34 nodes, got 35"),
-        ({"initial_infected": [34]}, ValueError, "each of initial_infected must be a node below 34, got 34"),
-        ({"initial_infected": [2, 2]}, ValueError, "initial_infected must name different nodes"),
-        ({"initial_infected": []}, ValueError, "initial_infected must name different nodes"),
-        ({"initial_infected": "hub"}, ValueError, "initial_infected must be a positive integer or .*, got 'hub'"),
-        ({"burn_in": -1}, ValueError, "burn_in must be a non-negative integer, got -1"),
-        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
-        ({"window": -1}, ValueError, "window must be a non-negative integer or None, got -1"),
-        ({"distance": "l1"}, ValueError, "distance must be one of"),
-        ({"count_wasted": 2}, ValueError, "count_wasted must be True or False"),
-        ({"detail": "yes"}, ValueError, "detail must be True or False"),
-        ({"graph": nx.DiGraph([(0, 1)])}, ValueError, "graph must be undirected"),
+        ({"infection_probability": 1.5}, "infection_probability must be in"),
+        ({"recovery_probability": -0.1}, "recovery_probability must be in"),
+        ({"initial_infected": 0}, "initial_infected must be a positive integer or a sequence .*, got 0"),
+        ({"initial_infected": 35}, "initial_infected must be at most the 34 nodes, got 35"),
+        ({"initial_infected": [34]}, "each of initial_infected must be a node below 34, got 34"),
+        ({"initial_infected": [2, 2]}, "initial_infected must name different nodes"),
+        ({"initial_infected": []}, "initial_infected must name different nodes"),
+        ({"initial_infected": "hub"}, "initial_infected must be a positive integer or .*, got 'hub'"),
+        ({"burn_in": -1}, "burn_in must be a non-negative integer, got -1"),
+        ({"episode_length": 0}, "episode_length must be a positive integer, got 0"),
+        ({"window": -1}, "window must be a non-negative integer or None, got -1"),
+        ({"distance": "l1"}, "distance must be one of"),
+        ({"count_wasted": 2}, "count_wasted must be True or False"),
+        ({"graph": nx.DiGraph([(0, 1)])}, "graph must be undirected"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         EpidemicWorld(1, **settings)
 
 

@@ -158,6 +158,19 @@ def test_a_picture_shows_every_step(world_cls, config):
     assert all((one != other).any() for one, other in pairwise(pictures))
 
 
+@pytest.mark.parametrize(("world_cls", "config"), [each for each in WORLDS if each[0] is not TableWorld])
+def test_settings_that_are_not_allowed_are_errors(world_cls, config):
+    name = fields(world_cls(1, **config).config)[-1].name
+    for wrong, error, message in (
+        ({name[:-1]: 1}, TypeError, rf"unknown setting '{name[:-1]}' \(did you mean '{name}'\?\)"),
+        ({"qqq": 1}, TypeError, "unknown setting 'qqq'; known are "),
+        ({"detail": 1}, ValueError, "detail must be True or False, got 1"),
+        ({"group": "qqq"}, (TypeError, ValueError), "group must be made of the attributes .* 'qqq'|setting 'group'"),
+    ):
+        with pytest.raises(error, match=message):
+            world_cls(1, **{**config, **wrong})
+
+
 @pytest.mark.parametrize(("world_cls", "config"), WORLDS)
 def test_every_parameter_has_a_source(world_cls, config):
     assert all(entry.metadata["source"] for entry in fields(world_cls(1, **config).config))

@@ -317,42 +317,35 @@ def test_presets_are_sets_of_defaults():
 
 
 @pytest.mark.parametrize(
-    "settings, error, message",
+    ("settings", "message"),
     [
-        ({"num_custmers": 3}, TypeError, r"unknown setting 'num_custmers' \(did you mean 'num_customers'\?\)"),
-        ({"num_customers": 0}, ValueError, "num_customers must be a positive integer, got 0"),
-        ({"num_fraudsters": 0}, ValueError, "num_fraudsters must be a positive integer, got 0"),
-        ({"fraud_proportion": 1.5}, ValueError, r"fraud_proportion must be in \[0, 1\] or None, got 1.5"),
-        ({"init_satisfaction": 0}, ValueError, r"init_satisfaction must be in \[0.01, 1\], got 0"),
-        ({"stay_prob": 0.9}, ValueError, r"stay_prob must be a sequence of 2 \(each in \[0, 1\]\), got 0.9"),
-        (
-            {"stay_prob": (0.9, 2)},
-            ValueError,
-            r"stay_prob must be a sequence of 2 \(each in \[0, 1\]\), got \(0.9, 2\)",
-        ),
-        ({"stay_after_fraud": -1}, ValueError, "stay_after_fraud must be in"),
-        ({"noise_level": -0.1}, ValueError, r"noise_level must be in \[0, 1\], got -0.1"),
-        ({"fraud_cards_in_genuine": None}, ValueError, "fraud_cards_in_genuine must be in"),
-        ({"start": "tomorrow"}, ValueError, "start must be a date such as '2016-06-01', got 'tomorrow'"),
-        ({"start": "9999-12-31"}, ValueError, "start must be a date from which n_hours = 168 are within the years 1"),
-        ({"start": "0001-01-01T00:00+09:00", "n_hours": 2}, ValueError, "start must be a date from which n_hours = 2 "),
-        ({"start": 2016}, ValueError, "start must be a string, got 2016"),
-        ({"n_hours": 0}, ValueError, "n_hours must be a positive integer, got 0"),
-        ({"max_transactions": 0}, ValueError, "max_transactions must be a positive integer or None, got 0"),
-        ({"customer_dynamics": 1}, ValueError, r"customer_dynamics must be True or False, got 1"),
-        ({"reward": "signs"}, ValueError, "reward must be one of .*'money'.*, got 'signs'"),
-        ({"bias": 3}, ValueError, r"bias must be one of 0, 1, 2, got 3"),
-        ({"bias_on": "never"}, ValueError, r"bias_on must be one of 'always', 'passed', got 'never'"),
-        ({"feedback": None}, ValueError, r"feedback must be one of 'authenticated', 'all', got None"),
-        ({"fraud_percentage": "no"}, ValueError, "fraud_percentage must be one of"),
-        ({"zones": "last"}, ValueError, r"zones must be one of 'main', 'first', got 'last'"),
-        ({"preset": "ours"}, ValueError, r"preset must be one of \['paper', 'multimaus'\], got 'ours'"),
-        ({"detail": 1}, ValueError, r"detail must be True or False, got 1"),
-        ({"group": "country"}, ValueError, r"group must be made of the attributes \('continent', 'merchant'\)"),
+        ({"num_customers": 0}, "num_customers must be a positive integer, got 0"),
+        ({"num_fraudsters": 0}, "num_fraudsters must be a positive integer, got 0"),
+        ({"fraud_proportion": 1.5}, r"fraud_proportion must be in \[0, 1\] or None, got 1.5"),
+        ({"init_satisfaction": 0}, r"init_satisfaction must be in \[0.01, 1\], got 0"),
+        ({"stay_prob": 0.9}, r"stay_prob must be a sequence of 2 \(each in \[0, 1\]\), got 0.9"),
+        ({"stay_prob": (0.9, 2)}, r"stay_prob must be a sequence of 2 \(each in \[0, 1\]\), got \(0.9, 2\)"),
+        ({"stay_after_fraud": -1}, "stay_after_fraud must be in"),
+        ({"noise_level": -0.1}, r"noise_level must be in \[0, 1\], got -0.1"),
+        ({"fraud_cards_in_genuine": None}, "fraud_cards_in_genuine must be in"),
+        ({"start": "tomorrow"}, "start must be a date such as '2016-06-01', got 'tomorrow'"),
+        ({"start": "9999-12-31"}, "start must be a date from which n_hours = 168 are within the years 1"),
+        ({"start": "0001-01-01T00:00+09:00", "n_hours": 2}, "start must be a date from which n_hours = 2 "),
+        ({"start": 2016}, "start must be a string, got 2016"),
+        ({"n_hours": 0}, "n_hours must be a positive integer, got 0"),
+        ({"max_transactions": 0}, "max_transactions must be a positive integer or None, got 0"),
+        ({"customer_dynamics": 1}, r"customer_dynamics must be True or False, got 1"),
+        ({"reward": "signs"}, "reward must be one of .*'money'.*, got 'signs'"),
+        ({"bias": 3}, r"bias must be one of 0, 1, 2, got 3"),
+        ({"bias_on": "never"}, r"bias_on must be one of 'always', 'passed', got 'never'"),
+        ({"feedback": None}, r"feedback must be one of 'authenticated', 'all', got None"),
+        ({"fraud_percentage": "no"}, "fraud_percentage must be one of"),
+        ({"zones": "last"}, r"zones must be one of 'main', 'first', got 'last'"),
+        ({"preset": "ours"}, r"preset must be one of \['paper', 'multimaus'\], got 'ours'"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         FraudWorld(1, **settings)
 
 

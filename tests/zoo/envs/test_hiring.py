@@ -307,32 +307,28 @@ def test_groups_are_published_as_the_spec_reads_them():
 
 
 @pytest.mark.parametrize(
-    "settings, error, message",
+    ("settings", "message"),
     [
-        ({"team_sise": 3}, TypeError, r"unknown setting 'team_sise' \(did you mean 'team_size'\?\)"),
-        ({"colour": 3}, TypeError, "unknown setting 'colour'; known are team_size, episode_length"),
-        ({"team_size": 0}, ValueError, "team_size must be a positive integer, got 0"),
-        ({"team_size": 2.5}, ValueError, "team_size must be a positive integer, got 2.5"),
-        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
-        ({"diversity_weight": 1.5}, ValueError, r"diversity_weight must be in \[0, 1\], got 1.5"),
-        ({"diversity_weight": float("nan")}, ValueError, r"diversity_weight must be in \[0, 1\], got nan"),
-        ({"hiring_threshold": "half"}, ValueError, r"hiring_threshold must be in \[-1, 1\], got 'half'"),
-        ({"steps_per_year": 0}, ValueError, "steps_per_year must be in"),
-        ({"entropy": "levels"}, ValueError, r"entropy must be one of 'difference', 'level', got 'levels'"),
-        ({"population": "dutch"}, ValueError, "population must be one of .*'marital'.*, got 'dutch'"),
-        ({"bias": 3}, ValueError, r"bias must be one of 0, 1, 2, got 3"),
-        ({"bias": True}, ValueError, r"bias must be one of 0, 1, 2, got True"),
-        ({"feedback": None}, ValueError, r"feedback must be one of 'all', 'hired', got None"),
-        ({"leaving": 1}, ValueError, r"leaving must be True or False, got 1"),
-        ({"noise": "no"}, ValueError, r"noise must be True or False, got 'no'"),
-        ({"detail": 1}, ValueError, r"detail must be True or False, got 1"),
-        ({"group": "age"}, ValueError, r"group must be made of the attributes \('gender', 'nationality'\), got 'age'"),
-        ({"group": ()}, ValueError, "group must be made of the attributes"),
-        ({"group": ["gender", ("gender", "x")]}, ValueError, "group must be made of the attributes"),
+        ({"team_size": 0}, "team_size must be a positive integer, got 0"),
+        ({"team_size": 2.5}, "team_size must be a positive integer, got 2.5"),
+        ({"episode_length": 0}, "episode_length must be a positive integer, got 0"),
+        ({"diversity_weight": 1.5}, r"diversity_weight must be in \[0, 1\], got 1.5"),
+        ({"diversity_weight": float("nan")}, r"diversity_weight must be in \[0, 1\], got nan"),
+        ({"hiring_threshold": "half"}, r"hiring_threshold must be in \[-1, 1\], got 'half'"),
+        ({"steps_per_year": 0}, "steps_per_year must be in"),
+        ({"entropy": "levels"}, r"entropy must be one of 'difference', 'level', got 'levels'"),
+        ({"population": "dutch"}, "population must be one of .*'marital'.*, got 'dutch'"),
+        ({"bias": 3}, r"bias must be one of 0, 1, 2, got 3"),
+        ({"bias": True}, r"bias must be one of 0, 1, 2, got True"),
+        ({"feedback": None}, r"feedback must be one of 'all', 'hired', got None"),
+        ({"leaving": 1}, r"leaving must be True or False, got 1"),
+        ({"noise": "no"}, r"noise must be True or False, got 'no'"),
+        ({"group": ()}, "group must be made of the attributes"),
+        ({"group": ["gender", ("gender", "x")]}, "group must be made of the attributes"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         HiringWorld(1, **settings)
 
 

@@ -423,43 +423,39 @@ def test_fixed_policies_end_where_they_are_known_to():
 
 
 @pytest.mark.parametrize(
-    "settings, error, message",
+    ("settings", "message"),
     [
-        ({"windw": 3}, TypeError, r"unknown setting 'windw' \(did you mean 'window'\?\)"),
-        ({"window": 0}, ValueError, "window must be a positive integer, got 0"),
-        ({"episode_length": 2.5}, ValueError, "episode_length must be a positive integer or None, got 2.5"),
-        ({"loan_amount": 0}, ValueError, "loan_amount must be a positive number, got 0"),
-        ({"interest_rate": -1}, ValueError, "interest_rate must be a non-negative number, got -1"),
-        ({"interest_rate": "much"}, ValueError, "interest_rate must be a non-negative number, got 'much'"),
-        ({"starting_cash": 0.5}, ValueError, r"starting_cash must be at least a loan \(1.0\), got 0.5"),
-        ({"score_shift": 1.5}, ValueError, r"score_shift must be in \[0, 1\], got 1.5"),
-        ({"observation": "rich"}, ValueError, r"observation must be one of 'full', 'basic', got 'rich'"),
-        ({"oracle_outcomes": 1}, ValueError, r"oracle_outcomes must be True or False, got 1"),
-        ({"long_term_source": "w1"}, ValueError, "long_term_source must be one of .*, got 'w1'"),
-        ({"undefined_tpr": None}, ValueError, r"undefined_tpr must be one of 'zero', 'skip', got None"),
-        ({"repay_estimator": 0.5}, ValueError, "repay_estimator must be a callable or None, got 0.5"),
-        ({"initial_distribution": ((0.5, 0.5),)}, ValueError, "initial_distribution must have a row for each of at"),
-        ({"initial_distribution": ((1,), (1,))}, ValueError, "column for each of at least two scores"),
-        ({"initial_distribution": (0.5, 0.5)}, ValueError, "initial_distribution must be a sequence .each entry a seq"),
-        ({"initial_distribution": ((0.5, 0.5), (1,))}, ValueError, "initial_distribution must have .* in all of them"),
+        ({"window": 0}, "window must be a positive integer, got 0"),
+        ({"episode_length": 2.5}, "episode_length must be a positive integer or None, got 2.5"),
+        ({"loan_amount": 0}, "loan_amount must be a positive number, got 0"),
+        ({"interest_rate": -1}, "interest_rate must be a non-negative number, got -1"),
+        ({"interest_rate": "much"}, "interest_rate must be a non-negative number, got 'much'"),
+        ({"starting_cash": 0.5}, r"starting_cash must be at least a loan \(1.0\), got 0.5"),
+        ({"score_shift": 1.5}, r"score_shift must be in \[0, 1\], got 1.5"),
+        ({"observation": "rich"}, r"observation must be one of 'full', 'basic', got 'rich'"),
+        ({"oracle_outcomes": 1}, r"oracle_outcomes must be True or False, got 1"),
+        ({"long_term_source": "w1"}, "long_term_source must be one of .*, got 'w1'"),
+        ({"undefined_tpr": None}, r"undefined_tpr must be one of 'zero', 'skip', got None"),
+        ({"repay_estimator": 0.5}, "repay_estimator must be a callable or None, got 0.5"),
+        ({"initial_distribution": ((0.5, 0.5),)}, "initial_distribution must have a row for each of at"),
+        ({"initial_distribution": ((1,), (1,))}, "column for each of at least two scores"),
+        ({"initial_distribution": (0.5, 0.5)}, "initial_distribution must be a sequence .each entry a seq"),
+        ({"initial_distribution": ((0.5, 0.5), (1,))}, "initial_distribution must have .* in all of them"),
         (
             {"initial_distribution": ((0.5, 0.5), (0.5, 0.4))},
-            ValueError,
             r"initial_distribution must sum to 1 within 1e-9 in every row, got .*0\.4",
         ),
-        ({"group_probability": (0.5, 0.6)}, ValueError, "group_probability must sum to 1 within 1e-9, got"),
-        ({"group_probability": (1,)}, ValueError, "group_probability must have one number for each of 2 groups"),
-        ({"group_probability": (1.5, -0.5)}, ValueError, r"group_probability must be a sequence .* in \[0, 1\]"),
-        ({"repay_probability": (0.5, 0.5)}, ValueError, "repay_probability must have one number for each of 7 scores"),
-        ({"repay_probability": 0.5}, ValueError, "repay_probability must be a sequence .* or a sequence .* got 0.5"),
-        ({"repay_probability": ((0.5,), (0.5, 0.5))}, ValueError, "repay_probability must have .* 2 groups"),
-        ({"repay_probability": [REPAYS] * 3}, ValueError, "repay_probability must have .* 2 groups"),
-        ({"detail": 1}, ValueError, r"detail must be True or False, got 1"),
-        ({"group": "sex"}, ValueError, r"group must be made of the attributes \('group',\), got 'sex'"),
+        ({"group_probability": (0.5, 0.6)}, "group_probability must sum to 1 within 1e-9, got"),
+        ({"group_probability": (1,)}, "group_probability must have one number for each of 2 groups"),
+        ({"group_probability": (1.5, -0.5)}, r"group_probability must be a sequence .* in \[0, 1\]"),
+        ({"repay_probability": (0.5, 0.5)}, "repay_probability must have one number for each of 7 scores"),
+        ({"repay_probability": 0.5}, "repay_probability must be a sequence .* or a sequence .* got 0.5"),
+        ({"repay_probability": ((0.5,), (0.5, 0.5))}, "repay_probability must have .* 2 groups"),
+        ({"repay_probability": [REPAYS] * 3}, "repay_probability must have .* 2 groups"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         LendingWorld(1, **settings)
 
 

@@ -227,24 +227,21 @@ def test_the_oracle_serves_the_group_behind_first_and_only_applicants():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        ({"start_level": 3}, TypeError, r"unknown setting 'start_level' \(did you mean 'start_levels'\?\)"),
-        ({"start_levels": 3}, ValueError, "start_levels must be a sequence .*, got 3"),
-        ({"start_levels": (3, 3, 7)}, ValueError, r"start_levels must be 4 levels from 0 to 7, got \(3, 3, 7\)"),
-        ({"start_levels": (3, 3, 7, 8)}, ValueError, r"start_levels must be 4 levels from 0 to 7, got \(3, 3, 7, 8\)"),
-        ({"start_levels": (3, 3, 7, 0.5)}, ValueError, r"start_levels must be a sequence .* an integer\), got .*0.5"),
-        ({"credit": "normal"}, ValueError, r"credit must be one of 'discrete', 'gaussian', got 'normal'"),
-        ({"apply_probability": 2}, ValueError, r"apply_probability must be in \[0, 1\], got 2"),
-        ({"episode_length": -4}, ValueError, "episode_length must be a positive integer, got -4"),
-        ({"margin": "10 %"}, ValueError, r"margin must be in \[-1, 1\], got '10 %'"),
-        ({"end": "over"}, ValueError, r"end must be one of 'truncated', 'terminated' or None, got 'over'"),
-        ({"clock": "no"}, ValueError, r"clock must be True or False or None, got 'no'"),
-        ({"paper": 1}, ValueError, r"paper must be True or False, got 1"),
-        ({"detail": 0}, ValueError, r"detail must be True or False, got 0"),
-        ({"group": "age"}, ValueError, r"group must be made of the attributes \('group',\), got 'age'"),
+        ({"start_levels": 3}, "start_levels must be a sequence .*, got 3"),
+        ({"start_levels": (3, 3, 7)}, r"start_levels must be 4 levels from 0 to 7, got \(3, 3, 7\)"),
+        ({"start_levels": (3, 3, 7, 8)}, r"start_levels must be 4 levels from 0 to 7, got \(3, 3, 7, 8\)"),
+        ({"start_levels": (3, 3, 7, 0.5)}, r"start_levels must be a sequence .* an integer\), got .*0.5"),
+        ({"credit": "normal"}, r"credit must be one of 'discrete', 'gaussian', got 'normal'"),
+        ({"apply_probability": 2}, r"apply_probability must be in \[0, 1\], got 2"),
+        ({"episode_length": -4}, "episode_length must be a positive integer, got -4"),
+        ({"margin": "10 %"}, r"margin must be in \[-1, 1\], got '10 %'"),
+        ({"end": "over"}, r"end must be one of 'truncated', 'terminated' or None, got 'over'"),
+        ({"clock": "no"}, r"clock must be True or False or None, got 'no'"),
+        ({"paper": 1}, r"paper must be True or False, got 1"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         LoanAllocationWorld(1, **settings)

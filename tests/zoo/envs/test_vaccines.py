@@ -125,18 +125,16 @@ def test_there_is_an_oracle_where_an_exact_solution_fits(countries, rules):
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        ({"country": 3}, TypeError, r"unknown setting 'country' \(did you mean 'countries'\?\)"),
-        ({"countries": 1}, ValueError, r"countries must be an integer in \[2, 1_000_000\], got 1"),
-        ({"countries": 2.0}, ValueError, "countries must be an integer in .*, got 2.0"),
-        ({"arrives": 1.1}, ValueError, r"arrives must be in \[0, 1\], got 1.1"),
-        ({"switch_cost": -1}, ValueError, r"switch_cost must be in \[0, 1e6\], got -1"),
-        ({"switch_cost": float("inf")}, ValueError, r"switch_cost must be in \[0, 1e6\], got inf"),
-        ({"episode_length": 0}, ValueError, "episode_length must be a positive integer, got 0"),
-        ({"group": "land"}, ValueError, r"group must be made of the attributes \('country',\), got 'land'"),
+        ({"countries": 1}, r"countries must be an integer in \[2, 1_000_000\], got 1"),
+        ({"countries": 2.0}, "countries must be an integer in .*, got 2.0"),
+        ({"arrives": 1.1}, r"arrives must be in \[0, 1\], got 1.1"),
+        ({"switch_cost": -1}, r"switch_cost must be in \[0, 1e6\], got -1"),
+        ({"switch_cost": float("inf")}, r"switch_cost must be in \[0, 1e6\], got inf"),
+        ({"episode_length": 0}, "episode_length must be a positive integer, got 0"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         VaccineDeliveryWorld(1, **settings)

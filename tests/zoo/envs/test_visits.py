@@ -121,22 +121,19 @@ def test_only_whoever_knows_what_was_done_today_has_good_days():
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "message"),
+    ("settings", "message"),
     [
-        ({"slot": 3}, TypeError, r"unknown setting 'slot' \(did you mean 'slots'\?\)"),
-        ({"at_home": 0.5}, ValueError, r"at_home must be a sequence \(each entry in \[0, 1\]\), got 0.5"),
-        ({"at_home": (0.5,)}, ValueError, r"at_home must be .* at least two clients, got \(0.5,\)"),
-        ({"at_home": "often"}, ValueError, "at_home must be a sequence .*, got 'often'"),
-        ({"at_home": (0.5, 1.5)}, ValueError, r"at_home must be a sequence .*, got \(0.5, 1.5\)"),
-        ({"slots": 0}, ValueError, "slots must be a positive integer, got 0"),
-        ({"days": 1.5}, ValueError, "days must be a positive integer, got 1.5"),
-        ({"welfare": "rals"}, ValueError, "welfare must be .*rawls"),
-        ({"group": "person"}, ValueError, r"group must be made of the attributes \('client',\), got 'person'"),
-        ({"detail": 1}, ValueError, r"detail must be True or False, got 1"),
+        ({"at_home": 0.5}, r"at_home must be a sequence \(each entry in \[0, 1\]\), got 0.5"),
+        ({"at_home": (0.5,)}, r"at_home must be .* at least two clients, got \(0.5,\)"),
+        ({"at_home": "often"}, "at_home must be a sequence .*, got 'often'"),
+        ({"at_home": (0.5, 1.5)}, r"at_home must be a sequence .*, got \(0.5, 1.5\)"),
+        ({"slots": 0}, "slots must be a positive integer, got 0"),
+        ({"days": 1.5}, "days must be a positive integer, got 1.5"),
+        ({"welfare": "rals"}, "welfare must be .*rawls"),
     ],
 )
-def test_settings_that_are_not_allowed_are_errors(settings, error, message):
-    with pytest.raises(error, match=message):
+def test_settings_that_are_not_allowed_are_errors(settings, message):
+    with pytest.raises(ValueError, match=message):
         HomeVisitsWorld(1, **settings)
 
 
