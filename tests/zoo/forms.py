@@ -1,11 +1,12 @@
-"""Forms of an environment beside each other, and people of a table for a world that needs one."""
+"""What several tests of environments share: forms beside each other, rules that are played, people of a table."""
 
 from functools import partial
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from gymnasium.wrappers.vector import DictInfoToList
-from numpy.testing import assert_array_equal, assert_equal
+from numpy.testing import assert_allclose, assert_array_equal, assert_equal
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -65,6 +66,21 @@ def side_by_side(world_cls, n, seed, actions, **config):
         assert_equal([dict(info.copy()) for info in infos], infos_)
         assert_equal([dict(info.copy()) for info in ours.reset_infos], singles.reset_infos)
         yield dones, singles.envs
+
+
+def returns_of(rule, world):
+    """Returns (n,) of a rule, a function of the world, in the episodes that have just begun."""
+    rng, total = np.random.default_rng(1), np.zeros(world.n_worlds)
+    for _ in range(world.max_steps):
+        rows = rule(world)
+        assert_allclose(rows.sum(axis=1), 1)
+        total += world.step((rows.cumsum(axis=1) < rng.random((world.n_worlds, 1))).sum(axis=1))[1]
+    return total
+
+
+def assert_close(sample, exact):
+    """The mean of a sample is within three standard errors of what it should be."""
+    assert sample.mean() == pytest.approx(exact, abs=3 * sample.std() / len(sample) ** 0.5)
 
 
 def of_sb3(env_id, n, seed, env_kwargs, **how):

@@ -10,6 +10,7 @@ from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.doughnut.exact import rule_value
 from sb3_fair.zoo.envs.doughnut.world import DoughnutConfig, DoughnutWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
+from tests.zoo.forms import assert_close, returns_of
 
 NEEDS = ("stakeholders", "default_memory", "scheme")
 
@@ -165,26 +166,12 @@ def test_fairness_among_the_people_can_be_measured():
     assert env.unwrapped.fairness_spec.group_names == ("person 0", "person 1", "person 2")
 
 
-def returns_of(rule, episodes, **config):
-    world = started(episodes, **config)
-    rng, total = np.random.default_rng(1), np.zeros(episodes)
-    for _ in range(world.max_steps):
-        rows = world.rules[rule](world)
-        assert_allclose(rows.sum(axis=1), 1)
-        total += world.step((rows.cumsum(axis=1) < rng.random((episodes, 1))).sum(axis=1))[1]
-    return total, {name: figure.mean() for name, figure in world.figures().items()}
-
-
-def assert_close(sample, exact):
-    assert sample.mean() == pytest.approx(exact, abs=3 * sample.std() / len(sample) ** 0.5)
-
-
 @pytest.mark.parametrize("rule", DoughnutWorld.rules)
 @pytest.mark.parametrize(
     "config", [{"n_people": 3, "episode_length": 12}, {"n_people": 2, "episode_length": 6, "presence": (0.9, 0.2)}]
 )
 def test_rules_earn_what_they_should(rule, config):
-    assert_close(returns_of(rule, 10_000, **config)[0], rule_value(rule, **config))
+    assert_close(returns_of(DoughnutWorld.rules[rule], started(10_000, **config)), rule_value(rule, **config))
 
 
 @pytest.mark.slow
@@ -197,10 +184,10 @@ def test_rules_earn_what_they_should(rule, config):
     ],
 )
 def test_rules_of_the_large_scenario_reach_their_figures(rule, exact, spread, wasted):
-    total, figures = returns_of(rule, 10_000)
-    assert_close(total, exact)
-    assert figures["spread"] == pytest.approx(spread, abs=0.06)
-    assert figures["wasted"] == pytest.approx(wasted, abs=0.1)
+    world = started(10_000)
+    assert_close(returns_of(world.rules[rule], world), exact)
+    assert world.figures()["spread"].mean() == pytest.approx(spread, abs=0.06)
+    assert world.figures()["wasted"].mean() == pytest.approx(wasted, abs=0.1)
 
 
 def test_the_oracle_takes_the_first_of_those_who_had_fewest():

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sb3_fair.fairness import group_notion
 from sb3_fair.zoo.envs.loans.exact import rule_worth
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld, LoansConfig
+from tests.zoo.forms import assert_close, returns_of
 
 # applied, choice, luck, levels after, loans of A and B, net, reward, reward had A been 3 loans ahead from the start
 TRACE = [
@@ -161,29 +162,14 @@ def test_fairness_between_the_groups_can_be_measured():
     assert env.unwrapped.fairness_spec.group_names == ("A", "B")
 
 
-def returns_of(choose, episodes, **config):
-    """Returns (episodes,), and whether the margin was met (episodes,)."""
-    world = started(episodes, **config)
-    rng, total = np.random.default_rng(1), np.zeros(episodes)
-    for _ in range(world.max_steps):
-        rows = choose(world)
-        assert_allclose(rows.sum(axis=1), 1)
-        total += world.step((rows.cumsum(axis=1) < rng.random((episodes, 1))).sum(axis=1))[1]
-    return total, world.figures()["margin_met"]
-
-
-def assert_close(sample, exact):
-    assert sample.mean() == pytest.approx(exact, abs=3 * sample.std() / len(sample) ** 0.5)
-
-
 @pytest.mark.parametrize("rule", LoanAllocationWorld.rules)
 def test_rules_earn_what_they_should(rule):
     config = {"episode_length": 8, "start_levels": (4, 6, 5, 2), "apply_probability": 0.7}
-    total, met = returns_of(LoanAllocationWorld.rules[rule], 10_000, **config)
-    worth = rule_worth(rule, **config)
+    world, worth = started(10_000, **config), rule_worth(rule, **config)
+    total = returns_of(world.rules[rule], world)
     assert_close(total, worth.value)
-    assert_close(met, worth.margin_met)
-    assert total.max() <= started(**config).max_return
+    assert_close(world.figures()["margin_met"], worth.margin_met)
+    assert total.max() <= world.max_return
 
 
 @pytest.mark.slow
@@ -201,9 +187,9 @@ def test_rules_earn_what_they_should(rule):
     ],
 )
 def test_rules_of_the_paper_reach_their_exact_values(rule, start_levels, value, met):
-    total, reached = returns_of(LoanAllocationWorld.rules[rule], 10_000, start_levels=start_levels)
-    assert_close(total, value)
-    assert_close(reached, met)
+    world = started(10_000, start_levels=start_levels)
+    assert_close(returns_of(world.rules[rule], world), value)
+    assert_close(world.figures()["margin_met"], met)
 
 
 def test_the_oracle_serves_the_group_behind_first_and_only_applicants():
