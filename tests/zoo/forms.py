@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from gymnasium.wrappers.vector import DictInfoToList
 from numpy.testing import assert_allclose, assert_array_equal, assert_equal
+from sb3_contrib.common.maskable.utils import get_action_masks
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
@@ -65,6 +66,8 @@ def side_by_side(world_cls, n, seed, actions, **config):
         assert_array_equal(dones, dones_)
         assert_equal([dict(info.copy()) for info in infos], infos_)
         assert_equal([dict(info.copy()) for info in ours.reset_infos], singles.reset_infos)
+        if hasattr(world_cls, "action_masks"):
+            assert_array_equal(get_action_masks(ours), get_action_masks(singles))
         yield dones, singles.envs
 
 
