@@ -419,6 +419,22 @@ def test_numpy_s_numbers_are_numbers(number):
     assert gym.make("sb3_fair/JobHiring-v0", bias=number(1)).get_wrapper_attr("config").bias == 1
 
 
+def test_numpy_s_numbers_are_passed_on_as_python_s():
+    """They overflow, lack methods of Python's, and are refused by torch and Gymnasium."""
+
+    @checked
+    def given(width: int, *rest: object, share: float = 0.0, on: bool = False, **more: object) -> list:
+        return [width, *rest, share, on, *more.values()]
+
+    told = given(np.int8(100), np.uint8(3), share=np.float64(0.5), on=np.True_, depth=np.int64(2), label=np.str_("a"))
+    assert [type(value) for value in told] == [int, int, float, bool, int, np.str_]
+    venv = sb3_fair.make_vec("sb3_fair/JobHiring-Small-v0", np.uint8(2), episode_length=np.int8(100), seed=np.int64(0))
+    model = sb3_fair.FairPPO(
+        "MlpPolicy", venv, n_steps=8, batch_size=np.int64(16), n_epochs=1, alpha=1.0, seed=np.int8(0)
+    )
+    assert model.learn(16).num_timesteps == 16
+
+
 ALIASES = """
 import numpy as np, numpy.typing
 from typing import TypeVar

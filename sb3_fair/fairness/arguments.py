@@ -112,7 +112,7 @@ RANGES: dict[str, Range] = {
 
 def checked(target: T) -> T:
     """A class or function that checks what it is called with: each argument is of the kind that its type hint says and
-    in its :class:`Range`.
+    in its :class:`Range`. It gets numbers of NumPy as Python's, which do not overflow.
     """
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
@@ -124,12 +124,18 @@ def checked(target: T) -> T:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = hints(function)
+        args = tuple(map(_python_s, args))
+        kwargs = {name: _python_s(value) for name, value in kwargs.items()}
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             if name in kinds:
                 check(name, value, kinds[name])
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
+
+
+def _python_s(value: Any) -> Any:
+    return value.item() if isinstance(value, (np.number, np.bool_)) else value
 
 
 def recheck(made: object) -> None:

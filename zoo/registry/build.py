@@ -331,5 +331,5 @@ def make_vec(
     if monitor:
         venv = LightMonitor(venv)
     if seed is not None:
-        venv.seed(int(seed))
+        venv.seed(seed)
     return venv
