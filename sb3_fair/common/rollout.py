@@ -8,6 +8,7 @@ import copy
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import signature
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -55,14 +56,18 @@ def episodes(
     """The steps of ``quotas[i]`` episodes that ``model.predict`` plays on copy i.
 
     Copies are seeded with ``seeds`` and begin with empty fairness histories. A ``VecNormalize`` has the model's scale.
+    Models that take action masks, such as sb3-contrib's ``MaskablePPO``, get those of an environment that has them.
 
     :param limit: ``n_steps`` of :func:`play`
     """
     state: Any = None
+    masked = "action_masks" in signature(model.predict).parameters and venv.has_attr("action_masks")
 
     def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
         nonlocal state
-        actions, state = model.predict(observations, state=state, episode_start=begins, deterministic=deterministic)
+        masks = {"action_masks": np.stack(venv.env_method("action_masks"))} if masked else {}
+        given = {"episode_start": begins, "deterministic": deterministic, **masks}
+        actions, state = model.predict(observations, state=state, **given)
         return np.asanyarray(actions)
 
     forget_history(venv)

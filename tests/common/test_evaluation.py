@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
@@ -228,6 +229,18 @@ def test_any_policy_is_evaluated_in_any_environment():
     assert all(len(column) == 4 for column in table.values())
     np.testing.assert_array_equal(table["man: decisions"] + table["woman: decisions"], table["length"])
     assert found.summary()["return R"].mean == pytest.approx(table["return R"].mean())
+
+
+class Blocked(Chain):
+    def action_masks(self):
+        return np.array([False, True, False])
+
+
+def test_models_that_take_action_masks_take_no_blocked_action():
+    model = MaskablePPO("MlpPolicy", DummyVecEnv([Blocked]), seed=0, device="cpu")
+    found = sb3_fair.evaluate(model, DummyVecEnv([Blocked] * 3), 12, deterministic=False)
+    assert found.returns.tolist() == [[0, 3]] * 12
+    assert sb3_fair.evaluate(model, chains(), 12, deterministic=False).returns[:, 0].any()
 
 
 def test_rewards_of_plain_environments_are_returns():
