@@ -50,7 +50,7 @@ class GymnasiumVector(VectorEnv):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name == "venv":
             raise AttributeError(name)
-        return self.venv.get_attr(name)[0]
+        return self.get_attr(name)[0]
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -104,11 +104,11 @@ class GymnasiumVector(VectorEnv):
 
     def env_method(self, name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
-        return self.venv.env_method(name, *args, indices=indices, **kwargs)
+        return self._with(name).env_method(name, *args, indices=indices, **kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """What the copies have under ``name``, as in Gymnasium's own vector environments."""
-        return tuple(self.venv.get_attr(name))
+        return tuple(self._with(name).get_attr(name))
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of all copies: to the value of each in a list or tuple, or to one value for all."""
@@ -122,7 +122,13 @@ class GymnasiumVector(VectorEnv):
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The same for all copies, as in Gymnasium's own vector environments."""
-        return tuple(self.venv.env_method(name, *args, **kwargs))
+        return tuple(self._with(name).env_method(name, *args, **kwargs))
+
+    def _with(self, name: str) -> VecEnv:
+        """The VecEnv, whose processes would end if they were asked for a ``name`` that the copies do not have."""
+        if not self.venv.has_attr(name):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.venv
 
     def render(self) -> tuple[Any, ...] | None:
         return None if self.render_mode is None else tuple(self.venv.get_images())

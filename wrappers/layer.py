@@ -3,6 +3,7 @@
 import operator
 import pickle
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.reduction import ForkingPickler
 from numbers import Real
 from typing import Any, ClassVar
@@ -39,6 +40,8 @@ class VecLayer(VecEnvWrapper):
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         if attr_name in self.published:
             return [getattr(self, attr_name) for _ in self._get_indices(indices)]
+        if attr_name in self.methods:
+            return [partial(getattr(self, attr_name), copy) for copy in self._get_indices(indices)]
         return super().get_attr(attr_name, indices)
 
     def has_attr(self, attr_name: str) -> bool:

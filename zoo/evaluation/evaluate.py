@@ -184,9 +184,9 @@ def evaluate_run(
     policies = list(front) if policy is None else [chosen(front, policy)]
     plan = held_out(Plan.of_run(run))
     model = load_policy(plan, run, device)
-    venv = evaluation_env(plan)
     seed = seed_of(plan, AGAIN) if seed is None else seed
-    found = [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in policies]
+    with closing(evaluation_env(plan)) as venv:
+        found = [evaluate_again(plan, model, learned, venv, n_eval_episodes, seed) for learned in policies]
     warn_of_undefined(found)
     return found
 

@@ -1,7 +1,7 @@
 """The evaluator: seeded episodes of any policy in any environment, as a table with a row per episode."""
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import gymnasium as gym
@@ -38,7 +38,8 @@ def evaluate(
     """Plays seeded episodes of any policy in any environment.
 
     :param policy: a model of SB3, of this package, or anything else with SB3's ``predict``; the name of one of the
-        environment's ``rules``; or a function from one observation to an action
+        environment's ``rules``; or a function from one observation to an action. Models that take action masks, as
+        sb3-contrib's ``MaskablePPO``, get those of the environment
     :param env: an ID of ours or of Gymnasium, for which ``n_envs`` parallel environments are made; an environment; or a
         VecEnv, which is seeded and reset. Its fairness histories begin empty. A ``VecNormalize`` in it has the scale
         that a model was trained with meanwhile, learns nothing and leaves rewards as they are
@@ -59,15 +60,16 @@ def evaluate(
         (10,)
     """
     venv = _parallel(env, min(n_envs, n_episodes), env_kwargs)
-    if attribute(venv, "endless", False):
-        raise ValueError("env must have an end for its episodes, got one without: set its episode_length")
-    if games_of(venv) is not None:
-        venv = VecGroupReturns(venv)
-    elif attribute(venv, "fairness_spec") is not None and attribute(venv, "fairness_names", ()):
-        venv = VecPeople(venv)
-    agent = _agent(policy, venv, seed)
-    measured = VecMeans(connected(agent, venv))
-    found = evaluate_vector(agent, measured, n_episodes, deterministic, name, seed, scalar=True)
+    with closing(venv) if isinstance(env, str) else nullcontext():
+        if attribute(venv, "endless", False):
+            raise ValueError("env must have an end for its episodes, got one without: set its episode_length")
+        if games_of(venv) is not None:
+            venv = VecGroupReturns(venv)
+        elif attribute(venv, "fairness_spec") is not None and attribute(venv, "fairness_names", ()):
+            venv = VecPeople(venv)
+        agent = _agent(policy, venv, seed)
+        measured = VecMeans(connected(agent, venv))
+        found = evaluate_vector(agent, measured, n_episodes, deterministic, name, seed, scalar=True)
     warn_of_undefined([found])
     return found
 

@@ -292,11 +292,18 @@ def make_batch(
         elif _is_batch(entry):
             venv = entry(n_envs, render_mode=render_mode, **config)
         else:
-            venv = Copies(KINDS[vec_env]([partial(_copy, entry, render_mode, config)] * n_envs))
-    _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
-    spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
-    for (_, face), arguments in _layers(measurement, spec):
-        venv = face(venv, **arguments)
+            make_copy = partial(_copy, entry, render_mode, config)
+            if vec_env == "subproc":
+                make_copy().close()  # what it refuses is said here; a process would just end
+            venv = Copies(KINDS[vec_env]([make_copy] * n_envs))
+    try:
+        _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
+        spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
+        for (_, face), arguments in _layers(measurement, spec):
+            venv = face(venv, **arguments)
+    except BaseException:
+        venv.close()
+        raise
     return venv
 
 

@@ -2,6 +2,9 @@
 
 import subprocess
 import sys
+from contextlib import closing
+from functools import partial
+from multiprocessing import active_children
 
 import gymnasium as gym
 import numpy as np
@@ -212,11 +215,33 @@ def test_every_form_says_what_was_registered(bank, form, kind):
         sb3_fair.evaluate("lent", env, 2)
 
 
-@pytest.mark.parametrize("make", [gym.make, sb3_fair.make_vec])
+def test_names_that_copies_in_processes_lack_end_no_process(bank, monkeypatch):
+    monkeypatch.syspath_prepend(bank)
+    with closing(gym.make_vec(ENV, num_envs=2, vec_env="subproc", objectives=("R", "SP"))) as env:
+        env.reset(seed=0)
+        assert not hasattr(env, "reward_rnage")
+        for ask in (env.get_attr, env.call, env.env_method):
+            with pytest.raises(AttributeError, match="'GymnasiumVector' object has no attribute 'reward_rnage'"):
+                ask("reward_rnage")
+        assert env.get_attr("objective_names") == (("R", "SP"),) * 2
+        assert np.isfinite(env.step(np.array([1, 0]))[1]).all()
+
+
+@pytest.mark.parametrize("make", [gym.make, sb3_fair.make_vec, partial(sb3_fair.make_vec, vec_env="subproc")])
 def test_a_keyword_that_nobody_knows_is_told_with_those_of_every_id(registries, make):
     sb3_fair.register("test/Other-v0", "CartPole-v1", FairnessSpec(group=lambda obs, info: 0))
     with pytest.raises(TypeError, match=r"'objective'.*every ID also takes .*did you mean 'objectives'"):
         make("test/Other-v0", objective=("R", "SP"))
+
+
+def test_no_process_outlives_what_it_was_made_for(bank, monkeypatch):
+    monkeypatch.syspath_prepend(bank)
+    before = active_children()
+    with pytest.raises(ValueError, match="weights must be"):
+        sb3_fair.make_vec(ENV, 2, vec_env="subproc", objectives=("R", "SP"), scalarise=(1, 2, 3))
+    assert active_children() == before
+    assert len(sb3_fair.evaluate("lend", ENV, 2, vec_env="subproc").table()["length"]) == 2
+    assert active_children() == before
 
 
 def test_an_id_is_new_again_after_gymnasium_forgot_it(registries):
