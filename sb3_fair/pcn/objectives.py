@@ -38,10 +38,11 @@ class Objectives:
     ) -> None:
         indices = range(len(all_names))
         places: dict[Any, int] = dict(zip((*indices, *all_names), (*indices, *indices), strict=True))
-        for objective in chosen or ():
+        chosen = all_names if chosen is None else tuple(chosen)
+        for objective in chosen:
             if objective not in places:
                 raise ValueError(f"objectives must be among {all_names} or their indices, got {objective!r}")
-        columns = [places[objective] for objective in (all_names if chosen is None else chosen)]
+        columns = [places[objective] for objective in chosen]
         if not columns or len(set(columns)) < len(columns):
             raise ValueError(f"objectives must be at least one objective, none of them twice, got {chosen!r}")
         self.all_names, self.columns = all_names, np.array(columns, dtype=np.int64)

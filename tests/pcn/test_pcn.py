@@ -79,6 +79,10 @@ def test_objectives_that_are_not_optimised_are_recorded_only():
     assert model.observation_space["desired_return"].shape == (1,)
 
 
+def test_objectives_may_be_an_array():
+    assert model_on(Chain(), objectives=np.array(["right", "left"])).optimised == ("right", "left")
+
+
 def test_objectives_without_names_are_numbered():
     model = model_on(Chain(named=False), objectives=[1]).learn(100)
     assert model.objective_names == ("R0", "R1")

@@ -76,6 +76,9 @@ class Measurement:
     flatten: bool = False
 
     def __post_init__(self) -> None:
+        for argument in ("objectives", "audit"):
+            given = getattr(self, argument)
+            object.__setattr__(self, argument, None if given is None else tuple(map(str, given)))
         for name in filter(_is_notion, self.objectives or ()):
             one_of("each of objectives", name.partition("@")[0], NOTIONS, "'R', a disparity (d_...)")
         if self.window is not None and self.history is not None:

@@ -171,7 +171,7 @@ class Agent:
         spec = self.spec
         if spec is None:
             raise ValueError("the policy's environment must have a fairness spec to be monitored, got none")
-        measured = tuple(notions or limits or spec.notions)
+        measured = tuple(() if notions is None else notions) or tuple(limits or spec.notions)
         for name in measured if spec.treatment else ():
             if find_notion(name).needs_probabilities:
                 raise ValueError(f"notions must not compare what FairnessSpec.treatment says of actions, got {name!r}")

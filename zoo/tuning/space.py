@@ -110,9 +110,8 @@ def space_of(
     forms: dict[str, Any] = {**packaged("tuning", "search_spaces")[plan.algo], **own}
     for setting in own:
         names.choose("setting", setting.partition(".")[0], [*plan.algorithm.settings, WEIGHTS])
-    for setting in only or ():
-        names.choose("setting to try", setting, forms)
-    tried = {setting: form for setting, form in forms.items() if only is None or setting in only}
+    chosen = forms if only is None else [names.choose("setting to try", setting, forms) for setting in only]
+    tried = {setting: form for setting, form in forms.items() if setting in chosen}
     space: Space = {}
     for setting, form in tried.items():
         values = Values.parse(setting, form)

@@ -111,7 +111,7 @@ def make_tuning(
     fixed = dict(hyperparams or {})
     plan = make_plan(algo, env, objectives=objectives, weights=weights, hyperparams=fixed, **wishes)
     vector = plan.algorithm.vector
-    scores = tuple(scores or ([HYPERVOLUME] if vector else [RETURN]))
+    scores = tuple(map(str, () if scores is None else scores)) or (HYPERVOLUME if vector else RETURN,)
     budgets = dict(budgets or {})
     if vector and budgets:
         raise InputError(f"budget must be left out for {algo}, which learns all trade-offs, got {sorted(budgets)}")

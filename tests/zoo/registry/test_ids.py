@@ -16,6 +16,7 @@ import sb3_fair
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion
 from sb3_fair.wrappers import FairMDP
 from sb3_fair.wrappers.infos import stack
+from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.registry.registration import WORLDS
 from tests.zoo.forms import SINGLE, path_of
 
@@ -126,6 +127,13 @@ def test_an_objective_of_one_attribute_goes_with_the_notion_of_all():
     env = gym.make(SMALL, objectives=("R", "SP@nationality", "SP"), audit=("EO", "SP"), group=["gender", "nationality"])
     assert env.get_wrapper_attr("objective_names") == ("R", "SP@nationality", "SP@gender")
     assert env.get_wrapper_attr("fairness_names") == ("SP@nationality", "SP@gender", "EO@gender", "EO@nationality")
+
+
+def test_names_in_arrays_are_those_of_tuples():
+    given = {"objectives": np.array(["R", "SP"]), "audit": np.array(["EO", "IF"])}
+    for env in (gym.make(SMALL, **given), sb3_fair.make_vec(SMALL, 2, **given)):
+        assert attribute(env, "objective_names") == ("R", "SP")
+        assert {*attribute(env, "fairness_names")} == {"SP", "EO", "IF"}
 
 
 def test_a_product_partition_is_one_attribute():

@@ -302,6 +302,7 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
     assert len(expected) > 3
     assert [told[:2] for told in left] == [(name, pytest.approx(value)) for name, value in expected]
     assert clerk.monitor({"SP": -0.1}).values.keys() == {"SP"}
+    assert clerk.monitor(notions=np.array(["SP", "EO"])).values.keys() == {"SP", "EO"}
     for unknown in (60, -1, 1.5):
         with pytest.raises(ValueError, match="one of the 60 recorded"):
             monitor.feedback(unknown, 1)

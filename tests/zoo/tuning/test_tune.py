@@ -156,6 +156,11 @@ def test_pcn_is_judged_by_its_hypervolume_above_the_shipped_point():
     assert study.trials[0].value > 0 and "ref_point" not in study.trials[0].user_attrs[SETTINGS]
 
 
+def test_scores_and_settings_may_be_arrays():
+    given = make_tuning("ppo", SMALL, scores=np.array(["R", "SP"]), only=np.array(["learning_rate", "gamma"]))
+    assert given == make_tuning("ppo", SMALL, scores=("R", "SP"), only=["learning_rate", "gamma"])
+
+
 def test_without_a_shipped_point_all_trials_of_pcn_have_the_same_one():
     given = make_tuning("pcn", SMALL, objectives=("R", "EO"), env_kwargs={"window": 20}, n_envs=1)
     again = make_tuning("pcn", SMALL, objectives=("R", "EO"), env_kwargs={"window": 20}, n_envs=1)
