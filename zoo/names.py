@@ -38,7 +38,7 @@ def line_of(error: object) -> str:
     return f"sb3-fair: {one_line(error)}"
 
 
-def choose(what: str, name: str, allowed: Iterable[str], otherwise: str = "") -> str:
+def choose(what: str, name: Any, allowed: Iterable[str], otherwise: str = "") -> str:
     """``name`` if it is one of ``allowed``, else an InputError with the nearest one, or without one what there is.
 
     :param otherwise: end of the message, with what else may be meant
@@ -47,7 +47,7 @@ def choose(what: str, name: str, allowed: Iterable[str], otherwise: str = "") ->
     if name in allowed:
         return name
     lower = {known.lower(): known for known in allowed}
-    nearest = get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    nearest = get_close_matches(str(name).lower(), lower, n=1, cutoff=0.5)
     if nearest:
         hint = f"did you mean {lower[nearest[0]]!r}?"
     elif len(allowed) > FEW:

@@ -45,14 +45,20 @@ class Place:
 
     study: str
     folder: Path
-    storage: str | None = None
+    storage: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.storage, str | Path | None):
+            raise InputError(
+                f"storage must be the URL of a database, or the path of a journal file, got {self.storage!r}"
+            )
 
     @property
     def journal(self) -> Path | None:
         """The journal file, None if trials are in a database."""
         if self.storage is None:
             return self.folder / "journal.log"
-        return None if "://" in self.storage else Path(self.storage)
+        return None if "://" in str(self.storage) else Path(self.storage)
 
     def open(self) -> BaseStorage:
         """The storage; a file that is no journal is refused and stays as it is."""

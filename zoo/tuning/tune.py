@@ -30,7 +30,7 @@ def tune(
     *,
     n_trials: int = 50,
     study_name: str | None = None,
-    storage: str | None = None,
+    storage: str | Path | None = None,
     sampler: str = AUTO,
     pruner: str | None = None,
     n_jobs: int = 1,

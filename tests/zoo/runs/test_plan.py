@@ -4,6 +4,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+from stable_baselines3 import PPO
 
 import sb3_fair
 from sb3_fair.wrappers.layer import attribute
@@ -31,6 +32,11 @@ def test_the_settings_of_every_algorithm_build_it(algo):
 def test_a_plan_is_rebuilt_from_what_it_wrote_down(algo):
     plan = make_plan(algo, SMALL, seed=3, objectives=("R", "EO"), audit=("SP",), hyperparams={"gamma": 0.5})
     assert Plan.from_config(plan.config) == plan
+
+
+def test_a_class_in_place_of_the_name_of_an_algorithm_is_refused():
+    with pytest.raises(InputError, match=r"unknown algorithm <class .*PPO'>: choose one of pcn, f_ppo"):
+        make_plan(PPO, SMALL)
 
 
 def test_former_names_of_algorithms_mean_the_new_ones():

@@ -289,12 +289,27 @@ def test_a_storage_that_is_another_file_is_an_error_and_stays_as_it_is(tmp_path,
     assert file.read_bytes() == content and {path.name for path in tmp_path.iterdir()} == {"c1.yml", "logs"}
 
 
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sampler": optuna.samplers.TPESampler()}, "unknown sampler <optuna.*>: choose one of auto, tpe"),
+        ({"pruner": optuna.pruners.NopPruner()}, "unknown pruner <optuna.*>: choose one of"),
+        ({"storage": optuna.storages.InMemoryStorage()}, "storage must be the URL of a database, or the path of"),
+    ],
+)
+def test_objects_in_place_of_names_are_refused(tmp_path, given, message):
+    with pytest.raises(InputError, match=message):
+        tune(tuning(), n_trials=1, study_name="a", log_dir=tmp_path, **given)
+
+
 @pytest.mark.parametrize("exists", [False, True])
-def test_a_storage_that_is_new_empty_or_a_journal_can_be_opened(tmp_path, exists):
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_storage_that_is_new_empty_or_a_journal_can_be_opened(tmp_path, exists, kind):
     file = tmp_path / "journal.log"
     if exists:
         file.touch()
-    place = Place("a", tmp_path, str(file))
+    place = Place("a", tmp_path, kind(file))
+    assert place.journal == file
     optuna.create_study(study_name="a", storage=place.open())
     assert optuna.load_study(study_name="a", storage=place.open()).trials == []
 
