@@ -230,6 +230,13 @@ class WorldEnv(gym.Env):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return value
 
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """What is shown of the scenario is set in the scenario, as ``WorldVecEnv.set_attr`` does."""
+        if name in dir(self) or not hasattr(self, name):
+            return super().set_wrapper_attr(name, value, force=force)
+        setattr(self.world, name, value)
+        return True
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         super().reset(seed=seed)
         rngs = None if self._seeded and seed is None else [self.np_random]

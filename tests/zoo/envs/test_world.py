@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -295,6 +296,16 @@ def test_the_single_face_shows_what_wrappers_ask_for():
     env = WorldEnv(HiringWorld, episode_length=77).unwrapped
     assert (env.max_steps, env.max_return, env.world.n_worlds) == (77, 77.0, 1)
     assert env.fairness_spec is env.world.fairness_spec
+
+
+def test_what_is_set_through_wrappers_of_the_single_face_reaches_its_world():
+    env = gym.make("sb3_fair/JobHiring-Small-v0")
+    world = env.unwrapped.world
+    assert env.set_wrapper_attr("max_steps", 7) and env.set_wrapper_attr("label", "x", force=True)
+    assert (world.max_steps, env.get_wrapper_attr("max_steps"), env.get_wrapper_attr("label")) == (7, 7, "x")
+    assert not env.unwrapped.set_wrapper_attr("seed", 1, force=False)
+    env.reset(seed=0)
+    assert sum(1 for _ in iter(lambda: env.step(0)[3], True)) == 6
 
 
 def test_pictures_come_only_with_their_render_mode():
