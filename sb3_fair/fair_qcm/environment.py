@@ -174,6 +174,7 @@ def relabelled(
             row = np.flatnonzero(wrong.any(axis=tuple(range(1, wrong.ndim))))[0]
             raise ValueError(
                 f"memory {name!r} and scheme must be the environment's, whose reward is base + mask * B * W(U) of "
-                f"info['fair_event']: {what} such as {found[row].tolist()} are recomputed as {computed[row].tolist()}"
+                f"info['fair_event']: {what} such as {found[row].tolist()} are recomputed as {computed[row].tolist()} "
+                "(the same happens if something resets the environment during learning, as an EvalCallback on it does)"
             )
     return following, rewards

@@ -306,6 +306,12 @@ def test_a_table_learns_the_same_in_a_batch_as_from_single_environments():
     np.testing.assert_array_equal(batch.table.values, singles.table.values)
 
 
+def test_an_environment_that_is_reset_during_learning_is_named_as_a_cause():
+    model = TabularFairQCM(make_vec(SMALL, 2, memory="full+clock"), seed=0)
+    with pytest.raises(ValueError, match="resets the environment during learning, as an EvalCallback on it does"):
+        model.learn(400, callback=EvalCallback(model.get_env(), n_eval_episodes=1, eval_freq=30, verbose=0))
+
+
 def test_a_table_is_handed_on_as_arrays():
     model, other, learned = (TabularFairQCM(doughnuts(), seed=seed) for seed in (5, 6, 7))
     model.learn(20), learned.learn(200)
