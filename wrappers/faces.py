@@ -168,6 +168,7 @@ class VecFace(Core, VecLayer):
         VecLayer.__init__(self, venv)
         self._n_copies = venv.num_envs
         self._seeded = False
+        self._seen: Any = None
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         self._seeded = True
@@ -177,7 +178,8 @@ class VecFace(Core, VecLayer):
         self._restart(np.arange(self.num_envs), self._seeded)
         self._paid = np.zeros(self.num_envs)
         self._seeded = False
-        self._seen = obs = self.venv.reset()
+        obs = self.venv.reset()
+        self._seen = kept(obs) if self._looks_back else None
         return self._shown(obs)
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -198,7 +200,7 @@ class VecFace(Core, VecLayer):
             for index in which.tolist() if self._adds else ():
                 infos[index][LAST] = self._shown(infos[index][LAST], index)
             self._restart(which)
-        self._seen = obs
+        self._seen = kept(obs) if self._looks_back else None
         return self._shown(obs), rewards, dones, infos
 
     def forget_history(self, copy: int | None = None) -> None:

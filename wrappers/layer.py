@@ -136,7 +136,7 @@ def max_steps_of(env: gym.Env | VecEnv) -> int | None:
 
 
 def kept(obs: Any) -> Any:
-    """A copy of the arrays in an observation, which an environment may change in place."""
+    """A copy of the arrays in an observation, which an environment or a wrapper outside may change in place."""
     return each(lambda part: part.copy() if isinstance(part, np.ndarray) else part, obs)
 
 

@@ -268,6 +268,46 @@ def test_what_an_environment_keeps_is_no_scratch_space(index):
     assert told[True] == told[False]
 
 
+class SameArray(VecEnvWrapper):
+    """Hands out one array, which it fills anew in every step."""
+
+    def reset(self):
+        self.obs = self.venv.reset()
+        return self.obs
+
+    def step_wait(self):
+        obs, *others = self.venv.step_wait()
+        self.obs[:] = obs
+        return self.obs, *others
+
+
+class Hiding(VecEnvWrapper):
+    """Overwrites observations in the arrays that hold them."""
+
+    def reset(self):
+        obs = self.venv.reset()
+        obs[:] = 0
+        return obs
+
+    def step_wait(self):
+        obs, *others = self.venv.step_wait()
+        obs[:] = 0
+        return obs, *others
+
+
+@pytest.mark.parametrize(("inside", "outside"), [(SameArray, None), (None, Hiding)])
+def test_observations_that_others_change_in_place_are_counted_as_they_were(inside, outside):
+    told = []
+    for layers_ in ((None, None), (inside, outside)):
+        inner, outer = (layer or (lambda venv: venv) for layer in layers_)
+        venv = outer(wrappers.VecFairMDP(inner(DummyVecEnv([CART] * 2)), CARTPOLE))
+        venv.seed(0)
+        venv.reset()
+        rng = np.random.default_rng(0)
+        told.append([info["individual"]["group"] for _ in range(20) for info in venv.step(rng.integers(2, size=2))[3]])
+    assert told[0] == told[1] and len(set(told[0])) == 2
+
+
 class Ones:
     """A policy that does one thing."""
 
