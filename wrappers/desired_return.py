@@ -66,15 +66,15 @@ class Pursuing(Core):
             gamma=gamma,
         )
         chosen = range(np.shape(desired_return)[-1]) if columns is None else columns
-        self._columns = np.asarray(chosen, dtype=np.int64)
+        self._columns = np.array(chosen, dtype=np.int64)
         k = len(self._columns)
         if not k:
             raise ValueError("columns and desired_return must be about at least one objective, got none")
-        most = np.asarray(np.inf if max_return is None else max_return, dtype=np.float64)
+        most = np.array(np.inf if max_return is None else max_return, dtype=np.float64)
         if most.shape not in ((), (k,)) or np.isnan(most).any():
             raise ValueError(f"max_return must be one number per commanded objective ({k}), got {max_return!r}")
         self._max_return = np.broadcast_to(most, (k,))
-        self._held = np.zeros(k, dtype=bool) if held is None else np.asarray(held, dtype=bool)
+        self._held = np.zeros(k, dtype=bool) if held is None else np.array(held, dtype=bool)
         if self._held.shape != (k,):
             raise ValueError(f"held must have one entry per commanded objective ({k}), got {held!r}")
         self._gamma = gamma

@@ -119,7 +119,8 @@ class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: Any, **arguments: Any) -> None:
         if is_wrapped(env, Autoreset):
             raise ValueError(f"env must not restart by itself: put Autoreset around {type(self).__name__}")
-        gym.utils.RecordConstructorArgs.__init__(self, **arguments)
+        plain = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in arguments.items()}
+        gym.utils.RecordConstructorArgs.__init__(self, **plain)  # Gymnasium compares them with ==
         gym.Wrapper.__init__(self, env)
         self._ends = Ends()
         self._seen: Any = None

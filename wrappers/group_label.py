@@ -108,12 +108,12 @@ class VecGroupLabelObs(Labelling, VecFace):
             raise ValueError("group must be given for a VecEnv without the array 'slot_group', got None")
         if group is not None and not callable(group) and np.shape(group) != (venv.num_envs,):
             raise ValueError(f"group must be one group per copy ({venv.num_envs}), got {group!r}")
-        super().__init__(venv, group, n_groups, flatten)
+        super().__init__(venv, group if group is None or callable(group) else np.array(group), n_groups, flatten)
 
     def _groups(self, obs: Any, infos: Sequence[dict[str, Any]]) -> NDArray[Any]:
         if callable(self.group):
             return np.asarray(self.group(obs, infos))
-        return np.array(slots(self.venv, "slot_group") if self.group is None else self.group)
+        return self.group if self.group is not None else np.array(slots(self.venv, "slot_group"))
 
     def reset(self) -> VecEnvObs:
         obs = self.venv.reset()

@@ -39,6 +39,8 @@ class Chebyshev:
             raise ValueError(
                 f"weights must be as many non-negative numbers as ideal has ({len(self.ideal)}), got {self.weights!r}"
             )
+        object.__setattr__(self, "weights", tuple(map(float, self.weights)))
+        object.__setattr__(self, "ideal", tuple(map(float, self.ideal)))
 
     def __call__(self, vector: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.shape(vector)[-1] != len(self.ideal):
@@ -69,7 +71,7 @@ class Scalarising(Core):
             weights = _default(attribute(env, "objective_names"), dim)
         self._utility: Utility | None = partial(on_copies, weights) if callable(weights) else None
         if not callable(weights):
-            self._weights = np.asarray(weights, dtype=np.float64)
+            self._weights = np.array(weights, dtype=np.float64)
             if self._weights.shape != (dim,) or not np.isfinite(self._weights).all():
                 raise ValueError(f"weights must be one finite number per objective ({dim}), got {weights!r}")
         else:

@@ -28,7 +28,7 @@ class Command:
     desired_horizon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "desired_return", np.asarray(self.desired_return, dtype=np.float64))
+        object.__setattr__(self, "desired_return", np.array(self.desired_return, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -327,8 +327,9 @@ def test_settings_that_are_loaded_are_checked(trained, settings, message, tmp_pa
 
 def test_the_model_s_own_environment_follows_the_chosen_command():
     model = model_on(chains(2)).learn(60)
-    command = Command(np.array([1.0, -2.0]), 3.0)
-    model.set_command(command)
+    wish = np.array([1.0, -2.0])
+    model.set_command(Command(wish, 3.0))
+    wish[:] = 0  # the caller's own
     own, followed = model.get_env(), model.follow(model.get_env())
     for venv in (own, followed):
         np.testing.assert_array_equal(venv.reset()["desired_return"], [[1, -2]] * 2)

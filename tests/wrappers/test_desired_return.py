@@ -48,6 +48,16 @@ def test_held_objectives_keep_their_command():
     assert env.step(0)[0]["desired_return"].tolist() == [4, 0]
 
 
+def test_a_pursuit_is_that_of_the_moment_it_was_given():
+    arrays = [1.0, 2.0], np.array([0, 1]), np.array([3.0, 3.0]), np.array([True, False])
+    command, columns, most, held = map(np.array, arrays)
+    env = DesiredReturn(Paying([(1.0, 1.0)]), command, 3, columns=columns, max_return=most, held=held)
+    for array in (command, columns, most, held):
+        array[:] = 0
+    assert env.reset()[0]["desired_return"].tolist() == [1.0, 2.0]
+    assert env.step(0)[0]["desired_return"].tolist() == [1.0, 1.0]
+
+
 def test_the_command_may_speak_of_some_objectives_only():
     env = DesiredReturn(Chain(), [2.0], 3, columns=[1])
     assert env.reset()[0]["desired_return"] == [2.0]

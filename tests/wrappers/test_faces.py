@@ -169,6 +169,19 @@ def test_a_single_environment_passes_both_checks_and_is_rebuilt_from_its_spec(na
             agree(one, other)
 
 
+@pytest.mark.parametrize("weights", [np.array([1.0, 10.0]), wrappers.Chebyshev(np.ones(2), ideal=np.zeros(2))])
+def test_an_id_whose_wrappers_got_arrays_is_rebuilt_from_its_spec(weights):
+    gym.register("Wrapped-v0", lambda: scalarised(weights)("", Told()))
+    try:
+        env = gym.make("Wrapped-v0")
+        again = gym.make(env.spec)
+    finally:
+        del gym.registry["Wrapped-v0"]
+    for one in (env, again):
+        one.reset(seed=0)
+    assert env.step(0)[1] == again.step(0)[1]
+
+
 @pytest.mark.parametrize("names", FACES, ids=lambda names: names[0])
 def test_constructors_of_both_faces_differ_in_their_environment_alone(names):
     ours = [list(signature(getattr(wrappers, name)).parameters) for name in names]

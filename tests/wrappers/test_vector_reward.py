@@ -182,6 +182,19 @@ def test_weights_make_one_number():
     assert [venv.step([0])[1].item() for _ in range(2)] == [1.0, 1.9]  # not rounded to float32
 
 
+def test_weights_are_those_of_the_moment_they_were_given():
+    weights, ideal = np.array([1.0, 10.0]), np.array([30.0, 0.0])
+    env = Scalarise(VectorReward(Told(), ("R", "SP")), weights)
+    venv = VecScalarise(VecVectorReward(DummyVecEnv([Told]), ("R", "SP")), weights)
+    chebyshev = Chebyshev(weights, ideal)
+    weights[:] = ideal[:] = 0
+    vectors, rewards = episode(env)
+    np.testing.assert_allclose(rewards, vectors @ [1, 10])
+    venv.reset()
+    np.testing.assert_allclose([venv.step([0])[1].item() for _ in range(2)], rewards[:2])
+    assert chebyshev == Chebyshev((1, 10), (30, 0)) and chebyshev(np.array([1.0, 0.0])) == -29
+
+
 def test_performance_is_the_default_and_must_be_there():
     _, rewards = episode(Scalarise(VectorReward(Told(), ("SP", "R"))))
     np.testing.assert_allclose(rewards, [1, 2, 3, 4, 5, 6])
