@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from sb3_fair.fairness.spec import individual_in
+from sb3_fair.fairness.validation import out_of_array
 from sb3_fair.wrappers.infos import record_of
 
 Found: TypeAlias = Mapping[str, Any]
 Numbers: TypeAlias = dict[str, dict[Hashable, int]]
 """Kind of label -> label -> its number, in the order in which labels came; empty where labels are numbers."""
-ARRAYS = (np.ndarray, np.generic)
 KINDS = ("group", "lf", "world", "pair")
 
 
@@ -61,7 +61,7 @@ def _require_no_negative(groups: Any) -> None:
     if isinstance(groups, np.ndarray) and groups.dtype.kind in "biuf":
         negative = groups[groups < 0].tolist()
     else:
-        negative = [label for label in groups if isinstance(label, Real) and label < 0]
+        negative = [label for label in map(out_of_array, groups) if isinstance(label, Real) and label < 0]
     if negative:
         raise ValueError(
             "info['individual']['group'] must be a whole number from 0 on, another hashable value (such as a string), "
@@ -95,7 +95,7 @@ def _numbers_of(kind: str, labels: Any, numbers: Numbers) -> NDArray[Any]:
     """The labels if they are numbers, else their numbers."""
     array = np.fromiter(labels, dtype=object) if isinstance(labels, (list, tuple)) else np.array(labels)
     if array.dtype.kind not in "biuf":
-        plain = [label.item() if isinstance(label, ARRAYS) and label.ndim == 0 else label for label in array]
+        plain = [out_of_array(label) for label in array]
         known = {label for label in plain if label is not None}
         if not all(isinstance(label, Number) for label in known):
             if kind == "pair" or numbers.get(kind) == {} or any(isinstance(label, Number) for label in known):

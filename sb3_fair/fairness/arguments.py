@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sb3_fair.fairness.validation import did_you_mean
+from sb3_fair.fairness.validation import did_you_mean, out_of_array
 
 T = TypeVar("T")
 RESHAPED = ("policy", "train_freq")
@@ -267,7 +267,7 @@ def _is_sequence(value: Any, origin: type, parts: tuple[Any, ...], allowed: Rang
     if origin is tuple and parts and parts[-1] is not Ellipsis:
         return len(entries) == len(parts) and all(map(partial(_fits, allowed=allowed), entries, parts))
     if parts and parts[0] is Hashable:  # which a type says for all its entries
-        entries = list({type(each): each for each in entries}.values())
+        entries = [out_of_array(each) for each in {type(each): each for each in entries}.values()]
     return not parts or all(_fits(each, parts[0], allowed) for each in entries)
 
 

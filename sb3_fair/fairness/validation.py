@@ -37,6 +37,11 @@ def is_missing(value: Any) -> bool:
         return True
 
 
+def out_of_array(value: Any) -> Any:
+    """The plain number of an array or tensor without axes, the list of one with axes; anything else as it is."""
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
 def columns(name: str, value: Any) -> tuple[int, ...]:
     """Column numbers as a tuple of different non-negative ints."""
     numbers_ = tuple(map(int, value))

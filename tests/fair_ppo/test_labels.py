@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch as th
 from gymnasium import spaces
 from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
@@ -122,6 +123,12 @@ def test_pairs_of_labels_are_labels_and_unknown_ones_none():
     assert_array_equal(walk(venv, Labels(venv), 1)[0].group, [0, -1, 1])
 
 
+@pytest.mark.parametrize("kind", [np.array, th.tensor])
+def test_labels_in_arrays_and_tensors_are_what_these_hold(kind):
+    venv = of_infos(*[[{"group": kind(group)}] for group in (1, 0, 1)])
+    assert_array_equal(walk(venv, Labels(venv), 1)[0].group, [1, 0, 1])
+
+
 @pytest.mark.parametrize("batched", [False, True])
 def test_in_a_fairness_mdp_nobody_is_not_compared(batched):
     envs = [lambda: Told(None, {"group": 0}, None), lambda: Told({"group": 1}, {"group": None}, None)]
@@ -211,7 +218,10 @@ def test_labels_that_are_missing():
         ({"sex": 0}, "group must be one label for each of the 1 slots, .*hashable"),
         ([0, 1], "group must be one label for each of the 1 slots, .*hashable"),
         (0.5, "group must be whole numbers of at least -1"),
-        (-1, "must be a whole number from 0 on, another hashable value .*, or None for nobody, got -1"),
+        *[
+            (one, "must be a whole number from 0 on, another hashable value .*, or None for nobody, got -1")
+            for one in (-1, np.array(-1), th.tensor(-1))
+        ],
     ],
 )
 def test_labels_that_are_no_numbers(group, words):

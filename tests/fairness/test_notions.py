@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch as th
 from fairlearn.metrics import demographic_parity_difference, equalized_odds_difference
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,6 +179,19 @@ def test_columns_may_be_given_by_position():
     assert chance_level("SP", actions, groups) == chance_level("SP", **named)
     with pytest.raises(ValueError, match="groups must have one entry per action"):
         group_notion("SP", actions)
+
+
+@pytest.mark.parametrize(
+    "pack", [th.tensor, lambda labels: list(th.tensor(labels)), lambda labels: [*map(np.array, labels)]]
+)
+def test_labels_may_come_in_tensors_and_arrays(pack):
+    actions, labels = [1, 0, 1, 1, 0], [0, 0, 1, 1, 2]
+    for function in (group_notion, chance_level):
+        found = function("SP", actions=actions, groups=pack(labels), compared=pack([0, 1]))
+        assert found == function("SP", actions=actions, groups=labels, compared=[0, 1])
+    tracker = FairnessTracker(notions=("SP",), groups=pack([0, 1]))
+    tracker.add([Interaction(action=action, group=group) for action, group in zip(actions, pack(labels), strict=True)])
+    assert tracker.values() == {"SP": -0.5}
 
 
 def test_further_arguments_are_checked():

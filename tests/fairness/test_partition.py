@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch as th
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,14 +15,15 @@ DTYPES = ["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "bool"
 
 @given(st.lists(st.lists(NEAR_AND_FAR, max_size=6), max_size=8), st.data())
 def test_the_column_of_a_label_is_the_same_whatever_carries_it(batches, data):
-    """Arrays of every dtype, and lists, against a dict; integers only for numbers that the dtype holds."""
+    """Arrays of every dtype, lists and tensors, against a dict; integers only for numbers that the dtype holds."""
     for groups in (None, (1990, -3)):
         partition, known = Partition(groups), {label: 1 + i for i, label in enumerate(groups or ())}
         for batch in batches:
             dtype = np.dtype(data.draw(st.sampled_from(["int8", "int16", "uint8", "int64"])))
             labels = np.array(batch, dtype=np.int64).astype(dtype)
-            carried = data.draw(st.sampled_from([labels, labels.tolist(), labels.astype(object)]))
-            columns = partition.columns(carried)
+            tensor, single = th.tensor(labels.tolist()), list(map(np.array, labels))
+            kinds = [labels, labels.tolist(), labels.astype(object), list(labels), single, tensor, list(tensor)]
+            columns = partition.columns(data.draw(st.sampled_from(kinds)))
             for label, column in zip(labels.tolist(), columns.tolist(), strict=True):
                 assert column == (known.setdefault(label, column) if groups is None else known.get(label, NOWHERE))
         assert len(set(known.values())) == len(known) == partition.size - 1

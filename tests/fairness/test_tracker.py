@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+import torch as th
 
 from sb3_fair.fairness import (
     DiscountedHistory,
@@ -146,6 +147,8 @@ def pair(first, second):
         [("m", 1), ("m", 2)],
         pair(frozenset("a"), frozenset("b")),
         np.array([0.0, 1.0]),
+        [np.array(0), np.array(1)],
+        th.tensor([0, 1]),
     ],
     ids=repr,
 )
@@ -276,8 +279,9 @@ def test_what_is_known_can_be_asked_after_a_refused_call():
 
 
 def test_groups_that_are_no_labels():
-    with pytest.raises(TypeError, match=r"group must be a hashable label, got \[0\]"):
-        Tracker(1).add([[0]], [1])
+    for label in ([0], th.tensor([0])):
+        with pytest.raises(TypeError, match=r"group must be a hashable label, got \[0\]"):
+            Tracker(1).add([label], [1])
     with pytest.raises(TypeError, match="group must have one label per individual, got 'm'"):
         Tracker(1).add("m", [1])
     with pytest.raises(ValueError, match="group must be a label, got <NA>"):

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sb3_fair.fairness.validation import is_missing
+from sb3_fair.fairness.validation import is_missing, out_of_array
 
 NOWHERE = 0
 _UNKNOWN = -1
@@ -48,8 +48,7 @@ class Partition:
             return self._of_integers(labels)
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"group must have one label per individual, got {labels!r}")
-        listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
-        return np.array([self._look_up(label) for label in listed], dtype=np.intp)
+        return np.array([self._look_up(label) for label in out_of_array(labels)], dtype=np.intp)
 
     def _of_integers(self, integers: NDArray[Any]) -> Columns:
         found: Columns = self._table.take(integers - self._lowest, mode="clip")
@@ -75,6 +74,13 @@ class Partition:
         return integers.tolist()
 
     def _look_up(self, label: Any) -> int:
+        try:
+            column = self._column.get(label)
+        except TypeError:
+            column = None
+        return self._look_for(out_of_array(label)) if column is None else column  # tensors are hashed by identity
+
+    def _look_for(self, label: Any) -> int:
         try:
             column = self._column.get(label)
         except TypeError:
@@ -117,7 +123,7 @@ def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hash
     """The labels to compare, at least two different ones."""
     if isinstance(groups, (str, bytes)) or not isinstance(groups, Iterable):
         raise ValueError(f"{name} must hold the labels to compare, got {groups!r}")
-    labels = tuple(tuple(label) if isinstance(label, list) else label for label in groups)
+    labels = tuple(tuple(label) if isinstance(label, list) else label for label in map(out_of_array, groups))
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise ValueError(f"{name} must hold at least two different labels, got {groups!r}")
     return labels
