@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args,
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sb3_fair.fairness.validation import did_you_mean, out_of_array
+from sb3_fair.fairness.validation import as_array, did_you_mean, out_of_array
 
 T = TypeVar("T")
 RESHAPED = ("policy", "train_freq")
@@ -232,7 +232,9 @@ def _fits(value: Any, hint: Any, allowed: Range | None) -> bool:
     if origin is type:
         return isinstance(value, type) and (not parts or not isinstance(parts[0], type) or issubclass(value, parts[0]))
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and (value.dtype.kind not in "fO" or _is_array(value, allowed or FINITE))
+        if not isinstance(value, np.ndarray):
+            return False
+        return not (value.dtype.kind in "fO" or np.ma.is_masked(value)) or _is_array(value, allowed or FINITE)
     if not isinstance(origin, type) or (hasattr(origin, "_is_protocol") and not _has_instances(origin)):
         return True
     if issubclass(origin, Mapping):
@@ -274,13 +276,13 @@ def _is_sequence(value: Any, origin: type, parts: tuple[Any, ...], allowed: Rang
 def _is_array(value: Any, allowed: Range | None) -> bool:
     """Can it be made an array with an axis or more, of numbers in the range if there is one?"""
     try:
-        array = np.asarray(value)
+        array = as_array(value)
     except Exception:  # whatever an object's own conversion raises
         return False
     if not array.ndim:
         return False
     if allowed is None or not array.size:
-        return True
+        return not np.ma.is_masked(value)
     if array.dtype.kind == "O":  # None is NaN
         try:
             array = array.astype(np.float64)
@@ -344,9 +346,10 @@ _WORDS: dict[Any, str] = {
 
 def _shown(value: Any, hint: Any) -> str:
     """What came, of an array with a wrong entry that entry."""
-    ranges = [each for kind in _kinds(hint) for each in get_args(kind)[1:] if _stripped(kind, None)[0] == ArrayLike]
+    arrays = [kind for kind in _kinds(hint) if kind != ArrayLike and _stripped(kind, None)[0] == ArrayLike]
+    ranges = [each for kind in arrays for each in get_args(kind)[1:]]
     if ranges and _is_array(value, Range("[-inf, inf] nan")):
-        array = np.asarray(value, dtype=np.float64)
+        array = as_array(value, dtype=np.float64)
         for place in np.argwhere(~ranges[0].holds(array))[:1].tolist():
             if place:
                 return f"{array[tuple(place)]} at {place}"

@@ -15,7 +15,7 @@ from sb3_fair.fairness.notions.table import FeedbackMissing
 from sb3_fair.fairness.tracking.partition import check_groups
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name
 from sb3_fair.fairness.tracking.tracker import Tracker
-from sb3_fair.fairness.validation import actions, columns, integer, is_missing
+from sb3_fair.fairness.validation import actions, as_array, columns, integer, is_missing
 
 
 class Individual(NamedTuple):
@@ -235,7 +235,7 @@ class FairnessSpec:
 
         :raises ValueError: if a feature is outside [low, high]; names the column
         """
-        values = np.asarray(features, dtype=np.float64)
+        values = as_array(features, np.float64)
         if self.low is not None:
             values = self._scaled(values)
         if not (self.sensitive and self.exclude_sensitive):
@@ -302,7 +302,7 @@ class FairnessSpec:
             value = _entry("feedback", self.feedback, info)
         if is_missing(value):
             return None
-        known = np.asarray(value, dtype=np.float64)
+        known = as_array(value, np.float64)
         return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
 
 

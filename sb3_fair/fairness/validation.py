@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def integer(name: str, value: Any, low: int) -> int:
@@ -28,11 +29,11 @@ def number(name: str, value: Any) -> float:
 
 
 def is_missing(value: Any) -> bool:
-    """None, NaN, NaT and pandas' NA; not an array or a column."""
+    """None, NaN, NaT, pandas' NA and a masked entry of an array; not an array or a column."""
     if hasattr(value, "__array__") and np.ndim(value):
         return False
     try:
-        return value is None or bool(value != value)
+        return value is None or value is np.ma.masked or bool(value != value)
     except TypeError:  # pandas.NA
         return True
 
@@ -40,6 +41,14 @@ def is_missing(value: Any) -> bool:
 def out_of_array(value: Any) -> Any:
     """The plain number of an array or tensor without axes, the list of one with axes; anything else as it is."""
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
+    """``values`` as an array, with NaN in place of the masked entries of a masked array."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        kind: Any = np.float64 if values.dtype.kind in "biuf" else object
+        return np.ma.filled(values.astype(kind), np.nan)
+    return np.asarray(values, dtype=dtype)
 
 
 def columns(name: str, value: Any) -> tuple[int, ...]:

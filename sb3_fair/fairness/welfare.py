@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import Range, checked
-from sb3_fair.fairness.validation import one_of
+from sb3_fair.fairness.validation import as_array, one_of
 from sb3_fair.fairness.warning import warn
 
 Array: TypeAlias = NDArray[np.float64]
@@ -99,7 +99,7 @@ class Welfare:
         :param status: (..., n), how the stakeholders fare; NaN gives NaN or an error
         :raises ValueError: if the formula is undefined for one of the vectors, or ``weights`` or ``groups`` do not fit
         """
-        array = np.asarray(status, dtype=np.float64)
+        array = as_array(status, np.float64)
         if not array.ndim or not array.shape[-1]:
             raise ValueError(f"status must have at least one stakeholder on its last axis, got shape {array.shape}")
         for argument, given in (("weights", self.weights), ("groups", self.groups)):

@@ -18,6 +18,8 @@ from sb3_fair.fairness import (
     Interaction,
     SlidingWindow,
     Tracker,
+    Welfare,
+    action_counts,
     chance_level,
     consistency,
     find_notion,
@@ -192,6 +194,40 @@ def test_labels_may_come_in_tensors_and_arrays(pack):
     tracker = FairnessTracker(notions=("SP",), groups=pack([0, 1]))
     tracker.add([Interaction(action=action, group=group) for action, group in zip(actions, pack(labels), strict=True)])
     assert tracker.values() == {"SP": -0.5}
+
+
+def test_what_is_masked_is_unknown():
+    actions, groups, features, chances = np.arange(6) % 2, np.arange(6) // 3, np.eye(6), np.full((6, 2), 0.5)
+    feedback = np.ma.array([1, 1, 0, 1, 0, 0], mask=[0, 0, 1, 0, 0, 0])
+    unknown = feedback.astype(float).filled(np.nan)
+    for function in (group_notion, chance_level):
+        found = [function("OAE", actions=actions, feedback=each, groups=groups) for each in (feedback, unknown)]
+        assert found[0] == found[1] != function("OAE", actions=actions, feedback=feedback.data, groups=groups)
+    trackers = [FairnessTracker(notions=["OAE"]) for _ in range(2)]
+    for tracker, known in zip(trackers, (feedback, unknown), strict=True):
+        for action, group, outcome in zip(actions, groups, known, strict=True):
+            tracker.add(Interaction(action=action, group=group, feedback=outcome))
+    assert trackers[0].values() == trackers[1].values()
+    batched = Tracker(6, notions=["OAE"])
+    batched.add(groups, actions, feedback=feedback)
+    assert batched.feedback_counts(2)[""][0] == {
+        "unfavourable": 1,
+        "unfavourable_known": 0,
+        "favourable": 0,
+        "favourable_known": 0,
+    }
+    hidden = np.ma.array(actions, mask=feedback.mask), np.ma.array(groups, mask=feedback.mask)
+    with pytest.raises(ValueError, match=r"actions must be an array .*, got nan at \[2\]"):
+        group_notion("SP", actions=hidden[0], groups=groups)
+    with pytest.raises(ValueError, match="group must be a label, got None"):
+        group_notion("SP", actions=actions, groups=hidden[1])
+    with pytest.raises(ValueError, match="groups must be an array, got masked_array"):
+        action_counts(actions, hidden[1], 2)
+    with pytest.raises(ValueError, match="action must hold one integer per copy"):
+        batched.add(groups, hidden[0])
+    with pytest.raises(ValueError, match=r"features must be .*, got nan at \[0, 0\]"):
+        individual_fairness(np.ma.masked_equal(features, 1), chances)
+    assert np.isnan(Welfare("rawls")(np.ma.masked_equal([1.0, 0.0], 1)))
 
 
 def test_further_arguments_are_checked():

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
+from sb3_fair.fairness.validation import as_array
 
 
 @checked
@@ -18,7 +19,7 @@ def wasserstein_gap(first: MaybeNumbers, second: MaybeNumbers, values: Numbers |
     :return: (...), 0 where a row has no mass, NaN where a mass is NaN
     :raises ValueError: if the shapes do not fit, or ``values`` do not rise
     """
-    a, b = (np.asarray(masses, dtype=np.float64) for masses in (first, second))
+    a, b = (as_array(masses, np.float64) for masses in (first, second))
     if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
         raise ValueError(f"first and second must have the same number of values, got shapes {a.shape} and {b.shape}")
     if a.shape[-1] < 1:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.disparity.blocks import Array, Blocks, Ints, equalised
+from sb3_fair.fairness.validation import as_array
 
 Fairness: TypeAlias = Literal["dp", "csp", "cf"]
 Sign: TypeAlias = Literal["absolute", "one_sided"]
@@ -252,7 +253,7 @@ class Disparity:
         return worlds[..., population.home] if self.fairness == "cf" else worlds
 
     def _checked(self, figures: ArrayLike, population: Population) -> Array:
-        values = np.asarray(figures, dtype=np.float64)
+        values = as_array(figures, np.float64)
         if values.shape[-1:] != (len(population),):
             raise ValueError(f"figures must have one entry per slot ({len(population)}), got shape {values.shape}")
         return values
@@ -269,7 +270,7 @@ class Disparity:
 
 def whole_numbers(name: str, labels: ArrayLike, size: int | None = None) -> Ints:
     """Labels (S,) as int64; refuses what is not one whole number of at least -1 per slot."""
-    array = np.asarray(labels)
+    array = as_array(labels)
     if array.ndim != 1 or (size is not None and len(array) != size):
         slots = "one label per slot" if size is None else f"one label for each of the {size} slots"
         raise ValueError(f"{name} must have {slots}, got shape {array.shape}")

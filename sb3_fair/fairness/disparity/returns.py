@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
 from sb3_fair.fairness.tracking.partition import aligned, compared_labels
+from sb3_fair.fairness.validation import as_array
 from sb3_fair.fairness.warning import warn
 from sb3_fair.fairness.welfare import Welfare
 
@@ -203,7 +204,7 @@ class Average(NamedTuple):
 @checked
 def average(values: MaybeNumbers) -> Average:
     """Mean of the values (episodes,), signed and absolute, with standard errors; NaN is no value."""
-    array = np.asarray(values, dtype=np.float64).ravel()
+    array = as_array(values, np.float64).ravel()
     known = array[~np.isnan(array)]
     return Average(*_mean_and_error(known), *_mean_and_error(np.abs(known)), n=len(known))
 
@@ -275,7 +276,7 @@ def _widest_gaps(returns: NDArray[Any], groups: NDArray[Any], factors: NDArray[A
 
 def _aligned(returns: ArrayLike, labels: ArrayLike, name: str = "groups") -> tuple[Array, NDArray[Any]]:
     """Returns as floats, and one label per return."""
-    array = np.asarray(returns, dtype=np.float64)
+    array = as_array(returns, np.float64)
     return array, aligned(array, labels, name, "returns")
 
 

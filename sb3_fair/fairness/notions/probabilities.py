@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.arguments import Numbers, checked
+from sb3_fair.fairness.validation import as_array
 
 TOLERANCE = 1e-4
 
@@ -16,7 +17,7 @@ def rows_of_distributions(probabilities: Any, n_actions: int | None = None) -> N
     :raises ValueError: if a row has the wrong length, is not finite, is negative somewhere, or does not sum to 1
         within 1e-4 (log-probabilities and Q-values are caught here)
     """
-    rows = np.asarray(probabilities, dtype=np.float64)
+    rows = as_array(probabilities, np.float64)
     if rows.ndim != 2 or not rows.size or (n_actions is not None and rows.shape[1] != n_actions):
         wanted = "n_actions" if n_actions is None else n_actions
         raise ValueError(

@@ -28,6 +28,7 @@ from sb3_fair.fairness.notions.table import (
 from sb3_fair.fairness.tracking.neighbours import in_units
 from sb3_fair.fairness.tracking.partition import Partition, check_groups
 from sb3_fair.fairness.validation import actions as action_numbers
+from sb3_fair.fairness.validation import as_array
 
 
 def find_group_notion(name: str) -> GroupNotion:
@@ -43,10 +44,10 @@ def coded(
     actions: ArrayLike, feedback: ArrayLike | None, groups: Any, favourable: Iterable[int], compared: Any = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.intp], int]:
     """Cells (n,), group columns (n,) with 0 for labels that are not compared, and the number of columns."""
-    taken = np.asarray(actions)
+    taken = as_array(actions)
     if taken.ndim != 1 or (taken.size and taken.dtype.kind not in "iub"):
         raise ValueError(f"actions must be a sequence of integers, got {actions!r}")
-    known = None if feedback is None else np.asarray(feedback, dtype=np.float64)
+    known = None if feedback is None else as_array(feedback, np.float64)
     partition = Partition(None if compared is None else check_groups(compared, "compared"))
     columns = partition.columns(groups)
     for name, array in (("feedback", known), ("groups", columns)):

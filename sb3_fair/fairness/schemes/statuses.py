@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, checked
+from sb3_fair.fairness.validation import as_array
 
 Array: TypeAlias = NDArray[np.float64]
 
 
 def status_array(status: ArrayLike) -> Array:
     """``status`` as (..., T, n), float64."""
-    array = np.asarray(status, dtype=np.float64)
+    array = as_array(status, np.float64)
     if array.ndim < 2 or not array.shape[-1]:
         raise ValueError(f"status must have the shape (..., T, n) with n > 0, got {array.shape}")
     return array

@@ -10,7 +10,7 @@ from sb3_fair.fairness.arguments import Undefined, checked
 from sb3_fair.fairness.interaction import Interaction
 from sb3_fair.fairness.tracking.requests import Attribute
 from sb3_fair.fairness.tracking.tracker import Tracker
-from sb3_fair.fairness.validation import is_missing, number
+from sb3_fair.fairness.validation import as_array, is_missing, number
 
 
 @checked
@@ -108,4 +108,4 @@ class FairnessTracker:
 
 
 def _row(vector: Any) -> Any:
-    return None if vector is None else np.asarray(vector, dtype=np.float64)[None]
+    return None if vector is None else as_array(vector, np.float64)[None]

@@ -44,7 +44,7 @@ class Partition:
 
     def columns(self, labels: Any) -> Columns:
         """Columns (m,) of ``labels`` (m,): an array of integers, or any hashable labels."""
-        if isinstance(labels, np.ndarray) and labels.dtype.char in _INTEGERS and labels.ndim == 1:
+        if type(labels) is np.ndarray and labels.dtype.char in _INTEGERS and labels.ndim == 1:
             return self._of_integers(labels)
         if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
             raise TypeError(f"group must have one label per individual, got {labels!r}")

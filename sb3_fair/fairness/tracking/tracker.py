@@ -21,7 +21,7 @@ from sb3_fair.fairness.tracking.partition import Partition, ProductPartition
 from sb3_fair.fairness.tracking.requests import Attribute, attribute_name, find_requests
 from sb3_fair.fairness.tracking.track import Track
 from sb3_fair.fairness.validation import actions as action_numbers
-from sb3_fair.fairness.validation import number
+from sb3_fair.fairness.validation import as_array, number
 
 
 @checked
@@ -176,12 +176,12 @@ class Tracker:
         m = len(ids)
         if not m:
             return ids
-        actions = np.asarray(action)
+        actions = as_array(action)
         if actions.shape != (m,) or actions.dtype.kind not in "iub":
             raise ValueError(f"action must hold one integer per copy ({m}), got {action!r}")
         known = None
         if self.needs_feedback and feedback is not None:
-            known = np.asarray(feedback, dtype=np.float64)
+            known = as_array(feedback, np.float64)
             if known.shape != (m,):
                 raise ValueError(f"feedback must have one number per copy ({m}), got {feedback!r}")
         cells = cells_of(actions, known, self._favourable)
@@ -237,7 +237,7 @@ class Tracker:
     def _people(self, features: Any, m: int) -> NDArray[np.float64]:
         if features is None:
             raise ValueError(f"features are needed by {self._needing('needs_features')}, got None")
-        people = np.asarray(features, dtype=np.float64)
+        people = as_array(features, np.float64)
         wanted = people.shape[-1:] if self._n_features is None else (self._n_features,)
         if people.shape == (m, 0):
             raise ValueError("features must have at least one column that is not sensitive, got none")
