@@ -164,6 +164,6 @@ def _masked(record: Mapping[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any
             parts = (column.tolist() for column in value)
             value = np.fromiter(map(type(value), *parts), dtype=object, count=len(mask))
             value[~mask] = None
-        infos[key] = _masked(value, mask) if isinstance(value, Mapping) else value
+        infos[key] = _masked(value, mask) if isinstance(value, Mapping) else value.copy()  # a World may keep its own
         infos[f"_{key}"] = mask.copy()
     return infos

@@ -105,6 +105,28 @@ def test_vector_env_equals_gymnasiums_sync_vector_env(world_cls, config):
         assert_same_infos(infos, infos_)
 
 
+@pytest.mark.parametrize("env_id", ["JobHiring-Small-v0", "FraudDetection-v0", "Lending-v0"])
+def test_infos_of_a_vector_env_are_the_caller_s(env_id):
+    def clear(infos):
+        for value in infos.values():
+            if isinstance(value, dict):
+                clear(value)
+            elif value.dtype != object:
+                value[...] = 0
+
+    told = []
+    for cleared in (False, True):
+        env = gym.make_vec(f"sb3_fair/{env_id}", num_envs=2, objectives=("R", "SP"))
+        infos, seen = env.reset(seed=0)[1], []
+        for _ in range(30):
+            if cleared:
+                clear(infos)
+            obs, rewards, *_, infos = env.step(np.ones(2, dtype=int))
+            seen.append((obs.tolist(), rewards.tolist(), str(infos)))
+        told.append(seen)
+    assert told[0] == told[1]
+
+
 def assert_same_infos(infos, theirs):
     """Entries are compared where Gymnasium's mask says that they are there."""
     assert {key for key in infos if not key.startswith("_") and infos[f"_{key}"].any()} == {
