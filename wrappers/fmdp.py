@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
-from sb3_fair.fairness.spec import individual_in, is_labelled
-from sb3_fair.fairness.validation import integer, number
+from sb3_fair.fairness.spec import individual_in, is_labelled, read_feedback
+from sb3_fair.fairness.validation import integer, number, out_of_array
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
@@ -261,12 +261,7 @@ class Measuring(Core):
         if not tells(infos, LATE):
             return
         for copy, info in enumerate(infos):
-            told = late_in(info)
-            try:
-                pairs = [(id, value) for id, value in told]
-            except (TypeError, ValueError):
-                raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
-            for id, value in pairs:
+            for id, value in late_in(info):
                 self._update_feedback(copy, id, value)
 
     def _deliver(self, infos: Sequence[dict[str, Any]], obs: Sequence[Any], ids: NDArray[Any], withheld: Any) -> None:
@@ -443,10 +438,15 @@ class Measuring(Core):
         return {"probabilities": probabilities}
 
 
-def late_in(info: Mapping[str, Any]) -> Any:
-    """``info["late_feedback"]``, empty where it is missing or None."""
+def late_in(info: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """``info["late_feedback"]``, pairs of id and value, without values that are unknown; empty where it is missing or
+    None."""
     told = info.get(LATE)
-    return () if told is None else told
+    try:
+        pairs = [(out_of_array(id), read_feedback(value)) for id, value in (() if told is None else told)]
+    except (TypeError, ValueError):
+        raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
+    return [pair for pair in pairs if pair[1] is not None]
 
 
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:

@@ -300,10 +300,15 @@ class FairnessSpec:
             value = record.get("feedback")
         else:
             value = _entry("feedback", self.feedback, info)
-        if is_missing(value):
-            return None
-        known = as_array(value, np.float64)
-        return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
+        return read_feedback(value)
+
+
+def read_feedback(value: Any) -> Any:
+    """The right action or actions as a float or an array of floats, None where there is none."""
+    if is_missing(value):
+        return None
+    known = as_array(value, np.float64)
+    return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
 
 
 def is_labelled(person: Mapping[str, Any]) -> bool:

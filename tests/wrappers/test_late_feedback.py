@@ -7,6 +7,7 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv, VecMonitor
 
 import sb3_fair
@@ -134,7 +135,14 @@ def test_a_key_that_info_lacks_is_named():
             env.step(1)
 
 
-@pytest.mark.parametrize("pack", [list, np.array])
+def each(kind):
+    return lambda pairs: [(kind(id), kind(value)) for id, value in pairs]
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [list, np.array, each(np.array), each(th.tensor), lambda pairs: [(id, bool(value)) for id, value in pairs]],
+)
 @pytest.mark.parametrize("face", [0, 1])
 def test_late_feedback_in_infos_and_feedback_delay_count_when_they_come(face, pack):
     truth, actions = [1, 0, 1, 1, 0, 0, 1, 1, 0, 1], [1, 1, 0, 1, 0, 1, 1, 0, 0, 1]
@@ -193,6 +201,14 @@ def test_feedback_that_was_put_off_survives_a_seed_where_the_history_is_carried_
         reset()
         assert [step(1).get("late_feedback") for _ in range(3)] == [None, None, [(0, 1)]]
         assert env.feedback_counts(*copy)[""][0]["favourable_known"] == known
+
+
+@pytest.mark.parametrize("unknown", [None, np.nan, np.ma.masked])
+def test_late_feedback_may_still_be_unknown(unknown):
+    env = FairMDP(Bank(gym.spaces.Discrete(2), lambda t: {"group": 0}, late=lambda t: [(0, unknown)]), LATE)
+    env.reset()
+    env.step(1)
+    assert env.feedback_counts()[""][0]["favourable_known"] == 0
 
 
 @pytest.mark.parametrize("late", [(0, 1), [(0, 1, 2)], {0: 1}, 3])
