@@ -74,13 +74,7 @@ class Partition:
         return integers.tolist()
 
     def _look_up(self, label: Any) -> int:
-        try:
-            column = self._column.get(label)
-        except TypeError:
-            column = None
-        return self._look_for(out_of_array(label)) if column is None else column  # tensors are hashed by identity
-
-    def _look_for(self, label: Any) -> int:
+        label = out_of_array(label)  # tensors are hashed by identity
         try:
             column = self._column.get(label)
         except TypeError:
