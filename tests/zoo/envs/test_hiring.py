@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from sb3_fair.fairness import SlidingWindow
+from sb3_fair.fairness import SlidingWindow, group_notion
 from sb3_fair.zoo.envs.groups import Groups
 from sb3_fair.zoo.envs.hiring.applicants import ApplicantPool, HiringConfig
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
@@ -304,6 +304,20 @@ def test_groups_are_published_as_the_spec_reads_them():
         tracker = spec.tracker(50)
         tracker.add(infos[0].record["individual"]["group"], np.ones(50, dtype=int))
         assert (tracker.names == ("SP", "EO")) == (len(attributes) < 2)
+
+
+def test_hiring_every_man_and_rejecting_every_woman_is_as_unfair_as_can_be():
+    world = started(40, team_size=100)
+    actions, feedback, groups = [], [], []
+    for _ in range(30):
+        record = world.step((world.applicants.features[:, GENDER] == 0).astype(np.int64))[-1]["individual"]
+        actions.append(record["action"])
+        feedback.append(record["feedback"])
+        groups.append(record["group"])
+    actions, feedback, groups = map(np.array, (actions, feedback, groups))
+    for copy in range(40):
+        history = {"actions": actions[:, copy], "feedback": feedback[:, copy], "groups": groups[:, copy]}
+        assert [group_notion(name, **history) for name in ("SP", "EO", "PE")] == [-1, -1, -1]
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,20 @@ def test_no_mass_is_below_zero_however_many_scores_there_are():
     assert masses.min() >= 0 and (masses.sum(axis=1) == 1).all()
 
 
+def test_w1_is_scipys():
+    scores = range(1, 8)
+    world = started(100, score_shift=0.2, starting_cash=1000.0)
+    rng = np.random.default_rng(0)
+    seen = set()
+    for step in range(200):
+        figures = world.step(rng.integers(0, 2, 100))[4]["fairness"]
+        if step % 20 == 19:
+            for rows, w1 in zip(world.distributions, figures["w1"], strict=True):
+                assert w1 == pytest.approx(wasserstein_distance(scores, scores, *rows), abs=1e-12)
+                seen.add(rows.tobytes())
+    assert len(seen) > 900
+
+
 def differing(**config):
     """Keys in which two banks differ whose rejected applicants would have done the opposite, and observations."""
     ours, theirs = (started(30, window=50, starting_cash=30.0, **config) for _ in range(2))
