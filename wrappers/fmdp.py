@@ -11,7 +11,7 @@ from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.notions.probabilities import half_roots
 from sb3_fair.fairness.spec import individual_in, is_labelled, read_feedback
-from sb3_fair.fairness.validation import integer, number, out_of_array
+from sb3_fair.fairness.validation import integer, is_missing, number, out_of_array
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.ids import Id, Ids
@@ -439,14 +439,14 @@ class Measuring(Core):
 
 
 def late_in(info: Mapping[str, Any]) -> list[tuple[Any, Any]]:
-    """``info["late_feedback"]``, pairs of id and value, without values that are unknown; empty where it is missing or
+    """The ids and values of ``info["late_feedback"]``, without values that are unknown; none where it is missing or
     None."""
     told = info.get(LATE)
     try:
-        pairs = [(out_of_array(id), read_feedback(value)) for id, value in (() if told is None else told)]
+        pairs = [(id, value) for id, value in (() if told is None else told)]
     except (TypeError, ValueError):
         raise ValueError(f"info[{LATE!r}] must hold pairs of id and value, got {told!r}") from None
-    return [pair for pair in pairs if pair[1] is not None]
+    return [(out_of_array(id), read_feedback(value)) for id, value in pairs if not is_missing(value)]
 
 
 def _alike(infos: Sequence[dict[str, Any]]) -> bool:

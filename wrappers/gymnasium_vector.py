@@ -104,11 +104,11 @@ class GymnasiumVector(VectorEnv):
 
     def env_method(self, name: str, *args: Any, indices: VecEnvIndices = None, **kwargs: Any) -> list[Any]:
         """What the copies, or those of ``indices``, answer when their method ``name`` is called; as a VecEnv's does."""
-        return self._with(name).env_method(name, *args, indices=indices, **kwargs)
+        return self._knowing(name).env_method(name, *args, indices=indices, **kwargs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """What the copies have under ``name``, as in Gymnasium's own vector environments."""
-        return tuple(self._with(name).get_attr(name))
+        return tuple(self._knowing(name).get_attr(name))
 
     def set_attr(self, name: str, values: Any) -> None:
         """Sets an attribute of all copies: to the value of each in a list or tuple, or to one value for all."""
@@ -122,10 +122,10 @@ class GymnasiumVector(VectorEnv):
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """The same for all copies, as in Gymnasium's own vector environments."""
-        return tuple(self._with(name).env_method(name, *args, **kwargs))
+        return tuple(self._knowing(name).env_method(name, *args, **kwargs))
 
-    def _with(self, name: str) -> VecEnv:
-        """The VecEnv, whose processes would end if they were asked for a ``name`` that the copies do not have."""
+    def _knowing(self, name: str) -> VecEnv:
+        """The VecEnv, if its copies have ``name``: processes end when they are asked for what they do not have."""
         if not self.venv.has_attr(name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         return self.venv

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sb3_fair.fairness.spec import individual_in
-from sb3_fair.fairness.validation import is_missing
+from sb3_fair.fairness.validation import as_array, is_missing
 
 Record: TypeAlias = dict[str, Any]
 
@@ -353,7 +353,7 @@ def _padded(value: Any, other: Any, size: int, most: int) -> Any:
         return {key: _padded(entry, other[key], size, most) for key, entry in value.items()}
     if np.ndim(other) == 0 or len(other) != most:  # of the copy, not of its people
         return value
-    return np.concatenate([np.asarray(value), np.asarray(other)[size:]]) if size else np.asarray(other)
+    return np.concatenate([as_array(value), as_array(other)[size:]]) if size else as_array(other)
 
 
 def stacked(values: Sequence[Any]) -> Any:
@@ -371,7 +371,7 @@ def stacked(values: Sequence[Any]) -> Any:
             labels[index] = value
         return labels
     nothing = np.full(np.shape(first), np.nan)
-    array = np.stack([nothing if value is None else np.asarray(value) for value in values])
+    array = np.stack([nothing if value is None else as_array(value) for value in values])
     if array.dtype != object or any(isinstance(entry, (str, bytes)) for entry in array.flat):  # "1" is no number
         return array
     try:

@@ -66,8 +66,9 @@ def episodes(
     def act(observations: Any, begins: NDArray[np.bool_]) -> NDArray[Any]:
         nonlocal state
         masks = {"action_masks": np.stack(venv.env_method("action_masks"))} if masked else {}
-        given = {"episode_start": begins, "deterministic": deterministic, **masks}
-        actions, state = model.predict(observations, state=state, **given)
+        actions, state = model.predict(
+            observations, state=state, episode_start=begins, deterministic=deterministic, **masks
+        )
         return np.asanyarray(actions)
 
     forget_history(venv)

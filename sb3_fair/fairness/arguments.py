@@ -112,7 +112,7 @@ RANGES: dict[str, Range] = {
 
 def checked(target: T) -> T:
     """A class or function that checks what it is called with: each argument is of the kind that its type hint says and
-    in its :class:`Range`. It gets numbers of NumPy as Python's, which do not overflow.
+    in its :class:`Range`. Numbers of NumPy are passed on as Python's, which do not overflow.
     """
     if isinstance(target, type):
         target.__init__ = checked(target.__init__)  # type: ignore[misc]
@@ -124,27 +124,29 @@ def checked(target: T) -> T:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         kinds = hints(function)
-        args = tuple(map(_python_s, args))
-        kwargs = {name: _python_s(value) for name, value in kwargs.items()}
+        args = tuple(map(_plain, args))
+        kwargs = {name: _plain(value) for name, value in kwargs.items()}
         for name, value in (*zip(names, args, strict=False), *kwargs.items()):
             if name in kinds:
                 check(name, value, kinds[name])
         return function(*args, **kwargs)
 
+    call.is_checked = True  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]
 
 
-def _python_s(value: Any) -> Any:
-    return value.item() if isinstance(value, (np.number, np.bool_)) else value
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) and value.dtype.kind in "biuf" else value
 
 
 def recheck(made: object) -> None:
-    """Checks again what an object of :func:`checked` classes was made with, as far as attributes of the same names keep
-    it: users may change these, and so does ``load``."""
-    for init in (vars(cls).get("__init__") for cls in type(made).__mro__):
-        for name, hint in hints(init).items() if hasattr(init, "__wrapped__") else ():
-            if name in vars(made) and name not in RESHAPED:
-                check(name, vars(made)[name], hint)
+    """Checks the arguments of all :func:`checked` constructors again, where an attribute has the name of the argument:
+    users may change these, and so does ``load``."""
+    for cls in type(made).__mro__:
+        if getattr(cls.__init__, "is_checked", False):
+            for name, hint in hints(cls.__init__).items():
+                if name in vars(made) and name not in RESHAPED:
+                    check(name, vars(made)[name], hint)
 
 
 @cache

@@ -304,10 +304,16 @@ class FairnessSpec:
 
 
 def read_feedback(value: Any) -> Any:
-    """The right action or actions as a float or an array of floats, None where there is none."""
+    """The right action or actions as a float or an array of floats, None where there is none.
+
+    :raises ValueError: if they are no numbers
+    """
     if is_missing(value):
         return None
-    known = as_array(value, np.float64)
+    try:
+        known = as_array(value, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"feedback must be a number or an array of numbers, got {value!r}") from None
     return known if known.ndim else float(known)  # floats also where they are whole: others may be unknown
 
 

@@ -33,7 +33,9 @@ def is_missing(value: Any) -> bool:
     if hasattr(value, "__array__") and np.ndim(value):
         return False
     try:
-        return value is None or value is np.ma.masked or bool(value != value)
+        return (
+            value is None or (isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)) or bool(value != value)
+        )
     except TypeError:  # pandas.NA
         return True
 
@@ -44,10 +46,9 @@ def out_of_array(value: Any) -> Any:
 
 
 def as_array(values: Any, dtype: Any = None) -> NDArray[Any]:
-    """``values`` as an array, with NaN in place of the masked entries of a masked array."""
+    """``values`` as an array of ``dtype``, which must be able to hold NaN where entries are masked: these are NaN."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        kind: Any = np.float64 if values.dtype.kind in "biuf" else object
-        return np.ma.filled(values.astype(kind), np.nan)
+        values = np.ma.filled(values.astype(np.float64 if values.dtype.kind in "biuf" else object), np.nan)
     return np.asarray(values, dtype=dtype)
 
 

@@ -11,6 +11,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import SubprocVecEnv
 
 from sb3_fair.common.columns import ColumnDictRolloutBuffer
 from sb3_fair.f_ppo.constrained import PPOLagrangian, lagrangian
@@ -312,6 +313,15 @@ def test_a_function_as_cost_is_saved(tmp_path):
     assert loaded.cost_mean == pytest.approx(0.7)
     observation = np.zeros(2, np.float32)
     assert PPOLagrangian.load(tmp_path / "model").predict(observation)[0].shape == ()
+
+
+@pytest.mark.slow
+def test_processes_change_nothing():
+    one = PPOLagrangian("MlpPolicy", greed(2), **SMALL).learn(96)
+    workers = PPOLagrangian("MlpPolicy", greed(2, vec_env_cls=SubprocVecEnv), **SMALL).learn(96)
+    workers.env.close()
+    assert same(weights(one), weights(workers))
+    assert one.multiplier == workers.multiplier > 0
 
 
 # -------------------------------------------------------------------- arguments

@@ -71,6 +71,12 @@ def test_labels_may_come_from_a_function():
     assert th.equal(weights(by_function.learn(192)), weights(model_of(earners(), alpha=1.0).learn(192)))
 
 
+@pytest.mark.parametrize("policy", ["GroupedPolicy"])
+def test_a_seed_fixes_the_training(policy):
+    runs = [weights(model_of(Pairs(length=5), policy=policy, alpha=1.0, seed=seed).learn(192)) for seed in (3, 3, 4)]
+    assert th.equal(runs[0], runs[1]) and not th.equal(runs[0], runs[2])
+
+
 def test_critics_of_penalties_learn_from_their_own_group():
     critic = PenaltyCritic(SEEN, 2, lambda obs: obs[:, 2].astype(int), seed=0, hidden=(8,), learning_rate=0.01)
     first, second = critic.members

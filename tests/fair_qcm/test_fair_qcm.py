@@ -262,6 +262,16 @@ def test_fairness_of_finished_episodes_is_logged(tmp_path):
 # ---------------------------------------------------------------- seeds, save and load
 
 
+def test_the_seed_decides_everything():
+    def trained(seed):
+        return model_on(make_vec("sb3_fair/Doughnut-Small-v0", 4), seed=seed).learn(200)
+
+    first, again, other = trained(3), trained(3), trained(4)
+    np.testing.assert_array_equal(weights(first), weights(again))
+    assert_same(stored(first.replay_buffer), stored(again.replay_buffer))
+    assert not np.array_equal(weights(first), weights(other))
+
+
 def test_a_loaded_model_has_the_same_values_memory_and_buffer_and_goes_on_learning(tmp_path):
     settings = {"memory": "full+clock", "storage": "virtual", "exploration_decay": 0.99, "window": 1}
     model = model_on(sharing(), **settings).learn(200)

@@ -367,6 +367,12 @@ def test_actions_carry_the_probabilities_they_were_drawn_from():
     np.testing.assert_allclose(actions.probabilities, np.eye(3)[np.asarray(actions)])
 
 
+def test_a_run_is_determined_by_its_seed():
+    runs = [weights(model_on(diaries(), seed=seed, sequence_length=3).learn(120)) for seed in (1, 1, 2)]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+
+
 def test_evaluation_in_between_changes_nothing():
     callback = EvalCallback(recalls(2), eval_freq=7, n_eval_episodes=3, verbose=0, warn=False)
     runs = [weights(model_on(recalls(3)).learn(120, callback=watch)) for watch in (None, callback)]

@@ -201,8 +201,11 @@ def test_what_is_masked_is_unknown():
     feedback = np.ma.array([1, 1, 0, 1, 0, 0], mask=[0, 0, 1, 0, 0, 0])
     unknown = feedback.astype(float).filled(np.nan)
     for function in (group_notion, chance_level):
-        found = [function("OAE", actions=actions, feedback=each, groups=groups) for each in (feedback, unknown)]
-        assert found[0] == found[1] != function("OAE", actions=actions, feedback=feedback.data, groups=groups)
+        same = (feedback, feedback.astype(object), unknown)
+        found = [function("OAE", actions=actions, feedback=each, groups=groups) for each in same]
+        assert (
+            found[0] == found[1] == found[2] != function("OAE", actions=actions, feedback=feedback.data, groups=groups)
+        )
     trackers = [FairnessTracker(notions=["OAE"]) for _ in range(2)]
     for tracker, known in zip(trackers, (feedback, unknown), strict=True):
         for action, group, outcome in zip(actions, groups, known, strict=True):

@@ -1,6 +1,6 @@
 """Are both faces of a wrapper what their core says?"""
 
-from functools import partial
+from functools import partial, reduce
 from inspect import signature
 
 import gymnasium as gym
@@ -65,9 +65,12 @@ def both(name, *arguments, **settings):
     return lambda face, env: getattr(wrappers, face + name)(env, *arguments, **settings)
 
 
+def stacked(*layers):
+    return lambda face, env: reduce(lambda inside, wrap: wrap(face, inside), layers, env)
+
+
 def scalarised(weights):
-    inside, outside = both("VectorReward", ("R", "SP")), both("Scalarise", weights)
-    return lambda face, env: outside(face, inside(face, env))
+    return stacked(both("VectorReward", ("R", "SP")), both("Scalarise", weights))
 
 
 def by_infos(obs, infos):
@@ -88,7 +91,7 @@ def labelled(groups, flatten):
 
 CART = partial(gym.make, "CartPole-v1")
 FORK = partial(SubprocVecEnv, start_method="fork")
-TOLD = [partial(Told, levels) for levels in (LEVELS, LEVELS[::-1], LEVELS[2:])]
+TOLD = [partial(Told, levels) for levels in (LEVELS, LEVELS[::-1], [-0.5])]
 TWINS = {
     "own": ([CART], lambda face, env: VecDouble(env) if face else Double(env)),
     "numbers": ([CART], both("FairMDP", CARTPOLE)),
@@ -97,7 +100,10 @@ TWINS = {
     "weighted": (TOLD, scalarised((1, 10))),
     "Chebyshev": (TOLD, scalarised(wrappers.Chebyshev((1, 5), ideal=(30, 0)))),
     "function": (TOLD, scalarised(lambda v: v.min(axis=-1))),
+    "all of it": ([CART], stacked(both("FairMDP", CARTPOLE), scalarised((1, 0.5)))),
     "memory": ([Town], both("MemoryAugmentation", "full+clock")),
+    "memory of a scheme": ([Town], stacked(both("FairnessScheme", Scheme()), both("MemoryAugmentation", "full+clock"))),
+    "period": ([Town], both("FairnessScheme", Scheme(when=("period", 3)))),
     "flat memory": ([Town], both("MemoryAugmentation", "full+clock", flatten=True)),
     **{f"scheme {index}": ([Town], both("FairnessScheme", SCHEMES[index])) for index in (0, 2, 3)},
     **{
@@ -108,7 +114,12 @@ TWINS = {
     **{kind: ([partial(Chain, kind, noise=0.3)], both("DesiredReturn", [1.0, 2.0], 4)) for kind in SPACES},
 }
 """The environments of the copies, and both faces of what is put around them."""
-IN_PROCESSES = ("memory", "scheme 0", "by_infos, flat=False", "by_observations, flat=True")
+IN_PROCESSES = {
+    "memory": SubprocVecEnv,
+    "scheme 0": SubprocVecEnv,
+    "by_infos, flat=False": FORK,
+    "by_observations, flat=True": FORK,
+}
 OF_SB3 = {"terminal_observation", "TimeLimit.truncated", "episode"}
 
 
@@ -123,9 +134,7 @@ def agree(one, other):
         assert other == pytest.approx(one, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("name", "vec_env"), [*((name, DummyVecEnv) for name in TWINS), *((name, FORK) for name in IN_PROCESSES)]
-)
+@pytest.mark.parametrize(("name", "vec_env"), [*((name, DummyVecEnv) for name in TWINS), *IN_PROCESSES.items()])
 def test_copies_in_one_face_are_single_environments_in_the_other(name, vec_env):
     makers, wrap = TWINS[name]
     makers = np.resize(makers, 3).tolist()

@@ -335,6 +335,20 @@ def test_steps_without_an_individual_are_left_out(face):
     assert [info["individual"] and info["individual"]["id"] for info in infos] == [0, None, 1, None, 2]
 
 
+@pytest.mark.parametrize("face", [0, 1])
+@pytest.mark.parametrize("feedback", [np.ma.masked, np.ma.array(1, mask=True), np.ma.array([1, 1], mask=[False, True])])
+def test_masked_feedback_is_unknown(face, feedback):
+    several = np.ndim(feedback)
+    space = gym.spaces.MultiBinary(2) if several else gym.spaces.Discrete(2)
+    told = {"group": np.array([0, 1]) if several else 1, "feedback": feedback}
+    step = faces(lambda: Bank(space, lambda t: told), FairnessSpec(notions=("OAE",)))[face]
+    (info,) = step([np.ones(2, dtype=int) if several else 1])
+    assert info["fairness"] == {"OAE": None}
+    assert (
+        info["individual"]["feedback"] is None if not several else info["individual"]["feedback"].tolist() == [1, None]
+    )
+
+
 def group_told(obs, info):
     return info.get("individual", {}).get("group")
 

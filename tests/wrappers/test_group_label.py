@@ -4,6 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor
 
@@ -45,6 +46,7 @@ def by_info(obs, info):
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_dict_holds_observation_and_group(group, keyed):
     env = GroupLabelObs(Queue(keyed=keyed), group)
+    check_env(env, skip_render_check=True)
     obs, _ = env.reset(seed=1)
     for _ in range(3):
         assert set(obs) == {"seen" if keyed else "state", "group"}

@@ -211,6 +211,13 @@ def test_late_feedback_may_still_be_unknown(unknown):
     assert env.feedback_counts()[""][0]["favourable_known"] == 0
 
 
+def test_late_feedback_that_is_no_number_is_refused():
+    env = FairMDP(Bank(gym.spaces.Discrete(2), lambda t: {"group": 0}, late=lambda t: [(0, "yes")]), LATE)
+    env.reset()
+    with pytest.raises(ValueError, match="feedback must be a number or an array of numbers, got 'yes'"):
+        env.step(1)
+
+
 @pytest.mark.parametrize("late", [(0, 1), [(0, 1, 2)], {0: 1}, 3])
 def test_late_feedback_that_is_no_pairs_is_refused(late):
     env = FairMDP(Bank(gym.spaces.Discrete(2), late=lambda t: late), LATE)

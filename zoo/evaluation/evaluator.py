@@ -1,7 +1,7 @@
 """The evaluator: seeded episodes of any policy in any environment, as a table with a row per episode."""
 
 from collections.abc import Callable, Mapping
-from contextlib import closing, nullcontext
+from contextlib import closing, suppress
 from typing import Any
 
 import gymnasium as gym
@@ -60,7 +60,7 @@ def evaluate(
         (10,)
     """
     venv = _parallel(env, min(n_envs, n_episodes), env_kwargs)
-    with closing(venv) if isinstance(env, str) else nullcontext():
+    try:
         if attribute(venv, "endless", False):
             raise ValueError("env must have an end for its episodes, got one without: set its episode_length")
         if games_of(venv) is not None:
@@ -70,6 +70,10 @@ def evaluate(
         agent = _agent(policy, venv, seed)
         measured = VecMeans(connected(agent, venv))
         found = evaluate_vector(agent, measured, n_episodes, deterministic, name, seed, scalar=True)
+    finally:
+        if isinstance(env, str):
+            with suppress(Exception):  # the episodes are played
+                venv.close()
     warn_of_undefined([found])
     return found
 

@@ -1,7 +1,7 @@
 """The env stack of an ID: a World or copies of a Gymnasium env, in the wrappers that make it a fairness MDP."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -296,16 +296,19 @@ def make_batch(
             venv = entry(n_envs, render_mode=render_mode, **config)
         else:
             make_copy = partial(_copy, entry, render_mode, config)
-            if vec_env == "subproc":
-                make_copy().close()  # what it refuses is said here; a process would just end
-            venv = Copies(KINDS[vec_env]([make_copy] * n_envs))
+            try:
+                venv = Copies(KINDS[vec_env]([make_copy] * n_envs))
+            except (EOFError, ConnectionError):  # a process has ended: why is said here
+                make_copy().close()
+                raise
     try:
         _tell(venv.world if isinstance(venv, WorldVecEnv) else venv, row)
         spec = fairness_of(row, measurement.spec, config, attribute(venv, "fairness_spec"))
         for (_, face), arguments in _layers(measurement, spec):
             venv = face(venv, **arguments)
     except BaseException:
-        venv.close()
+        with suppress(Exception):  # a process may have ended
+            venv.close()
         raise
     return venv
 

@@ -177,8 +177,8 @@ def test_masks_reach_maskable_algorithms():
     venv.reset()
     env = gym.make(HARVEST, ego_group=1)
     env.reset(seed=0)
-    for forms in (venv, env):
-        assert_array_equal(np.atleast_2d(get_action_masks(forms))[:1], [[True] + [False] * 7])
+    for form, copies in ((venv, 2), (env, 1)):
+        assert_array_equal(np.atleast_2d(get_action_masks(form)), [[True] + [False] * 7] * copies)
     model = MaskablePPO("MlpPolicy", make_vec_env(HARVEST, 2), n_steps=16, batch_size=32, n_epochs=1, device="cpu")
     assert model.learn(32).num_timesteps == 32
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from contextlib import closing
 from functools import partial
 from multiprocessing import active_children
@@ -120,7 +121,7 @@ def test_every_form_takes_the_path_of_single_environments(bank, monkeypatch, for
     monkeypatch.syspath_prepend(bank)
     actions = np.random.default_rng(0).integers(2, size=(70, 2))
     expected, found = (
-        [(reward, over, info["fairness"].get("SP")) for path in paths for _, reward, over, info in path]
+        [(reward, over, info["fairness"]["SP"]) for path in paths for _, reward, over, info in path]
         for paths in (path_of(each, ENV, actions, 0, objectives=("R", "SP"), window=20) for each in ("single", form))
     )
     np.testing.assert_allclose(np.array(found, dtype=float), np.array(expected, dtype=float))
@@ -242,6 +243,26 @@ def test_no_process_outlives_what_it_was_made_for(bank, monkeypatch):
     assert active_children() == before
     assert len(sb3_fair.evaluate("lend", ENV, 2, vec_env="subproc").table()["length"]) == 2
     assert active_children() == before
+
+
+class Locked(gym.Wrapper):
+    """Cannot be sent to other processes, nor be closed."""
+
+    fairness_spec = threading.Lock()
+
+    def __init__(self):
+        super().__init__(gym.make("CartPole-v1"))
+
+    def close(self):
+        raise RuntimeError("closed for ever")
+
+
+def test_an_environment_that_cannot_be_closed_hides_no_message_and_no_evaluation(registries):
+    sb3_fair.register("test/Locked-v0", Locked)
+    with pytest.raises(ValueError, match="'fairness_spec' of environments in other processes must be picklable"):
+        sb3_fair.make_vec("test/Locked-v0", 2, vec_env="subproc")
+    sb3_fair.register("test/Open-v0", Locked, FairnessSpec(group=lambda obs, info: 0))
+    assert len(sb3_fair.evaluate(lambda obs: 1, "test/Open-v0", 2).table()["length"]) == 2
 
 
 def test_an_id_is_new_again_after_gymnasium_forgot_it(registries):
