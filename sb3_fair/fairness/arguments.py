@@ -142,9 +142,9 @@ def _plain(value: Any) -> Any:
 def recheck(made: object) -> None:
     """Checks the arguments of all :func:`checked` constructors again, where an attribute has the name of the argument:
     users may change these, and so does ``load``."""
-    for cls in type(made).__mro__:
-        if getattr(cls.__init__, "is_checked", False):
-            for name, hint in hints(cls.__init__).items():
+    for init in (vars(cls).get("__init__") for cls in type(made).__mro__):
+        if hasattr(init, "is_checked"):
+            for name, hint in hints(init).items():
                 if name in vars(made) and name not in RESHAPED:
                     check(name, vars(made)[name], hint)
 

@@ -33,9 +33,8 @@ def is_missing(value: Any) -> bool:
     if hasattr(value, "__array__") and np.ndim(value):
         return False
     try:
-        return (
-            value is None or (isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)) or bool(value != value)
-        )
+        masked = isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value)
+        return value is None or masked or bool(value != value)
     except TypeError:  # pandas.NA
         return True
 
