@@ -22,6 +22,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.fairness.arguments import check
+from sb3_fair.fairness.validation import out_of_array
 from sb3_fair.wrappers.ends import Ends
 from sb3_fair.wrappers.infos import publish, stack, taken_over
 from sb3_fair.wrappers.layer import Observations, VecLayer, forget_history, kept
@@ -119,8 +120,8 @@ class Face(Core, gym.Wrapper, gym.utils.RecordConstructorArgs):
     def __init__(self, env: Any, **arguments: Any) -> None:
         if is_wrapped(env, Autoreset):
             raise ValueError(f"env must not restart by itself: put Autoreset around {type(self).__name__}")
-        plain = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in arguments.items()}
-        gym.utils.RecordConstructorArgs.__init__(self, **plain)  # Gymnasium compares them with ==
+        plain = {name: out_of_array(value) for name, value in arguments.items()}  # Gymnasium compares them with ==
+        gym.utils.RecordConstructorArgs.__init__(self, **plain)
         gym.Wrapper.__init__(self, env)
         self._ends = Ends()
         self._seen: Any = None

@@ -315,6 +315,14 @@ def test_a_function_as_cost_is_saved(tmp_path):
     assert PPOLagrangian.load(tmp_path / "model").predict(observation)[0].shape == ()
 
 
+def test_one_seed_one_model():
+    one, other = (PPOLagrangian("MlpPolicy", greed(), **SMALL).learn(192) for _ in range(2))
+    another = PPOLagrangian("MlpPolicy", greed(), **(SMALL | {"seed": 1})).learn(192)
+    assert same(weights(one), weights(other))
+    assert one.multiplier == other.multiplier > 0
+    assert not same(weights(one), weights(another))
+
+
 @pytest.mark.slow
 def test_processes_change_nothing():
     one = PPOLagrangian("MlpPolicy", greed(2), **SMALL).learn(96)

@@ -72,7 +72,7 @@ def evaluate(
         found = evaluate_vector(agent, measured, n_episodes, deterministic, name, seed, scalar=True)
     finally:
         if isinstance(env, str):
-            with suppress(Exception):  # the episodes are played
+            with suppress(Exception):  # which is no reason to lose what was found or went wrong
                 venv.close()
     warn_of_undefined([found])
     return found

@@ -298,7 +298,7 @@ def make_batch(
             make_copy = partial(_copy, entry, render_mode, config)
             try:
                 venv = Copies(KINDS[vec_env]([make_copy] * n_envs))
-            except (EOFError, ConnectionError):  # a process has ended: why is said here
+            except (EOFError, ConnectionError):  # a process ended: a copy made here says why
                 make_copy().close()
                 raise
     try:

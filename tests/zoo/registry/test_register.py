@@ -237,12 +237,12 @@ def test_a_keyword_that_nobody_knows_is_told_with_those_of_every_id(registries, 
 
 def test_no_process_outlives_what_it_was_made_for(bank, monkeypatch):
     monkeypatch.syspath_prepend(bank)
-    before = active_children()
+    before = {*active_children()}  # those of other tests may be ending
     with pytest.raises(ValueError, match="weights must be"):
         sb3_fair.make_vec(ENV, 2, vec_env="subproc", objectives=("R", "SP"), scalarise=(1, 2, 3))
-    assert active_children() == before
+    assert before >= {*active_children()}
     assert len(sb3_fair.evaluate("lend", ENV, 2, vec_env="subproc").table()["length"]) == 2
-    assert active_children() == before
+    assert before >= {*active_children()}
 
 
 class Locked(gym.Wrapper):
