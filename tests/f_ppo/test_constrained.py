@@ -285,7 +285,7 @@ def test_the_value_of_the_last_observation_counts_where_time_limits_cut_off():
 def test_a_loaded_model_goes_on_where_the_saved_one_stopped(tmp_path):
     model = PPOLagrangian("MlpPolicy", greed(), cost="double", cost_limit=0.2, **SMALL).learn(128)
     model.save(tmp_path / "model")
-    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(seed=5))
+    loaded = PPOLagrangian.load(tmp_path / "model", env=greed(seed=5), device="cpu")
     assert (loaded.cost, loaded.cost_limit) == ("double", 0.2)
     assert loaded.multiplier == model.multiplier > 0
     assert loaded.dual == model.dual > 0

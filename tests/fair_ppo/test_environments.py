@@ -98,7 +98,7 @@ def test_a_saved_model_continues(tmp_path, keyed):
     kwargs = {"net_arch": [8]} if keyed else GROUPED
     model = model_of(venv(), policy="GroupedPolicy", policy_kwargs=kwargs, alpha=1.0, lam="dual", lam_target=0.0)
     model.learn(192).save(tmp_path / "model")
-    loaded = [FairPPO.load(tmp_path / "model", venv()) for _ in range(2)]
+    loaded = [FairPPO.load(tmp_path / "model", venv(), device="cpu") for _ in range(2)]
     assert th.equal(weights(loaded[0]), weights(model))
     assert (loaded[0].coefficient.value, loaded[0].retrospective.scale) == (
         model.coefficient.value,

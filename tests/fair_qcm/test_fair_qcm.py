@@ -281,7 +281,7 @@ def test_a_loaded_model_has_the_same_values_memory_and_buffer_and_goes_on_learni
     obs["memory"] = np.pad(obs["memory"], ((0, 0), (0, 1)))
     continued = []
     for _ in range(2):
-        copy = FairQCM.load(tmp_path / "model", env=sharing())
+        copy = FairQCM.load(tmp_path / "model", env=sharing(), device="cpu")
         copy.load_replay_buffer(tmp_path / "buffer")
         np.testing.assert_array_equal(values(copy, obs), values(model, obs))
         assert_same(stored(copy.replay_buffer), stored(model.replay_buffer))

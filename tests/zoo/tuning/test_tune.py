@@ -94,9 +94,8 @@ def test_a_study_of_two_scores_leaves_presets_that_can_be_trained_and_can_be_con
 def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
     found = {}
     for name, budget in (("wide", 1.0), ("none", 0.0)):
-        folder = tune(
-            tuning("R", budgets={"SP": budget}), n_trials=2, study_name=name, sampler="random", log_dir=tmp_path
-        )
+        search = {"n_trials": 2, "study_name": name, "sampler": "random", "log_dir": tmp_path, "device": "cpu"}
+        folder = tune(tuning("R", budgets={"SP": budget}), **search)
         found[name] = study_of(folder)
         for trial in found[name].trials:
             assert trial.constraints == {"SP": pytest.approx(abs(trial.user_attrs[FIGURES]["SP"]) - budget)}
