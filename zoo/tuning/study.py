@@ -101,7 +101,12 @@ def work(place: Place, tuning: Tuning, search: Search) -> None:
             claims.fail_abandoned(study)
             if sum(map(counts, study.get_trials(deepcopy=False))) < search.n_trials:
                 try:
-                    study.optimize(lambda trial: _do(trial, tuning, search, claims), n_trials=1, catch=(Exception,))
+                    study.optimize(
+                        lambda trial: _do(trial, tuning, search, claims),
+                        n_trials=1,
+                        catch=(Exception,),
+                        gc_after_trial=True,
+                    )
                 except AssertionError as error:  # what Optuna makes of a trial whose end cannot be written
                     raise error.__context__ or error from None
                 except ValueError as error:  # two processes took up a waiting trial at once, and the other was first

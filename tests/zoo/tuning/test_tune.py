@@ -1,7 +1,9 @@
 """Does a study find, judge and write down what it says?"""
 
+import gc
 from pathlib import Path
 from types import SimpleNamespace
+from weakref import ref
 
 import numpy as np
 import optuna
@@ -20,6 +22,7 @@ from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.tuning import scores
 from sb3_fair.zoo.tuning import study as studies
+from sb3_fair.zoo.tuning import trial as trials
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
 from sb3_fair.zoo.tuning.scores import direction, measure
 from sb3_fair.zoo.tuning.storage import Place
@@ -361,6 +364,23 @@ def test_a_file_of_settings_without_the_environment_is_an_error(tmp_path):
     file.write_text("[1, 2]")
     with pytest.raises(InputError, match="conf-file must have settings by environment ID"):
         make_plan("ppo", SMALL, conf_file=file)
+
+
+def test_models_of_earlier_trials_are_freed(tmp_path, monkeypatch):
+    models = []
+
+    def measured(plan, model, *given):
+        assert not any(earlier() for earlier in models)
+        models.append(ref(model))
+        return measure(plan, model, *given)
+
+    monkeypatch.setattr(trials, "measure", measured)
+    gc.disable()
+    try:
+        tune(tuning(), n_trials=2, pruner="none", log_dir=tmp_path)
+    finally:
+        gc.enable()
+    assert len(models) == 2
 
 
 def test_a_study_trains_what_its_entry_says(tmp_path):
