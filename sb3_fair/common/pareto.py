@@ -166,9 +166,16 @@ def reference_point(returns: ArrayLike) -> Array:
 
 
 def front_of(policies: Iterable[EvaluatedPolicy]) -> Front:
-    """The policies that no other policy dominates in its mean returns, best in the first objective first."""
+    """The policies that no other policy dominates in its mean returns, best in the first objective first.
+
+    Means are compared to 12 digits of the largest of their objective: beyond these, those of equal episodes may differ,
+    as sums in another order do.
+    """
     policies = list(policies)
     if not policies:
         return Front(())
-    best = [policies[index] for index in np.flatnonzero(nondominated([policy.mean for policy in policies]))]
-    return Front(tuple(sorted(best, key=lambda policy: -policy.mean[0])))
+    means = _finite("policies", [policy.mean for policy in policies])
+    sizes = np.abs(means).max(axis=0)
+    means = np.round(means / np.where(sizes > 0, sizes, 1.0), 12)
+    best = np.flatnonzero(nondominated(means))
+    return Front(tuple(policies[index] for index in best[np.argsort(-means[best, 0], kind="stable")]))

@@ -110,7 +110,8 @@ def test_a_front_keeps_policies_that_are_not_dominated_in_their_means():
     lucky = policy("lucky", (9, 9), (0, 0))
     steady = policy("steady", (5, 5), (5, 5))
     other = policy("other", (6, 0))
-    assert [kept.name for kept in front_of([lucky, steady, other])] == ["other", "steady"]
+    rounded = policy("rounded", (np.nextafter(6, 7), -1))
+    assert [kept.name for kept in front_of([lucky, steady, other, rounded])] == ["other", "steady"]
     assert len(front_of([])) == 0
 
 
