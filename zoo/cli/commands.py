@@ -252,7 +252,7 @@ def evaluate(
     if algo is None or env is None or (run, pretrained, policy) != (None, None, None):
         raise InputError("--model must be given with --algo and --env, and without --run, --pretrained and --policy")
     hold_threads(num_threads)
-    found = evaluate_file(
+    policies, rules, words = evaluate_file(
         model,
         algo,
         env,
@@ -263,8 +263,8 @@ def evaluate(
         device=device,
         trust=trust,
     )
-    show(figure_table(*found))
-    _groups([policy for policies in found for policy in policies])
+    show(figure_table(policies, rules, words))
+    _groups([*policies, *rules])
 
 
 def _groups(policies: Any) -> None:

@@ -18,6 +18,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import NOTIONS
+from sb3_fair.fairness.descriptions import Words, check_words
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.layer import attribute
@@ -28,6 +29,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_model,
     evaluate_rules,
     evaluation_env,
+    words_of,
 )
 from sb3_fair.zoo.names import InputError, input_errors, one_line, why
 from sb3_fair.zoo.registry.algorithms import find_algorithm, which_saved
@@ -54,7 +56,7 @@ def evaluate_file(
     seed: int = 10_000,
     device: str = "auto",
     trust: bool = True,
-) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy]]:
+) -> tuple[list[EvaluatedPolicy], list[EvaluatedPolicy], Words]:
     """A model on fresh episodes, and the rules of the environment on the same ones.
 
     ``vecnormalize.pkl`` beside the model is taken for the scale of its observations. An environment that is not of this
@@ -68,7 +70,8 @@ def evaluate_file(
     :param seed: of the first copy of the environment
     :param trust: whether the file may run code, as with SB3's ``load``, also if it is not of a run of this user's; the
         command line asks for it
-    :return: the policies of the model, several if it has learned a trade-off, and the rules
+    :return: the policies of the model, several if it has learned a trade-off, the rules, and what the environment calls
+        its measures
     :raises InputError: if there is no such model, Gymnasium cannot make the environment, or the model's observations or
         actions are not those of the environment, or another algorithm saved it
     :raises DamagedError: if ``vecnormalize.pkl`` cannot be read
@@ -104,17 +107,19 @@ def evaluate_file(
             if model.emit is not None:
                 settings.setdefault("emit", model.emit)
             policies = model.coverage_set(n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
-            return [*policies], evaluate_rules(plan, seed=seed)
+            return [*policies], evaluate_rules(plan, seed=seed), words_of(plan)
         rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
         venv = evaluation_env(plan, size) if foreign is None else foreign
+        words = check_words(attribute(venv, "words") or {})
         if attribute(venv, "objective_names") is None:
             venv = VecVectorReward(venv, rewards[0], emit=rewards[1])
         if algorithm.vector:
-            return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], []
+            return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], [], words
         check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
     averaged = partial(VecMeans, names=_disparities(venv))
     policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
-    return [policy], evaluate_rules(plan, seed=seed, around=averaged) if ours else []
+    rules = evaluate_rules(plan, seed=seed, around=averaged) if ours else []
+    return [policy], rules, words
 
 
 def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool) -> Any:

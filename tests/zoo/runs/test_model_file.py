@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -44,7 +45,7 @@ def cells(table):
 def test_a_model_of_sb3_is_measured_in_every_notion_beside_the_rules(tmp_path):
     model = PPO("MlpPolicy", sb3_fair.make_vec(SMALL, 2, seed=0), **ROLLOUTS).learn(64)
     model.save(tmp_path / "mine.zip")
-    ((policy,), rules) = evaluate_file(tmp_path / "mine.zip", "ppo", SMALL, n_eval_episodes=3, seed=5)
+    ((policy,), rules, _) = evaluate_file(tmp_path / "mine.zip", "ppo", SMALL, n_eval_episodes=3, seed=5)
     venv = sb3_fair.make_vec(SMALL, 3, objectives=("R",), monitor=False)
     np.testing.assert_array_equal(policy.returns, evaluate_vector(model, venv, 3, seed=5).returns)
     assert len(rules) == 6
@@ -79,12 +80,12 @@ def test_the_scale_beside_a_model_is_its_own(tmp_path):
 def test_our_own_models_bring_their_memory_and_their_trade_off(tmp_path):
     doughnuts = "sb3_fair/Doughnut-Small-v0"
     FairQCM("MultiInputPolicy", sb3_fair.make_vec(doughnuts, 2), learning_starts=10, seed=0).save(tmp_path / "q.zip")
-    ((policy,), _) = evaluate_file(tmp_path / "q.zip", "fair_qcm", doughnuts, n_eval_episodes=2)
+    ((policy,), *_) = evaluate_file(tmp_path / "q.zip", "fair_qcm", doughnuts, n_eval_episodes=2)
     assert {"spread", "SP"} <= policy.final.keys()
     short = {"team_size": 5, "episode_length": 20}
     env = sb3_fair.make_vec(SMALL, 2, objectives=("R", "SP"), **short)
     PCN("MlpPolicy", env, n_fill_episodes=4, n_updates=1, seed=0).learn(100).save(tmp_path / "pcn.zip")
-    policies, rules = evaluate_file(tmp_path / "pcn.zip", "pcn", SMALL, env_kwargs=short, n_eval_episodes=1)
+    policies, rules, _ = evaluate_file(tmp_path / "pcn.zip", "pcn", SMALL, env_kwargs=short, n_eval_episodes=1)
     assert policies[0].objectives == ("R", "SP") and len(rules) == 6
 
 
@@ -114,15 +115,38 @@ def cart_ids():
 
 def test_an_environment_of_somebody_else_is_measured_by_what_it_publishes(tmp_path, cart_ids):
     PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).learn(64).save(tmp_path / "cart.zip")
-    ((plain,), rules) = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=3, seed=5)
+    ((plain,), rules, _) = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=3, seed=5)
     assert plain.objectives == ("R",) and not plain.final and not rules
     np.testing.assert_array_equal(plain.returns[:, 0], plain.lengths)
-    ((policy,), _) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, n_eval_episodes=3, seed=5)
+    ((policy,), *_) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, n_eval_episodes=3, seed=5)
     np.testing.assert_array_equal(policy.returns, plain.returns)
     assert set(policy.final) == {"SP"}
     both = {"objectives": ("R", "SP")}
-    ((policy,), _) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, env_kwargs=both, n_eval_episodes=3)
+    ((policy,), *_) = evaluate_file(tmp_path / "cart.zip", "ppo", cart_ids, env_kwargs=both, n_eval_episodes=3)
     assert policy.objectives == ("R", "SP")
+
+
+class Lopsided(gym.Env):
+    """Publishes a measure of its own, which is best at 0."""
+
+    observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+    words: ClassVar = {"gap": {"title": "gap in credit", "better": "zero"}}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        gap = self.np_random.choice([-0.3, 0.3])
+        return np.zeros(1, np.float32), 1.0, True, False, {"fairness": {"gap": gap}}
+
+
+def test_measures_mean_what_their_environment_says(tmp_path, request):
+    gym.register("Lopsided-v0", entry_point=Lopsided)
+    request.addfinalizer(lambda: gym.registry.pop("Lopsided-v0"))
+    PPO("MlpPolicy", "Lopsided-v0", **ROLLOUTS).save(tmp_path / "mine.zip")
+    found = evaluate_file(tmp_path / "mine.zip", "ppo", "Lopsided-v0", n_eval_episodes=20, seed=5)
+    assert cells(figure_table(*found))["gap →0"][0] == "0.300 ± 0.000"
 
 
 def test_the_scale_beside_a_model_is_its_own_in_an_environment_of_somebody_else_too(tmp_path):
@@ -215,7 +239,7 @@ def test_an_environment_that_cannot_be_made_is_one_line(tmp_path, lander_id):
 def test_a_trade_off_learned_elsewhere_is_measured_too(tmp_path, cart_ids, env_kwargs):
     env = gym.make(cart_ids, objectives=("R", "SP"))
     PCN("MlpPolicy", env, n_fill_episodes=4, n_updates=1, seed=0).learn(200).save(tmp_path / "pcn.zip")
-    policies, rules = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, env_kwargs=env_kwargs, n_eval_episodes=2)
+    policies, rules, _ = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, env_kwargs=env_kwargs, n_eval_episodes=2)
     assert policies and not rules and all(policy.objectives == ("R", "SP") for policy in policies)
 
 
@@ -223,7 +247,7 @@ def test_a_trade_off_is_evaluated_with_notions_paid_for_as_in_training(tmp_path,
     settings = {"n_fill_episodes": 4, "n_updates": 1, "eval_freq": 0, "seed": 0}
     env = VectorReward(gym.make(cart_ids), ("R", "SP"), emit="terminal")
     PCN("MlpPolicy", env, **settings).learn(200).save(tmp_path / "pcn.zip")
-    policies, _ = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, n_eval_episodes=2)
+    policies, *_ = evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, n_eval_episodes=2)
     np.testing.assert_allclose(policies[0].returns[:, 1], np.nan_to_num(policies[0].final["SP"]))
     with pytest.raises(InputError, match="eval_env must have emit='terminal', as in training, got 'level'"):
         evaluate_file(tmp_path / "pcn.zip", "pcn", cart_ids, env_kwargs={"objectives": ("R", "SP")}, n_eval_episodes=2)
