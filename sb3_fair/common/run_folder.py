@@ -2,6 +2,7 @@
 
 import csv
 import hashlib
+import io
 import json
 import re
 import sys
@@ -82,7 +83,7 @@ def _config(content: bytes) -> dict[str, Any]:
 
 
 def _columns(content: bytes) -> dict[str, list[float | None]]:
-    rows = list(csv.DictReader(content.decode("utf-8").splitlines()))
+    rows = list(csv.DictReader(io.StringIO(content.decode("utf-8"), newline="")))
     return {key: [float(row[key]) if row[key] else None for row in rows] for key in (rows[0] if rows else ())}
 
 

@@ -1,5 +1,7 @@
 """Trains a plan: model, checkpoints, evaluation, report."""
 
+import csv
+import io
 import secrets
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +14,13 @@ from typing import Any
 from filelock import FileLock, Timeout
 from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.logger import CSVOutputFormat, KVWriter, Logger, TensorBoardOutputFormat
+from stable_baselines3.common.logger import (
+    CSVOutputFormat,
+    KVWriter,
+    Logger,
+    TensorBoardOutputFormat,
+    filter_excluded_keys,
+)
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 from torch import get_num_threads, nn
@@ -207,13 +215,25 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
 
 
 class ContinuedCSV(CSVOutputFormat):
-    """SB3's CSV log, in a file that begins with rows already known."""
+    """SB3's CSV log in UTF-8, with names that may have commas, in a file that begins with rows already known."""
 
     def __init__(self, filename: str, rows: str = "") -> None:
         super().__init__(filename)
+        self.file.reconfigure(encoding="utf-8", newline="")  # not the system's
         self.file.write(rows)
         self.file.flush()  # the next checkpoint reads it
-        self.keys = rows.splitlines()[0].split(",") if rows else []
+        self.keys = next(csv.reader(io.StringIO(rows, newline="")), [])
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        if new := sorted(filter_excluded_keys(key_values, key_excluded, "csv").keys() - set(self.keys)):
+            self.file.seek(0)
+            rows = list(csv.reader(self.file))[1:]
+            self.keys += new
+            self.file.seek(0)
+            table = csv.writer(self.file, lineterminator="\n")
+            table.writerow(self.keys)
+            table.writerows(row + [""] * len(new) for row in rows)
+        super().write(key_values, key_excluded, step)
 
 
 def run_logger(run: RunFolder, tensorboard: bool = False, rows: str = "", done: int = 0) -> Logger:

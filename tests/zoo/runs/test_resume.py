@@ -316,3 +316,16 @@ def test_rows_and_points_of_a_run_that_is_killed_several_times_are_each_there_on
         time.sleep(1)  # TensorBoard sorts its files by whole seconds
     assert scalars(tmp_path, "x") == [1, 2, 3, 4, 5]
     assert folder.curves["x"] == [1, 2, 3, 4, 5]
+
+
+def test_curves_have_the_names_of_groups_in_any_language(tmp_path):
+    folder, names = RunFolder(tmp_path), ("returns/White, non-Hispanic", "returns/Größe\n(cm)", 'the "others"')
+    rows = ""
+    for done, name in enumerate(names):
+        logger = run_logger(folder, rows=rows)
+        for number in range(done + 1):
+            logger.record(names[number], number)
+        logger.dump(done)
+        rows = (tmp_path / "progress.csv").read_bytes().decode("utf-8")
+        assert folder.curves[name] == [None] * done + [done]
+    assert list(folder.curves) == list(names)
