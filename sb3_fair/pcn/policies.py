@@ -16,6 +16,7 @@ from stable_baselines3.common.torch_layers import (
     create_mlp,
 )
 from stable_baselines3.common.type_aliases import PyTorchObs, Schedule
+from stable_baselines3.common.utils import is_vectorized_observation
 from torch import nn
 
 from sb3_fair.fairness.arguments import Range, checked
@@ -147,7 +148,7 @@ class PCNPolicy(BasePolicy):
         """Actions, discrete ones with the probabilities they were chosen by, also when the most probable one is taken.
 
         :return: ``Choices`` (n, ...), or one for a single observation; of a Box an array
-        :raises ValueError: if the observation carries no command
+        :raises ValueError: if the observation carries no command or has another shape
         """
         if not isinstance(observation, dict) or RETURN not in observation or HORIZON not in observation:
             raise ValueError(
@@ -159,8 +160,7 @@ class PCNPolicy(BasePolicy):
             self.set_training_mode(False)
         known = self.observation_space.spaces  # type: ignore[attr-defined]
         observation = {key: maybe_transpose(np.asarray(seen), known.get(key)) for key, seen in observation.items()}
-        single = np.ndim(observation[RETURN]) == 1
-        if single:
+        if single := not is_vectorized_observation(observation, self.observation_space):  # type: ignore[arg-type]
             observation = {key: seen[None] for key, seen in observation.items()}
         actions = self.act(observation, None if deterministic else _uniforms)
         return actions.squeeze(0) if single else actions, state

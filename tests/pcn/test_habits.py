@@ -303,6 +303,15 @@ def test_another_environment_must_pay_as_the_first_one_did(tmp_path, other, mess
             use(hiring(**other))
 
 
+def test_observations_of_another_shape_are_refused():
+    model = model_on(hiring(), n_fill_episodes=2, n_episodes=2).learn(1)
+    model.set_command(Command([0.0, 0.0], 12))
+    other = make_vec("sb3_fair/Lending-v0", 2, objectives=("R", "SP"), emit="difference", episode_length=20)
+    for use in (lambda: model.coverage_set(1, eval_env=other), lambda: sb3_fair.evaluate(model, other, 1)):
+        with pytest.raises(ValueError, match="observation shape"):
+            use()
+
+
 def test_objectives_after_those_of_training_do_not_change_what_is_done():
     model = model_on(hiring(), n_fill_episodes=2, n_episodes=2).learn(1)
     model.set_command(Command([5.0, 0.0], 12))
