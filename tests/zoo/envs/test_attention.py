@@ -299,7 +299,7 @@ def test_rules_allocate_as_they_say():
         sure = {name: allocation_of(rows.argmax(axis=1))[0] for name, rows in chosen.items() if rows.max() == 1}
         assert_array_equal(sure["cover"], EQUALS)
         assert_array_equal(sure["rotate"], 1 + (np.arange(5) == time % 5))
-        assert_array_equal(sure["greedy"], one_by_one(world.rates[0], 6, 1.0))
+        assert_array_equal(sure["greedy"], one_by_one(world.rates[0], 6))
         world.step(actions_for("allocation", [(2, 1, 1, 1, 1)] * 2))
     rows = chosen["random"][0]
     assert rows[209] == pytest.approx(5.0**-6) and rows @ allocation_of(np.arange(210)) == pytest.approx([1.2] * 5)

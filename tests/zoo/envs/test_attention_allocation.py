@@ -59,15 +59,15 @@ def test_decoding_ignores_an_added_constant_and_takes_any_leading_axes():
 
 
 def test_one_by_one_goes_where_the_worth_is_largest():
-    assert_array_equal(one_by_one(np.array([8, 6, 4, 3, 1.5]), 6, 1.0), (4, 2, 0, 0, 0))
-    assert_array_equal(one_by_one(np.zeros(5), 6, 1.0), (2, 1, 1, 1, 1))
+    assert_array_equal(one_by_one(np.array([8, 6, 4, 3, 1.5]), 6), (4, 2, 0, 0, 0))
+    assert_array_equal(one_by_one(np.zeros(5), 6), (2, 1, 1, 1, 1))
 
 
 def test_units_are_counted_where_they_are():
     assert_array_equal(units_to_allocation([[0, 4, 4, 1, 0, 4], [2] * 6], 5), [(2, 1, 0, 0, 3), (0, 0, 6, 0, 0)])
 
 
-@pytest.mark.parametrize(("n_units", "n_locations"), [(6, 5), (1, 2), (3, 4)])
+@pytest.mark.parametrize(("n_units", "n_locations"), [(6, 5), (1, 2), (3, 4), (1, 65), (2, 41)])
 def test_allocations_are_in_lexicographic_order_and_their_numbers_are_known(n_units, n_locations):
     table = all_allocations(n_units, n_locations)
     rows = [tuple(row) for row in table.tolist()]

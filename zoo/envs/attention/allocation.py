@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import comb
 
 
 def by_location(values: ArrayLike) -> NDArray[Any]:
@@ -50,8 +51,8 @@ def nearest_allocation(probabilities: ArrayLike, n_units: int) -> NDArray[np.int
     return _locations_last(units)
 
 
-def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArray[np.int64]:
-    """Units per location (..., locations) if each goes where the worth is largest, which falls by ``price``.
+def one_by_one(worths: NDArray[np.float64], n_units: int) -> NDArray[np.int64]:
+    """Units per location (..., locations) if each goes where the worth is largest, which falls by 1.
 
     :param worths: of a unit at each location (..., locations); of several largest the first counts
     """
@@ -61,7 +62,7 @@ def one_by_one(worths: NDArray[np.float64], n_units: int, price: float) -> NDArr
     for _ in range(n_units):
         chosen = left.argmax(axis=0) == places
         units += chosen
-        left = left - price * chosen
+        left = left - chosen
     return _locations_last(units)
 
 
@@ -97,5 +98,8 @@ def allocation_to_index(allocation: ArrayLike, n_units: int) -> NDArray[np.int64
     units = np.asarray(allocation)
     if units.dtype.kind not in "iu" or (units < 0).any() or (units.sum(axis=-1) != n_units).any():
         raise ValueError(f"allocation must be whole numbers that sum to {n_units}, got {allocation!r}")
-    digits = (n_units + 1) ** np.arange(units.shape[-1])[::-1]
-    return np.searchsorted(all_allocations(n_units, units.shape[-1]) @ digits, units @ digits)
+    behind = np.arange(units.shape[-1])[::-1]
+    left = n_units - units.cumsum(axis=-1)
+    smaller = comb(left + units + behind, behind) - comb(left + behind, behind)  # equal so far, then fewer units
+    numbers: NDArray[np.int64] = smaller.sum(axis=-1).round().astype(np.int64)
+    return numbers

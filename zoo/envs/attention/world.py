@@ -158,7 +158,7 @@ class AttentionWorld(World):
             world, _spread(world, world.time * (world.config.n_units % world.config.n_locations))
         ),
         # Unit after unit to the location with the highest true rate, less the units that it has already.
-        "greedy": lambda world: _certain(world, one_by_one(world.rates, world.config.n_units, 1.0)),
+        "greedy": lambda world: _certain(world, one_by_one(world.rates, world.config.n_units)),
         "random": _random,
     }
     """Of the action mode ``"allocation"``; with other actions there are none."""
