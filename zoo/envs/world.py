@@ -8,8 +8,8 @@ the single environment seeded s + i.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from inspect import ismethod
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import gymnasium as gym
@@ -155,8 +155,8 @@ class World:
         """Picture (height, width, 3) of one copy."""
         if not self.picture:
             raise NotImplementedError(f"render must be overridden by {type(self).__name__}, or its picture set")
-        module, _, name = self.picture.partition(":")  # imported when asked for: matplotlib is slow to import
-        return getattr(import_module(module), name)(self, index)
+        picture: NDArray[np.uint8] = resolve_name(self.picture)(self, index)  # only now: matplotlib is slow to import
+        return picture
 
 
 class ActionCheck:

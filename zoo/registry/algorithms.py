@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import Any
 
 from sb3_fair.zoo.names import choose
@@ -32,8 +32,7 @@ class Algorithm:
     @property
     def cls(self) -> Any:
         """The algorithm's class."""
-        module, name = self.path.split(":")
-        return getattr(import_module(module), name)
+        return resolve_name(self.path)
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
 from inspect import signature
+from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium as gym
@@ -119,9 +119,8 @@ def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _found(key: str, name: str) -> Any:
-    module, _, attribute = name.rpartition(".")
     try:
-        found = getattr(import_module(module), attribute)
+        found = resolve_name(name)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
     if not (isinstance(found, type) and issubclass(found, KINDS[key])):

@@ -84,12 +84,14 @@ def summaries(rows: Mapping[str, Row], *, compete: bool = False) -> dict[str, Su
     :param compete: whether rows are learners on the same objectives: adds what compares them, and by how much the first
         row's hypervolume exceeds the others'
     """
-    found = {label: [_figures(row, front) for front in row.fronts] for label, row in rows.items()}
+    found = {
+        label: [
+            {**_figures(row, front), "steps": float(steps)} for front, steps in zip(row.fronts, row.steps, strict=True)
+        ]
+        for label, row in rows.items()
+    }
     if compete:
         _compare(rows, found)
-    for label, row in rows.items():
-        for figures, steps in zip(found[label], row.steps, strict=True):
-            figures["steps"] = float(steps)
     return {label: over(each) for label, each in found.items()}
 
 

@@ -1,8 +1,8 @@
 """What simple rules reach in the scenarios: a scale for what is learned."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from sb3_fair.wrappers.layer import attribute
@@ -52,7 +52,6 @@ def study(
 
 def play(rule: str, env: str, episodes: int, settings: Mapping[str, Any]) -> dict[str, list[float]]:
     """Mean and interval of every figure; ``rule`` is one of the environment's, or ``"module:class"`` of an agent."""
-    module, _, agent = rule.partition(":")
-    policy = getattr(import_module(module), agent)(seed=FRESH) if agent else rule
+    policy = resolve_name(rule)(seed=FRESH) if ":" in rule else rule
     summary = evaluate(policy, env, episodes, FRESH, n_envs=episodes, **settings).summary()
     return {name: list(map(float, interval)) for name, interval in summary.items()}

@@ -4,7 +4,7 @@ A history is a frozen recipe: many environments can share one, each tracker keep
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from sb3_fair.fairness.arguments import FINITE, Share, checked
 
@@ -21,20 +21,9 @@ class History:
     forgets = True
     samples = False
     factor: float = 1.0
-    _sizes: ClassVar[tuple[str, str]]
-    """Which fields are ``people`` and ``decisions``."""
-
-    @property
-    def people(self) -> int:
-        return int(getattr(self, self._sizes[0]))
-
-    @property
-    def decisions(self) -> int:
-        return int(getattr(self, self._sizes[1]))
-
-    @property
-    def truncates(self) -> bool:
-        return False
+    people: Any
+    decisions: Any
+    truncates: Any = False
 
 
 @checked
@@ -47,7 +36,7 @@ class SlidingWindow(History):
 
     window: int = 500
 
-    _sizes = ("window", "window")
+    people = decisions = property(lambda self: int(self.window))
 
 
 @checked
@@ -70,7 +59,8 @@ class FullHistory(History):
 
     forgets = False
     samples = True
-    _sizes = ("reservoir", "late")
+    people = property(lambda self: int(self.reservoir))
+    decisions = property(lambda self: int(self.late))
 
 
 @checked
@@ -94,7 +84,7 @@ class DiscountedHistory(History):
     min_window: int = 100
     max_size: int = 10_000
 
-    _sizes = ("max_size", "max_size")
+    people = decisions = property(lambda self: int(self.max_size))
 
     def __post_init__(self) -> None:
         if self.min_window <= self.delay + 1:
