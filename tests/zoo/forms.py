@@ -71,6 +71,13 @@ def side_by_side(world_cls, n, seed, actions, **config):
         yield dones, singles.envs
 
 
+def begun(world_cls, n=1, seed=0, **config):
+    """A batch of worlds at the beginning of their first episode, copy i seeded ``seed + i``."""
+    world = world_cls(n, **config)
+    world.reset(np.arange(n), [np.random.default_rng(seed + i) for i in range(n)])
+    return world
+
+
 def returns_of(rule, world):
     """Returns (n,) of a rule, a function of the world, in the episodes that have just begun."""
     rng, total = np.random.default_rng(1), np.zeros(world.n_worlds)

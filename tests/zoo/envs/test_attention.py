@@ -1,5 +1,6 @@
 """Does the attention scenario keep its rules?"""
 
+from functools import partial
 from itertools import pairwise
 
 import gymnasium as gym
@@ -14,17 +15,14 @@ from sb3_fair.zoo.envs.attention.allocation import allocation_to_index, logits_t
 from sb3_fair.zoo.envs.attention.world import AttentionWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
+from tests.zoo.forms import begun
 
 RATES = (8, 6, 4, 3, 1.5)
 INCREASE = np.array([0.2, 0.26, 0.4, 0.6, 0.3])
 MODES = ("logits", "units", "allocation")
 EQUALS = (2, 1, 1, 1, 1)
 
-
-def started(n=1, mode="allocation", **config):
-    world = AttentionWorld(n, action_mode=mode, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
-    return world
+started = partial(begun, AttentionWorld, action_mode="allocation")
 
 
 def actions_for(mode, allocations):
@@ -55,7 +53,7 @@ def set_incidents(world, incidents):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_worked_step_has_its_values(mode):
-    world = started(mode=mode)
+    world = started(action_mode=mode)
     assert_array_equal(world.rates, [RATES])
     set_incidents(world, (7, 5, 3, 4, 1))
     obs, reward, terminated, truncated, record = world.step(actions_for(mode, [(3, 2, 1, 0, 0)]))
@@ -232,7 +230,7 @@ def test_the_random_rule_sends_each_unit_anywhere():
 
 def test_the_published_sums_foretell_the_short_term_disparity():
     for mode in MODES:
-        world = started(4, mode, window=3)
+        world = started(4, action_mode=mode, window=3)
         for actions in random_actions(mode, 12, 4):
             foretold = world.fairness_spec.measures.would_be(world.massage(), actions[:, None])[:, 0]
             assert_array_equal(world.step(actions)[4]["fairness"]["d_s"], foretold)
@@ -308,7 +306,7 @@ def test_rules_allocate_as_they_say():
 
 def test_other_action_modes_have_no_rules():
     for mode in ("logits", "units"):
-        assert dict(started(mode=mode).rules) == {}
+        assert dict(started(action_mode=mode).rules) == {}
         with pytest.raises(ValueError, match="rule must be one of"):
             RuleAgent("cover", WorldVecEnv(AttentionWorld, 1, action_mode=mode))
     assert set(started().rules) == {"cover", "rotate", "greedy", "random"}

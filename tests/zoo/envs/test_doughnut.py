@@ -1,5 +1,7 @@
 """Does the doughnut scenario keep its rules?"""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from sb3_fair.fairness.welfare import Welfare
 from sb3_fair.zoo.envs.doughnut.exact import rule_value
 from sb3_fair.zoo.envs.doughnut.world import DoughnutConfig, DoughnutWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
-from tests.zoo.forms import assert_close, returns_of
+from tests.zoo.forms import assert_close, begun, returns_of
 
 NEEDS = ("stakeholders", "default_memory", "scheme")
 
@@ -26,11 +28,7 @@ TRACE = [
     ("111", 2, True, (2, 2, 2), 3.295837),
 ]
 
-
-def started(n=1, **config):
-    world = DoughnutWorld(n, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
-    return world
+started = partial(begun, DoughnutWorld)
 
 
 def come(world, present):

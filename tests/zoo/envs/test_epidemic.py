@@ -1,5 +1,7 @@
 """Does the epidemic keep its rules?"""
 
+from functools import partial
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,15 +12,12 @@ import sb3_fair
 from sb3_fair.zoo.envs.epidemic import picture as epidemic_picture
 from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
 from sb3_fair.zoo.envs.world import WorldEnv
+from tests.zoo.forms import begun
 
 HUB = {"initial_infected": (0,), "burn_in": 1}
 NOBODY = 34
 
-
-def started(n=1, seed=0, **config):
-    world = EpidemicWorld(n, **config)
-    world.reset(np.arange(n), [np.random.default_rng(seed + index) for index in range(n)])
-    return world
+started = partial(begun, EpidemicWorld)
 
 
 def put(world, infected=(), recovered=()):

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sb3_fair.fairness.disparity.measures import Measures
 from sb3_fair.zoo.envs.epidemic.measures import EpidemicMeasures, long_term, short_term
 from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
+from tests.zoo.forms import begun
 
 # A node of community 0, then of community 1: a, b, c, and one that is infected; then nobody.
 SMALL = EpidemicMeasures((0, 1, 1, 1, 1))
@@ -103,8 +104,7 @@ def test_a_world_publishes_its_measures_which_pickle_and_are_equal_by_value():
 def test_massaging_never_makes_the_short_term_disparity_larger(config):
     """And the predicted disparity is the true one, but for the infections of the step: without any, exactly."""
     n, rng = 2500, np.random.default_rng(0)
-    world = EpidemicWorld(n, initial_infected=3, infection_probability=0.2, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
+    world = begun(EpidemicWorld, n, initial_infected=3, infection_probability=0.2, **config)
     measures = world.fairness_spec.measures
     for _ in range(4):
         massage, actions = world.massage(), rng.integers(0, 35, n)

@@ -26,7 +26,7 @@ from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
 from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
-from tests.zoo.forms import EGO, TABLE, side_by_side
+from tests.zoo.forms import EGO, TABLE, begun, side_by_side
 
 ALLOCATIONS = [
     (DoughnutWorld, {"n_people": 3, "episode_length": 7, "detail": True}),
@@ -187,8 +187,7 @@ DOES = {
 
 @pytest.mark.parametrize("world_cls", {world_cls: None for world_cls, _ in WORLDS if "favourable" in world_cls.words})
 def test_the_favourable_action_does_what_it_is_called(world_cls):
-    world, actions = world_cls(20), np.arange(20) % 2
-    world.reset(np.arange(20), [np.random.default_rng(seed) for seed in range(20)])
+    world, actions = begun(world_cls, 20), np.arange(20) % 2
     record = world.step(actions)[4]
     done = DOES[world.words["favourable"]](world, record["individual"]["feedback"])
     assert_array_equal(done, np.isin(actions, world.fairness_spec.favourable))

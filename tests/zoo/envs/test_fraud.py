@@ -1,5 +1,7 @@
 """Does the fraud scenario keep its rules, and do all its faces take the same path?"""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -12,17 +14,13 @@ from sb3_fair.zoo.envs.fraud.transactions import AUTHENTIC, FRAUD, REFUSED
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
 from sb3_fair.zoo.envs.world import WorldEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
-from tests.zoo.forms import side_by_side
+from tests.zoo.forms import begun, side_by_side
 
 ID = "sb3_fair:sb3_fair/FraudDetection-v0"
 # Few customers, and much fraud by thieves.
 BUSY = {"num_customers": 12, "num_fraudsters": 8, "start": "2016-07-20", "fraud_cards_in_genuine": 0.9, "n_hours": 30}
 
-
-def started(n=1, seed=0, **config):
-    world = FraudWorld(n, detail=True, **config)
-    world.reset(np.arange(n), [np.random.default_rng(seed + index) for index in range(n)])
-    return world
+started = partial(begun, FraudWorld, detail=True)
 
 
 def steps(world, number, seed=0, actions=None):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
+from tests.zoo.forms import begun
 
 EPISODES = 40
 STATIC = {"customer_dynamics": False}
@@ -32,8 +33,7 @@ FIGURES = [
 
 def play(rule, episodes=EPISODES, **settings):
     """Lengths, returns, share of fraud and end (genuine, fraudsters, satisfaction) of episodes; all transactions."""
-    world = FraudWorld(episodes, detail=True, **settings)
-    world.reset(np.arange(episodes), [np.random.default_rng(1000 + index) for index in range(episodes)])
+    world = begun(FraudWorld, episodes, seed=1000, detail=True, **settings)
     rng = np.random.default_rng(0)
     going, lengths, returns, frauds, ends = (
         np.ones(episodes, dtype=bool),

@@ -15,6 +15,7 @@ from sb3_fair.zoo.envs.fraud.tables import CLASSES, CONTINENTS, CURRENCIES, amou
 from sb3_fair.zoo.envs.fraud.transactions import Shops
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
 from sb3_fair.zoo.envs.tables import table
+from tests.zoo.forms import begun
 
 SHARES = {  # of the continents, genuine and fraud, and the number of their countries
     "EU": (0.834875, 0.657782, 39),
@@ -184,8 +185,7 @@ def test_as_many_arrive_as_expected_from_the_satisfied():
         ({"fraud_proportion": 0.5, "init_satisfaction": 0.5}, "few"),
         ({"preset": "multimaus"}, "crowd"),
     ):
-        world = FraudWorld(40, n_hours=30, **settings)
-        world.reset(np.arange(40), [np.random.default_rng(index) for index in range(40)])
+        world = begun(FraudWorld, 40, n_hours=30, **settings)
         customers, everyone = world.customers, np.arange(40)
         before = customers.genuine.copy(), world.fraudsters
         for hour in range(20):

@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal, assert_equal
 
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
+from tests.zoo.forms import begun
 
 
 def agent(x, y, preference="red", sensitive=0):
@@ -337,8 +338,7 @@ def test_a_saved_state_goes_on_identically_in_another_world(settings):
         rng = np.random.default_rng(seed)
         return [world.step(rng.integers(0, 8, (3, 40)))[:2] for _ in range(12)] + [world.reset(np.array([1]))]
 
-    first, second = HarvestWorld(3, **settings), HarvestWorld(3, **settings)
-    first.reset(np.arange(3), [np.random.default_rng(seed) for seed in range(3)])
+    first, second = begun(HarvestWorld, 3, **settings), HarvestWorld(3, **settings)
     go_on(first, 0)
     state = pickle.loads(pickle.dumps(first.state_dict()))
     expected = go_on(first, 1)

@@ -11,12 +11,12 @@ import pytest
 
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
+from tests.zoo.forms import begun
 
 
 def figures(n_worlds, steps, config=None, **settings):
     """Mean reward of the fast and of the slow (B,), share moved, and obstructed at the end (B,)."""
-    world = HarvestWorld(n_worlds, config, horizon=steps, **settings)
-    world.reset(np.arange(n_worlds), [np.random.default_rng(seed) for seed in range(n_worlds)])
+    world = begun(HarvestWorld, n_worlds, config=config, horizon=steps, **settings)
     rng, moved = np.random.default_rng(7), 0.0
     for _ in range(steps):
         before = world.positions

@@ -15,6 +15,7 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
+from tests.zoo.forms import begun
 
 SHORT = {"horizon": 7}
 LAYOUT = {
@@ -219,9 +220,8 @@ def test_actions_outside_the_space_are_refused(actions):
 @pytest.mark.slow
 @pytest.mark.parametrize("n_worlds", [64, 256])
 def test_the_slots_keep_most_of_the_speed_of_the_world(n_worlds):
-    venv, world = HarvestVecEnv(n_worlds, seed=0), HarvestWorld(n_worlds)
+    venv, world = HarvestVecEnv(n_worlds, seed=0), begun(HarvestWorld, n_worlds)
     venv.reset()
-    world.reset(np.arange(n_worlds), [np.random.default_rng(index) for index in range(n_worlds)])
     actions = actions_of(30, n_worlds * 40)
 
     def seconds(play):

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,14 +13,11 @@ from sb3_fair.zoo.envs.groups import Groups
 from sb3_fair.zoo.envs.hiring.applicants import ApplicantPool, HiringConfig
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
+from tests.zoo.forms import begun
 
 AGE, GENDER, DEGREE, EXTRA, NATIONALITY, MARRIED, EXPERIENCE = range(7)
 
-
-def started(n=1, seed=0, **config):
-    world = HiringWorld(n, detail=True, **config)
-    world.reset(np.arange(n), [np.random.default_rng(seed + index) for index in range(n)])
-    return world
+started = partial(begun, HiringWorld, detail=True)
 
 
 def entropy(labels, base):

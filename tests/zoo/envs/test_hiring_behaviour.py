@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
+from tests.zoo.forms import begun
 
 SMALL, PAPER = (20, 100, 300), (100, 1000, 30)  # team, applicants, episodes played here
 # Length, return, shares, goodness: about three standard errors of the known figures, which rest on 60 (small team,
@@ -36,8 +37,7 @@ FIGURES = [
 
 def play(rule, episodes, **settings):
     """Lengths and returns (episodes,), and goodness and gender of everybody seen."""
-    world = HiringWorld(episodes, detail=True, **settings)
-    world.reset(np.arange(episodes), [np.random.default_rng(1000 + index) for index in range(episodes)])
+    world = begun(HiringWorld, episodes, seed=1000, detail=True, **settings)
     rng = np.random.default_rng(0)
     going, lengths, returns, seen = np.ones(episodes, dtype=bool), np.zeros(episodes), np.zeros(episodes), []
     space = world.observation_space

@@ -1,6 +1,7 @@
 """Does the lending scenario keep its rules? An independent bank of Python lists answers."""
 
 import pickle
+from functools import partial
 from itertools import combinations
 
 import gymnasium as gym
@@ -16,6 +17,7 @@ from sb3_fair.zoo.envs.lending.settings import distribution_function
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
+from tests.zoo.forms import begun
 
 REPAYS = (0.1, 0.2, 0.45, 0.6, 0.65, 0.7, 0.7)
 THREE_GROUPS = {
@@ -24,16 +26,12 @@ THREE_GROUPS = {
     "group_probability": (0.5, 0.2, 0.3),
 }
 
+started = partial(begun, LendingWorld)
+
 
 def guess(observations):
     """A bank's own estimate: it looks at the score, the group and the past."""
     return 0.1 + 0.05 * observations[:, :7] @ np.arange(7) + 0.2 * observations[:, 7] + 0.2 * observations[:, 9]
-
-
-def started(n=1, seed=0, **config):
-    world = LendingWorld(n, **config)
-    world.reset(np.arange(n), [np.random.default_rng(seed + index) for index in range(n)])
-    return world
 
 
 class Bank:

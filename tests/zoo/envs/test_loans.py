@@ -1,5 +1,7 @@
 """Does the loan scenario keep its rules?"""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sb3_fair.fairness import group_notion
 from sb3_fair.zoo.envs.loans.exact import rule_worth
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld, LoansConfig
-from tests.zoo.forms import assert_close, returns_of
+from tests.zoo.forms import assert_close, begun, returns_of
 
 # applied, choice, luck, levels after, loans of A and B, net, reward, reward had A been 3 loans ahead from the start
 TRACE = [
@@ -19,11 +21,7 @@ TRACE = [
     ("1110", 0, 0.50, (5, 2, 6, 7), (3, 1), 0, -50, -50),
 ]
 
-
-def started(n=1, **config):
-    world = LoanAllocationWorld(n, detail=True, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
-    return world
+started = partial(begun, LoanAllocationWorld, detail=True)
 
 
 def apply(world, applied, luck=0.5):

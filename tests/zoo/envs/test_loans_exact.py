@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 from sb3_fair.zoo.envs.loans.exact import LoansPolicy, optimal_policy, optimum, rule_worth
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
-from tests.zoo.forms import assert_close
+from tests.zoo.forms import assert_close, begun
 
 
 def enumerated(levels, steps, applies, margin, gamma, choose=None):
@@ -83,8 +83,7 @@ def test_values_are_those_of_plain_enumeration(levels, steps, applies, margin, g
 
 
 def play(policy, episodes, **config):
-    world = LoanAllocationWorld(episodes, **config)
-    world.reset(np.arange(episodes), [np.random.default_rng(index) for index in range(episodes)])
+    world = begun(LoanAllocationWorld, episodes, **config)
     total, refused = np.zeros(episodes), 0
     for _ in range(world.max_steps):
         rows = policy(world)
@@ -117,9 +116,7 @@ def test_a_policy_is_played_where_copies_are_at_different_times():
         world.step(policy(world).argmax(axis=1))
     world.reset(behind, [np.random.default_rng(index) for index in behind])
     first = policy(world)[:20]
-    alone = LoanAllocationWorld(20, episode_length=6)
-    alone.reset(behind, [np.random.default_rng(index) for index in behind])
-    assert_allclose(first, policy(alone))
+    assert_allclose(first, policy(begun(LoanAllocationWorld, 20, episode_length=6)))
 
 
 @pytest.mark.slow

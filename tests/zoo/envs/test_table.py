@@ -12,7 +12,7 @@ import sb3_fair
 from sb3_fair.zoo.envs.table import TableConfig, TableWorld
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent
-from tests.zoo.forms import PEOPLE
+from tests.zoo.forms import PEOPLE, begun
 from tests.zoo.forms import TABLE as ASKED
 
 SHORT = {**ASKED, "episode_length": 12, "gain": 2, "loss": -3}
@@ -51,8 +51,7 @@ def test_rewards_and_outcomes_are_those_of_the_rows(feedback):
 
 
 def test_everybody_of_a_part_is_drawn_equally_often():
-    world = TableWorld(100, **ASKED, split="all")
-    world.reset(np.arange(100), [np.random.default_rng(i) for i in range(100)])
+    world = begun(TableWorld, 100, **ASKED, split="all")
     drawn = np.zeros(30)
     for _ in range(150):
         drawn += np.bincount(world.person, minlength=30)
@@ -149,8 +148,8 @@ def test_rules_decide_by_outcome_and_score():
     ],
 )
 def test_rules_that_accept_a_share_do_so_whatever_scores_are_the_same(scores, half, quarter):
-    world = TableWorld(300, **{**ASKED, "table": {**PEOPLE, "score": scores}}, score="score", split="all")
-    world.reset(np.arange(300), [np.random.default_rng(seed) for seed in range(300)])
+    asked = {**ASKED, "table": {**PEOPLE, "score": scores}}
+    world = begun(TableWorld, 300, **asked, score="score", split="all")
     for name, chances in {"score-top-half": half, "score-top-quarter": quarter}.items():
         assert_allclose(world.rules[name](world)[:, 1], np.array(chances)[world.person])
 
@@ -315,8 +314,7 @@ def test_256_copies_take_500_000_steps_per_second():
     rng = np.random.default_rng(0)
     table = {"g": rng.choice(["a", "b"], 5000), "x": rng.random(5000), "y": rng.integers(0, 2, 5000)}
     settings = {"capacity": 10, "period": 50, "moves": {"x": [0.1, -0.1]}, "feedback": "accepted"}
-    world = TableWorld(256, table=table, group="g", outcome="y", features=["x"], **settings)
-    world.reset(np.arange(256), [np.random.default_rng(seed) for seed in range(256)])
+    world = begun(TableWorld, 256, table=table, group="g", outcome="y", features=["x"], **settings)
     actions, seconds = rng.integers(0, 2, (500, 256)), []
     for _ in range(3):
         start = time.perf_counter()

@@ -1,5 +1,7 @@
 """Does the vaccine scenario keep its rules?"""
 
+from functools import partial
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sb3_fair.fairness import NewMultiple, Scheme, count_status
 from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.regularity import find_counterexample
 from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld
+from tests.zoo.forms import begun
 
 VACCINES = "sb3_fair/VaccineDelivery-v0"
 
@@ -23,11 +26,7 @@ TRACE = [
     (1, True, (1, 3), -2.5, 3),
 ]
 
-
-def started(n=1, **config):
-    world = VaccineDeliveryWorld(n, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
-    return world
+started = partial(begun, VaccineDeliveryWorld)
 
 
 def play_trace(n=2, **config):

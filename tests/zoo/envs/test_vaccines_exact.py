@@ -8,7 +8,7 @@ import pytest
 from sb3_fair.fairness import NewMultiple, Scheme, count_status
 from sb3_fair.zoo.envs.vaccines.exact import policy_value, solved
 from sb3_fair.zoo.envs.vaccines.world import VaccineDeliveryWorld, VaccinesConfig
-from tests.zoo.forms import assert_close, returns_of
+from tests.zoo.forms import assert_close, begun, returns_of
 
 PARITY = "relaxed_parity"
 ANYTIME, PERIODIC = Scheme(welfare=PARITY), Scheme(welfare=PARITY, when=("period", 6))
@@ -92,9 +92,7 @@ def test_rules_earn_what_they_should(rule, countries):
             return np.full(counts.shape, 1 / countries)
         return np.eye(countries)[time % countries if rule == "take-turns" else time * countries // 12]
 
-    n = 4000
-    world = VaccineDeliveryWorld(n, countries=countries, episode_length=12)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
+    world = begun(VaccineDeliveryWorld, 4000, countries=countries, episode_length=12)
     exact = policy_value(act, config)
     assert_close(returns_of(world.rules[rule], world), exact)
     assert exact <= solved(config).value + 1e-9 and (rule == "oracle") == (exact > solved(config).value - 1e-9)

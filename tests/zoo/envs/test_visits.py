@@ -13,6 +13,7 @@ from sb3_fair.wrappers.regularity import find_counterexample
 from sb3_fair.zoo.envs.visits import HomeVisitsWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent
+from tests.zoo.forms import begun
 
 HOME_VISITS = "sb3_fair/HomeVisits-v0"
 SMALL = {"at_home": (0.9, 0.7, 0.5), "slots": 4, "days": 2}
@@ -30,12 +31,6 @@ TRACE = [
 ]
 
 
-def started(n=1, **config):
-    world = HomeVisitsWorld(n, **config)
-    world.reset(np.arange(n), [np.random.default_rng(index) for index in range(n)])
-    return world
-
-
 def stay(world, at_home):
     """Just these clients of every copy are at home in the coming slot."""
     rows = np.tile([letter == "1" for letter in at_home], (world.n_worlds, 1))
@@ -43,7 +38,7 @@ def stay(world, at_home):
 
 
 def test_the_worked_example_pays_at_the_end_of_a_day_and_begins_anew_the_next():
-    world = started(2, detail=True, **SMALL)
+    world = begun(HomeVisitsWorld, 2, detail=True, **SMALL)
     for time, (at_home, client, granted, today, expected, lost, good) in enumerate(TRACE, 1):
         stay(world, at_home)
         obs, reward, terminated, truncated, record = world.step(np.array([client, client]))
@@ -95,7 +90,7 @@ def test_figures_of_a_finished_episode_survive_the_next_one():
 
 
 def test_the_oracle_visits_whoever_had_fewest_and_is_seldom_at_home():
-    world = started(**SMALL)
+    world = begun(HomeVisitsWorld, **SMALL)
     world.time[:] = 1
     for at_home, today, chosen in (("111", (0, 0, 0), 2), ("110", (0, 0, 0), 1), ("111", (0, 1, 1), 0)):
         stay(world, at_home)

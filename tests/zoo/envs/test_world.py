@@ -18,6 +18,7 @@ from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
 from sb3_fair.zoo.envs.tapes import Tapes
 from sb3_fair.zoo.envs.world import World, WorldEnv, WorldVecEnv
+from tests.zoo.forms import begun
 
 SMALL = {"team_size": 4, "episode_length": 11, "steps_per_year": 30, "feedback": "hired", "detail": True}
 
@@ -176,9 +177,7 @@ def test_resets_without_a_seed_go_on_and_with_the_seed_begin_again():
 
 def test_reseeding_one_copy_leaves_the_others_on_their_path():
     def play(reseeded):
-        world = HiringWorld(3, **SMALL)
-        world.reset(np.arange(3), [np.random.default_rng(index) for index in range(3)])
-        seen = []
+        world, seen = begun(HiringWorld, 3, **SMALL), []
         for step, actions in enumerate(actions_of(HiringWorld, 30, 3)):
             obs, *_ = world.step(actions)
             if step % 10 == 9:
