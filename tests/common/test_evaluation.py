@@ -19,15 +19,8 @@ from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.rollout import play, seeded, shares, twin
 from sb3_fair.fairness.intervals import rate_and_interval
 from sb3_fair.zoo.registry.rules import RuleAgent
+from tests.models import Always
 from tests.pcn.chain import Chain
-
-
-class Always:
-    def __init__(self, action):
-        self.action = action
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
-        return np.full(len(observation), self.action), state
 
 
 class Fair(gym.Wrapper):

@@ -20,6 +20,7 @@ from sb3_fair.fairness.disparity.parity import DemographicParity
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.wrappers.fmdp import FairMDP
 from sb3_fair.zoo.envs.lending.measures import LendingMeasures
+from tests.models import Always
 
 LENDING = "sb3_fair/Lending-v0"
 
@@ -39,14 +40,6 @@ class Watched:
         self.seen.append(observation)
         self.done.append(np.asarray(actions))
         return actions, state
-
-
-class Always:
-    def __init__(self, action):
-        self.action = action
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
-        return np.full(len(observation), self.action), state
 
 
 def cart_pole(**settings):

@@ -18,7 +18,8 @@ from sb3_fair.f_ppo.regulariser import regulariser
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import Disparity, FairMDP, VecFairMDP
 from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
-from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, learned, model_of, weights
+from tests.f_ppo.models import NEUTRAL, banks, model_of
+from tests.models import FORK, Watch, learned, weights
 
 # ---------------------------------------------------------------- neutral
 

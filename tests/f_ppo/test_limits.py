@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.vec_env import VecNormalize
 
 from sb3_fair.f_ppo import FPPO, PPOLagrangian, f_ppo
-from tests.f_ppo.models import FORK, NEUTRAL, Watch, banks, changed, learned, model_of, weights
+from tests.f_ppo.models import NEUTRAL, banks, changed, model_of
+from tests.models import FORK, Watch, learned, weights
 
 STEPS = 24 * 3
 """Of a rollout."""

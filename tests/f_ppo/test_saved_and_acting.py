@@ -14,7 +14,8 @@ from sb3_fair import make_vec
 from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage
 from sb3_fair.wrappers.infos import stack
 from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
-from tests.f_ppo.models import NEUTRAL, banks, learned, model_of, weights
+from tests.f_ppo.models import NEUTRAL, banks, model_of
+from tests.models import learned, weights
 
 # ---------------------------------------------------------------- save, load, continue
 

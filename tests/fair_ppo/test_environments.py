@@ -12,8 +12,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMoni
 from sb3_fair import FairPPO, make_vec
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
-from tests.fair_ppo.models import FORK, GROUPED, PROSP, RETRO, Watch, learned, logs, model_of, weights
+from tests.fair_ppo.models import GROUPED, PROSP, RETRO, logs, model_of
 from tests.fair_ppo.toys import SEEN, Earner, Pairs, earners
+from tests.models import FORK, Watch, learned, weights
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),
@@ -132,7 +133,7 @@ def test_other_weights_may_be_given_to_a_loaded_model_or_between_rollouts(tmp_pa
 
 def test_episodes_begin_anew_after_an_interruption():
     model = model_of(Pairs(length=1000), alpha=1.0)
-    model.learn(64, Watch(stop=4 * 6))
+    model.learn(64, Watch(stop=6))
     model.learn(64, reset_num_timesteps=False)
     begin = model.rollout_buffer.episode_starts
     assert begin[0].all() and not begin[1:].any()
@@ -142,7 +143,7 @@ def test_episodes_begin_anew_after_an_interruption():
 
 def test_controls_without_labels_can_be_interrupted():
     model = model_of(Pairs(length=1000), fairness="csp")
-    model.learn(64, Watch(stop=4 * 6))
+    model.learn(64, Watch(stop=6))
     model.learn(64, reset_num_timesteps=False)
     assert model.num_timesteps >= 64
 

@@ -13,8 +13,9 @@ from sb3_fair.fair_ppo import GroupedActorCriticPolicy
 from sb3_fair.fair_ppo.retrospective import Retrospective
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
-from tests.fair_ppo.models import PROSP, RETRO, learned, logs, model_of, weights
+from tests.fair_ppo.models import PROSP, RETRO, logs, model_of
 from tests.fair_ppo.toys import Earner, Pairs, earners
+from tests.models import learned, weights
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),

@@ -12,6 +12,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 from sb3_fair.fair_ppo import GroupedActorCriticPolicy
 from sb3_fair.wrappers import GroupLabelObs
+from tests.models import weights
 
 VECTOR = spaces.Box(-1, 1, (3,), np.float32)
 KEYED = spaces.Dict({"state": VECTOR, "group": spaces.Discrete(3)})
@@ -35,10 +36,6 @@ def observations(groups, seed=0):
     vectors = np.random.default_rng(seed).uniform(-1, 1, (len(groups), 3))
     vectors[:, 2] = groups
     return th.as_tensor(vectors, dtype=th.float32)
-
-
-def weights(module):
-    return th.cat([parameter.detach().flatten() for parameter in module.parameters()]).clone().cpu()
 
 
 @pytest.mark.parametrize("actions", ACTIONS.values(), ids=ACTIONS.keys())

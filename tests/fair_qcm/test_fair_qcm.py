@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 import torch as th
 from stable_baselines3 import DQN, PPO
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecNormalize
@@ -16,6 +15,7 @@ from sb3_fair.fair_qcm import CounterfactualBoxReplayBuffer, CounterfactualRepla
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, VecMemoryAugmentation
 from tests.fair_qcm.sharing import Sharing, exact_values
+from tests.models import Watch, weights
 
 QUICK = {"learning_starts": 40, "batch_size": 16, "buffer_size": 1000, "device": "cpu"}
 
@@ -26,10 +26,6 @@ def sharing(n=2, **settings):
 
 def model_on(env, seed=0, **more):
     return FairQCM("MultiInputPolicy", env, seed=seed, **{**QUICK, **more})
-
-
-def weights(model):
-    return th.nn.utils.parameters_to_vector(model.policy.parameters()).detach().numpy()
 
 
 def observations(n=64, seed=0):
@@ -231,17 +227,12 @@ def test_environments_see_the_probabilities_uniform_ones_before_learning():
 
 def test_epsilon_decays_with_the_episodes_of_all_environments():
     rates = []
-
-    class Watch(BaseCallback):
-        def _on_step(self):
-            rates.append(self.model.exploration_rate)
-            return True
-
+    watch = Watch(lambda model, _: rates.append(model.exploration_rate))
     model = model_on(sharing(2, length=5), exploration_decay=0.9, exploration_final_eps=0.3)
-    model.learn(200, callback=Watch())
+    model.learn(200, callback=watch)
     finished = 2 * (np.arange(1, 100) // 5)  # before the second step, ..., the last
     np.testing.assert_allclose(rates[1:], np.maximum(0.3, 0.9**finished))
-    model.learn(20, callback=Watch())
+    model.learn(20, callback=watch)
     assert model.exploration_rate == pytest.approx(0.9**4)  # a new run starts anew
 
 
@@ -333,13 +324,8 @@ def test_train_freq_and_gradient_steps_can_be_changed_on_loading(tmp_path):
 
 def test_callbacks_and_the_progress_bar_work():
     seen = []
-
-    class Watch(BaseCallback):
-        def _on_step(self):
-            seen.append(self.locals["actions"].probabilities.shape)
-            return len(seen) < 30
-
-    model = model_on(sharing(2)).learn(1000, callback=Watch(), progress_bar=True)
+    watch = Watch(lambda _, locals_: seen.append(locals_["actions"].probabilities.shape), stop=30)
+    model = model_on(sharing(2)).learn(1000, callback=watch, progress_bar=True)
     assert model.num_timesteps == 60 and set(seen) == {(2, 2)}
 
 

@@ -19,6 +19,7 @@ from torch.nn import functional
 from sb3_fair import make_vec
 from sb3_fair.fair_qcm.recurrent import RecurrentDQN
 from sb3_fair.fair_qcm.recurrent_buffer import Windows
+from tests.models import weights
 
 SMALL = {"learning_starts": 20, "train_freq": 4, "batch_size": 24, "policy_kwargs": {"hidden_size": 8}, "device": "cpu"}
 
@@ -98,10 +99,6 @@ def model_on(env, seed=0, policy="MlpPolicy", **more):
     model = RecurrentDQN(policy, env, seed=seed, **{**SMALL, **more})
     model.set_logger(configure(None, []))
     return model
-
-
-def weights(model):
-    return th.nn.utils.parameters_to_vector(model.policy.parameters()).detach().numpy()
 
 
 def pages(observations):

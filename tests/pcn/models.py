@@ -1,6 +1,5 @@
-"""Small PCN models on the chain, and their weights."""
+"""Small PCN models on the chain."""
 
-import torch as th
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.pcn import PCN
@@ -15,7 +14,3 @@ def model_on(env, seed=0, **more):
 
 def chains(n, **kind):
     return DummyVecEnv([lambda: Chain(**kind) for _ in range(n)])
-
-
-def weights(model):
-    return th.nn.utils.parameters_to_vector(model.policy.parameters()).detach().numpy()

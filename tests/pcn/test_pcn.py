@@ -14,8 +14,9 @@ from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
 from sb3_fair.pcn.actions import Continuous
 from sb3_fair.pcn.coverage import evaluated
+from tests.models import weights
 from tests.pcn.chain import FRONT, SPACES, Chain
-from tests.pcn.models import QUICK, chains, model_on, weights
+from tests.pcn.models import QUICK, chains, model_on
 
 # -------------------------------------------------------------------- learning
 

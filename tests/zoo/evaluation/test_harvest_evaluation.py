@@ -12,6 +12,7 @@ from sb3_fair.wrappers import VecStanding
 from sb3_fair.wrappers.layer import seed_copies
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.evaluation.harvest_evaluation import ACTIONS, evaluate_harvest
+from tests.models import Always
 
 
 class Gatherer:
@@ -21,14 +22,6 @@ class Gatherer:
         near = np.minimum(observation[:, 7], observation[:, 8]) <= 1
         walk = 1 + (observation[:, 0] + 3 * observation[:, 1] + observation[:, 3]).astype(int) % 4
         return np.where(near, 5, walk), None
-
-
-class Always:
-    def __init__(self, action):
-        self.action = action
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False):
-        return np.full(len(observation), self.action), None
 
 
 def test_figures_are_those_of_playing_the_world_by_hand():
