@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sb3_fair
 from sb3_fair.common.group_counts import COUNTS
@@ -12,7 +12,7 @@ from sb3_fair.fairness import DiscountedHistory, FairnessSpec, FullHistory, Slid
 from sb3_fair.fairness.notions import chance
 from sb3_fair.fairness.notions.chance import expected_sizes
 from sb3_fair.wrappers import VecFairMDP
-from tests.wrappers.bank import Bank
+from tests.wrappers.bank import Bank, Foreign
 
 ID = "sb3_fair/JobHiring-Small-v0"
 
@@ -180,10 +180,7 @@ def test_single_environments_tell_the_same_as_a_batch():
 
 
 def test_infos_that_a_wrapper_made_anew_are_told_of():
-    class Anew(VecEnvWrapper):
-        def reset(self):
-            return self.venv.reset()
-
+    class Anew(Foreign):
         def step_wait(self):
             *step, infos = self.venv.step_wait()
             infos[1] = dict(infos[1])

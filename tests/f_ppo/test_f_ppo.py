@@ -1,10 +1,8 @@
 """Does F-PPO store and learn as its paper says, and is it PPO where nothing is asked of it?"""
 
-import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_util import make_vec_env
@@ -20,6 +18,7 @@ from sb3_fair.wrappers import Disparity, FairMDP, VecFairMDP
 from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
 from tests.f_ppo.models import NEUTRAL, banks, model_of
 from tests.models import FORK, Watch, learned, weights
+from tests.wrappers.bank import Counting
 
 # ---------------------------------------------------------------- neutral
 
@@ -333,18 +332,12 @@ def test_minmax_is_done_in_every_minibatch(monkeypatch):
         assert_allclose(batch.advantages, expected, atol=1e-5)
 
 
-class Arms(gym.Env):
+class Arms(Counting):
     """Two arms without reward. Long-term disparity falls by 1 with the second arm, or with a coin's head."""
-
-    observation_space, action_space = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2)
 
     def __init__(self, acts, unfair=False):
         self.acts, self.unfair = acts, unfair
         self.fairness_spec = FairnessSpec(measures=BankMeasures(reported=REPORTED), notions=())
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         falls = action if self.acts else self.np_random.integers(2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch as th
 from numpy.testing import assert_allclose, assert_array_equal
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair import FairPPO, make_vec
 from sb3_fair.fair_ppo.penalty_critic import PenaltyCritic
@@ -15,6 +15,7 @@ from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from tests.fair_ppo.models import GROUPED, PROSP, RETRO, logs, model_of
 from tests.fair_ppo.toys import SEEN, Earner, Pairs, earners
 from tests.models import FORK, Watch, learned, weights
+from tests.wrappers.bank import Foreign
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:The `render_mode` attribute"),
@@ -249,15 +250,12 @@ def test_without_weights_it_says_so_once():
         model_of(earners(), beta=0.1)
 
 
-class Labelled(VecEnvWrapper):
+class Labelled(Foreign):
     """Groups by these names."""
 
     def __init__(self, venv, *names):
         super().__init__(venv)
         self.names = names
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_wait(self):
         obs, rewards, dones, infos = self.venv.step_wait()

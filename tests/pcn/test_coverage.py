@@ -14,6 +14,7 @@ from sb3_fair.pcn.buffer import Episode, EpisodeBuffer
 from sb3_fair.wrappers import Scalarise
 from tests.pcn.chain import Chain
 from tests.pcn.models import chains, model_on
+from tests.wrappers.bank import Counting
 
 
 class Tree(gym.Env):
@@ -100,15 +101,8 @@ def test_any_evaluation_env_is_seen_on_the_scale_of_training():
         np.testing.assert_array_equal(seen, expected)
 
 
-class Lucky(gym.Env):
+class Lucky(Counting):
     """Action 1 wins both objectives with probability 1/10, else nothing; action 0 half of both for sure."""
-
-    def __init__(self):
-        self.observation_space, self.action_space = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         gain = float(self.np_random.random() < 0.1) if action else 0.5

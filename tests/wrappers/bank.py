@@ -1,10 +1,28 @@
-"""A bank with any action space that tells whatever individuals and late outcomes it is given."""
+"""A bank that tells whatever individuals and late outcomes it is given, and what test environments derive from."""
 
 import gymnasium as gym
 import numpy as np
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
 
 from sb3_fair.wrappers import FairMDP, VecFairMDP
+
+
+class Counting(gym.Env):
+    """Shows nothing, and counts the steps of an episode."""
+
+    observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+
+class Foreign(VecEnvWrapper):
+    """A wrapper from elsewhere: it knows nothing of this package."""
+
+    def reset(self):
+        return self.venv.reset()
 
 
 class Bank(gym.Env):

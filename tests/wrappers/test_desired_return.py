@@ -9,21 +9,16 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.wrappers.desired_return import DesiredReturn, VecDesiredReturn
 from tests.pcn.chain import SPACES, Chain
+from tests.wrappers.bank import Counting
 
 REWARDS = st.lists(st.tuples(st.floats(-5, 5), st.floats(-5, 5)), min_size=1, max_size=8)
 
 
-class Paying(gym.Env):
+class Paying(Counting):
     """Pays the given vectors, one after the other."""
-
-    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
-    action_space = gym.spaces.Discrete(2)
 
     def __init__(self, rewards):
         self.rewards = iter(rewards)
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         return np.zeros(1, np.float32), np.array(next(self.rewards)), False, False, {}

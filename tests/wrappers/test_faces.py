@@ -19,6 +19,7 @@ from sb3_fair.wrappers import Choices
 from sb3_fair.wrappers.faces import Core, Face, VecFace
 from sb3_fair.wrappers.observations import rows_of
 from tests.pcn.chain import SPACES, Chain
+from tests.wrappers.bank import Foreign
 from tests.wrappers.test_fmdp import CARTPOLE, FROZENLAKE
 from tests.wrappers.test_group_label import Queue, by_info
 from tests.wrappers.test_scheme import SCHEMES
@@ -228,15 +229,12 @@ class Keeping(Serving):
         return *step, self.info
 
 
-class VecKeeping(VecEnvWrapper):
+class VecKeeping(Foreign):
     """The same for several copies, which have one info together if they like."""
 
     def __init__(self, venv):
         super().__init__(venv)
         self.kept = [{} for _ in range(venv.num_envs)]
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_async(self, actions):
         self.venv.step_async(actions.copy())

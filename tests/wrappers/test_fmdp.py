@@ -10,7 +10,7 @@ from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_no
 from sb3_fair.wrappers import Choice, FairMDP, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.infos import Infos
-from tests.wrappers.bank import Bank, faces
+from tests.wrappers.bank import Bank, Counting, faces
 
 
 def left_or_right(obs, info):
@@ -41,16 +41,10 @@ def upper_half(obs, info):
 FROZENLAKE = FairnessSpec(group=upper_half, favourable=(1, 2), notions=("SP",), history=FullHistory())
 
 
-class Crowd(gym.Env):
+class Crowd(Counting):
     """Decides on three people at a time; the second one is present every other step."""
 
-    observation_space = gym.spaces.Box(0, 1, (1,))
     action_space = gym.spaces.Discrete(3)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         self.t += 1

@@ -6,9 +6,10 @@ import pytest
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 from numpy.testing import assert_array_equal
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sb3_fair.wrappers import GroupLabelObs, VecGroupLabelObs
+from tests.wrappers.bank import Foreign
 
 
 class Queue(gym.Env):
@@ -63,13 +64,10 @@ def test_a_vector_may_have_the_group_last():
     assert env.observation_space.contains(obs)
 
 
-class Shuffled(VecEnvWrapper):
+class Shuffled(Foreign):
     """Every copy of a DummyVecEnv gets a new group when an episode begins."""
 
     slot_group = np.array([0, 1, 0])
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_wait(self):
         obs, rewards, dones, infos = self.venv.step_wait()

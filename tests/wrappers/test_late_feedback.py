@@ -13,24 +13,18 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv,
 import sb3_fair
 from sb3_fair.fairness import FairnessSpec, FullHistory, SlidingWindow, group_notion
 from sb3_fair.wrappers import FairMDP, VecFairMDP
-from tests.wrappers.bank import Bank, faces
+from tests.wrappers.bank import Bank, Counting, faces
 
 LATE = FairnessSpec(notions=("EO",), history=FullHistory())
 
 
-class Clients(gym.Env):
+class Clients(Counting):
     """Decides on one client a step, or on two; nobody knows yet what would have been right."""
 
-    observation_space = gym.spaces.Box(0, 1, (1,))
     action_space = gym.spaces.Discrete(2, start=1)
 
     def __init__(self, several=False, **said):
         self.several, self.said = several, said
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         self.t += 1

@@ -11,22 +11,14 @@ from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers import FairMDP, VecFairMDP
 from sb3_fair.wrappers.gymnasium_vector import GymnasiumVector
 from sb3_fair.wrappers.labels import of_infos
-from tests.wrappers.bank import Bank
+from tests.wrappers.bank import Bank, Counting
 
 
-class Queue(gym.Env):
+class Queue(Counting):
     """Decides on as many people at a time as its copy has in turn."""
-
-    observation_space = gym.spaces.Box(0, 1, (1,))
-    action_space = gym.spaces.Discrete(2)
 
     def __init__(self, sizes):
         self.sizes = sizes
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         size = self.sizes[self.t % len(self.sizes)]

@@ -5,23 +5,20 @@ from functools import partial
 import gymnasium as gym
 import numpy as np
 import pytest
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
 from sb3_fair.wrappers.infos import Infos
-from tests.wrappers.bank import Bank
+from tests.wrappers.bank import Bank, Foreign
 
 
-class Ward(VecEnvWrapper):
+class Ward(Foreign):
     """Each copy decides on two people, and tells beside them who needed it, in shared arrays or in plain dicts."""
 
     def __init__(self, shared, several):
         super().__init__(DummyVecEnv([partial(Bank, gym.spaces.Discrete(2))] * 3))
         self.shared, self.several, self.t = shared, several, 0
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_wait(self):
         obs, rewards, dones, _ = self.venv.step_wait()
@@ -53,15 +50,12 @@ def test_feedback_under_a_key_is_read_from_shared_arrays_at_once(monkeypatch, gr
     assert {None, -1.0, 0.0} <= set(values)
 
 
-class Editor(VecEnvWrapper):
+class Editor(Foreign):
     """Changes the infos of a step with a function."""
 
     def __init__(self, venv, edit):
         super().__init__(venv)
         self.edit = edit
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_wait(self):
         *step, infos = self.venv.step_wait()
@@ -107,10 +101,7 @@ def test_what_a_wrapper_tells_counts(edit):
 
 
 def test_what_stands_in_the_place_of_nobody_is_not_looked_at():
-    class Half(VecEnvWrapper):
-        def reset(self):
-            return self.venv.reset()
-
+    class Half(Foreign):
         def step_wait(self):
             *step, _ = self.venv.step_wait()
             people = {"group": np.array([np.nan, 1.0]), "action": np.array([-1, 0])}

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnvWrapper, VecMonitor, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair import FairPPO
 from sb3_fair.common.rollout import twin
@@ -17,6 +17,7 @@ from sb3_fair.wrappers import VecStanding
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.world import WorldVecEnv
+from tests.wrappers.bank import Foreign
 
 
 class Paid(gym.Env):
@@ -44,7 +45,7 @@ class Paid(gym.Env):
         return self._observe(), float(reward), bool(end), False, info
 
 
-class Redrawn(VecEnvWrapper):
+class Redrawn(Foreign):
     """Groups and worlds of all slots, the groups new after every step in which all episodes ended."""
 
     def __init__(self, venv, groups, world):
@@ -58,9 +59,6 @@ class Redrawn(VecEnvWrapper):
     @property
     def slot_world(self):
         return np.array(self.world)
-
-    def reset(self):
-        return self.venv.reset()
 
     def step_wait(self):
         obs, rewards, dones, infos = self.venv.step_wait()

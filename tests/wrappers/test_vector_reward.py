@@ -11,6 +11,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormali
 
 from sb3_fair.wrappers import Scalarise, VecScalarise, VectorReward, VecVectorReward
 from sb3_fair.wrappers.scalarise import Chebyshev
+from tests.wrappers.bank import Counting
 
 LEVELS = [None, -1.0, -0.5, 0.0, -2 / 3, -0.5]
 EMITTED = {
@@ -20,21 +21,14 @@ EMITTED = {
 }
 
 
-class Told(gym.Env):
+class Told(Counting):
     """Publishes the given fairness figures one after another; rewards 1, 2, 3, ..."""
 
-    observation_space = gym.spaces.Box(0, 1, (1,))
-    action_space = gym.spaces.Discrete(2)
     fairness_names = ("SP",)
     max_return = 21.0
 
     def __init__(self, levels=LEVELS, reset_on_episode=True):
         self.levels, self.reset_on_episode = levels, reset_on_episode
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.t = 0
-        return np.zeros(1, np.float32), {}
 
     def step(self, action):
         fairness = {"SP": self.levels[self.t], "d_s": 0.25}

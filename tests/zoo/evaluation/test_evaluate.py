@@ -26,7 +26,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.rules import RuleAgent
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import train
-from tests.wrappers.bank import Bank
+from tests.wrappers.bank import Bank, Counting
 
 SHORT = {
     "sb3_fair/JobHiring-Small-v0": {"team_size": 5, "episode_length": 20},
@@ -149,12 +149,7 @@ def test_a_rule_that_fails_after_the_training_is_left_out(tmp_path, registries):
 
 
 def test_what_fails_beside_a_rule_is_no_fault_of_the_rule(registries):
-    class Full(gym.Env):
-        observation_space, action_space = gym.spaces.Box(0, 1, (1,)), gym.spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return np.zeros(1, np.float32), {}
-
+    class Full(Counting):
         def step(self, action):
             raise OSError("no space left")
 
