@@ -57,23 +57,26 @@ def test_while_the_threshold_is_0_no_action_changes():
 # ---------------------------------------------------------------- massaging
 
 
+def stored_actions(model, form):
+    """Those of a rollout, clipped as environments get them, after a look at their log-probabilities."""
+    buffer = model.rollout_buffer
+    given = torch.as_tensor(buffer.actions.reshape(-1, buffer.action_dim))
+    _, log_probs, _ = model.policy.evaluate_actions(
+        torch.as_tensor(buffer.observations.reshape(-1, 3)), given.flatten() if form == "discrete" else given
+    )
+    assert_allclose(buffer.log_probs.ravel(), log_probs.detach(), atol=2e-6)
+    space = model.action_space
+    return buffer.actions.clip(space.low, space.high) if form == "box" else buffer.actions
+
+
 @pytest.mark.parametrize("cls", [DummyVecEnv, FORK], ids=["dummy", "subproc"])
 @pytest.mark.parametrize("form", FORMS)
 def test_stored_actions_are_those_executed_and_so_are_their_log_probabilities(form, cls):
     executed, rollouts = [], []
 
     def compare(model):
-        buffer = model.rollout_buffer
-        stored = buffer.actions.copy()
-        if form == "box":
-            stored = stored.clip(model.action_space.low, model.action_space.high)
-        assert_array_equal(stored.reshape(np.shape(executed)), executed)
-        given = torch.as_tensor(buffer.actions.reshape(-1, buffer.action_dim))
-        _, log_probs, _ = model.policy.evaluate_actions(
-            torch.as_tensor(buffer.observations.reshape(-1, 3)), given.flatten() if form == "discrete" else given
-        )
-        assert_allclose(buffer.log_probs.ravel(), log_probs.detach(), atol=2e-6)
-        rollouts.append(buffer.columns["changed"].mean())
+        assert_array_equal(stored_actions(model, form).reshape(np.shape(executed)), executed)
+        rollouts.append(model.rollout_buffer.columns["changed"].mean())
         executed.clear()
 
     look = Watch(lambda _, locals_: executed.append([info["executed"] for info in locals_["infos"]]), compare)
@@ -88,18 +91,10 @@ def test_the_filter_may_count_as_part_of_the_environment(form):
     steps = []
 
     def compare(model):
-        buffer = model.rollout_buffer
-        stored = buffer.actions.copy()
-        if form == "box":
-            stored = stored.clip(model.action_space.low, model.action_space.high)
-        differ = (stored.reshape(*buffer.rewards.shape, -1) != np.reshape(steps, (*buffer.rewards.shape, -1))).any(2)
-        assert_array_equal(differ, buffer.columns["changed"] == 1)
+        shape = (*model.rollout_buffer.rewards.shape, -1)
+        differ = (stored_actions(model, form).reshape(shape) != np.reshape(steps, shape)).any(2)
+        assert_array_equal(differ, model.rollout_buffer.columns["changed"] == 1)
         assert differ.mean() > 0.1
-        given = torch.as_tensor(buffer.actions.reshape(-1, buffer.action_dim))
-        _, log_probs, _ = model.policy.evaluate_actions(
-            torch.as_tensor(buffer.observations.reshape(-1, 3)), given.flatten() if form == "discrete" else given
-        )
-        assert_allclose(buffer.log_probs.ravel(), log_probs.detach(), atol=2e-6)
         steps.clear()
 
     look = Watch(lambda _, locals_: steps.append([info["executed"] for info in locals_["infos"]]), compare)

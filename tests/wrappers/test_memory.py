@@ -7,33 +7,19 @@ from stable_baselines3 import DQN
 
 from sb3_fair.fairness import Scheme
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, augment, make_memory
-from tests.wrappers.town import LENGTH, Tally, Town
-
-
-def play(env, seed=0):
-    """Observations, actions and events of one random episode."""
-    rng = np.random.default_rng(seed)
-    obs, _ = env.reset(seed=seed)
-    observations, actions, events, over = [obs], [], [], False
-    while not over:
-        actions.append(int(rng.integers(3)))
-        obs, _, terminated, truncated, info = env.step(actions[-1])
-        observations.append(obs)
-        events.append(info["fair_event"])
-        over = terminated or truncated
-    return observations, np.array(actions), np.array(events, dtype=float)
+from tests.wrappers.town import LENGTH, Tally, Town, play
 
 
 @pytest.mark.parametrize("name", ["full", "min", "reset+clock", "rounds(3)"])
 def test_the_observation_holds_the_memory_of_the_logged_decisions(name):
-    observations, actions, events = play(MemoryAugmentation(Town(), name))
+    observations, actions, events, _ = play(MemoryAugmentation(Town(), name))
     expected = augment(actions, events, make_memory(name, (0, 1, 2), LENGTH))
     np.testing.assert_array_equal([obs["memory"] for obs in observations], expected)
 
 
 def test_a_flat_observation_is_the_state_with_the_memory_last():
-    keys, _, _ = play(MemoryAugmentation(Town()))
-    flat, _, _ = play(MemoryAugmentation(Town(), flatten=True))
+    keys, *_ = play(MemoryAugmentation(Town()))
+    flat, *_ = play(MemoryAugmentation(Town(), flatten=True))
     np.testing.assert_array_equal(flat, [np.concatenate((obs["state"], obs["memory"])) for obs in keys])
 
 
@@ -54,7 +40,7 @@ def test_any_off_policy_algorithm_trains_on_it():
 
 
 def test_a_memory_of_ones_own_is_shown():
-    observations, _, events = play(MemoryAugmentation(Town(), Tally()))
+    observations, _, events, _ = play(MemoryAugmentation(Town(), Tally()))
     np.testing.assert_array_equal([obs["memory"][0] for obs in observations], [0, *np.cumsum(events[:, 0])])
 
 

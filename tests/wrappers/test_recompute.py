@@ -7,12 +7,7 @@ from hypothesis import strategies as st
 
 from sb3_fair.fairness import Scheme, Welfare
 from sb3_fair.wrappers import FairnessScheme, MemoryAugmentation, Recompute, augment, find_counterexample, make_memory
-from tests.wrappers.town import LENGTH, Tally, Town
-
-
-def everybody_has_more(status, previous):
-    return status.min(axis=-1) > previous.min(axis=-1)
-
+from tests.wrappers.town import LENGTH, Tally, Town, everybody_has_more
 
 PARITY = Welfare("relaxed_parity")
 CASES = [

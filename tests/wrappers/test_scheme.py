@@ -16,16 +16,12 @@ from sb3_fair.wrappers import (
     make_memory,
 )
 from sb3_fair.wrappers.events import events_of, told_events
-from tests.wrappers.town import LENGTH, FirstActionOf, Town
+from tests.wrappers.town import LENGTH, FirstActionOf, Town, everybody_has_more, play
 
 
 def words(scheme):
     """The same in every process, unlike the repr of a function."""
     return str(scheme).replace(repr(everybody_has_more), everybody_has_more.__name__)
-
-
-def everybody_has_more(status, previous):
-    return status.min(axis=-1) > previous.min(axis=-1)
 
 
 SCHEMES = [
@@ -47,34 +43,21 @@ class Generous(Town):
         return obs, reward, terminated, truncated, info
 
 
-def play(env, seed):
-    rng = np.random.default_rng(seed)
-    env.reset(seed=seed)
-    actions, granted, rewards, over = [], [], [], False
-    while not over:
-        actions.append(int(rng.integers(3)))
-        _, reward, terminated, truncated, info = env.step(actions[-1])
-        granted.append(info["fair_event"].granted)
-        rewards.append(reward)
-        over = terminated or truncated
-    return np.array(actions), np.array(granted), np.array(rewards)
-
-
 @pytest.mark.parametrize("scheme", SCHEMES, ids=words)
 def test_the_undiscounted_return_is_the_score(scheme):
     env = FairnessScheme(Generous(), scheme)
     for seed in range(5):
-        actions, granted, rewards = play(env, seed)
-        status = count_status(actions, granted, stakeholders=(0, 1, 2))
+        _, actions, events, rewards = play(env, seed)
+        status = count_status(actions, events[:, 0].astype(bool), stakeholders=(0, 1, 2))
         assert rewards.sum() == pytest.approx(scheme.score(status))
 
 
 @pytest.mark.parametrize("scheme", SCHEMES, ids=words)
 def test_a_masked_step_pays_its_base_alone(scheme):
     """The town's mask is 0 where nobody was served."""
-    _, granted, rewards = play(FairnessScheme(Town(), scheme), 3)
-    generous = play(FairnessScheme(Generous(), scheme), 3)[2]
-    np.testing.assert_array_equal(rewards, np.where(granted, generous, 0.0))
+    *_, events, rewards = play(FairnessScheme(Town(), scheme), 3)
+    *_, generous = play(FairnessScheme(Generous(), scheme), 3)
+    np.testing.assert_array_equal(rewards, np.where(events[:, 0], generous, 0.0))
 
 
 @pytest.mark.parametrize("start", [-2, 1, 7])

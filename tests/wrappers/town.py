@@ -31,6 +31,26 @@ class Town(gym.Env):
         return self._present(), 0.0, False, self.t == LENGTH, {"fair_event": FairEvent(granted, 0.0, float(granted))}
 
 
+def play(env, seed=0):
+    """Observations, actions, events and rewards of one random episode."""
+    rng = np.random.default_rng(seed)
+    obs, _ = env.reset(seed=seed)
+    observations, actions, events, rewards, over = [obs], [], [], [], False
+    while not over:
+        actions.append(int(rng.integers(3)))
+        obs, reward, terminated, truncated, info = env.step(actions[-1])
+        observations.append(obs)
+        events.append(info["fair_event"])
+        rewards.append(reward)
+        over = terminated or truncated
+    return observations, np.array(actions), np.array(events, dtype=float), np.array(rewards)
+
+
+def everybody_has_more(status, previous):
+    """Whether even those who have least have more than before."""
+    return status.min(axis=-1) > previous.min(axis=-1)
+
+
 # Who is given the good and whether it arrives, at each of eight steps.
 ACTIONS = np.array([0, 1, 2, 0, 2, 1, 0, 2])
 GRANTED = np.array([1, 1, 0, 1, 1, 1, 0, 1])

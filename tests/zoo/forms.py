@@ -43,6 +43,12 @@ EGO = {
     "obs_extra": True,
     "obs_scale": True,
 }
+LAYOUT = {  # of a harvest
+    "width": 6,
+    "height": 5,
+    "agents": [{"x": 2, "y": 2, "preference": "red", "sensitive": 1}, {"x": 5, "y": 0, "preference": "blue"}],
+    "bushes": [{"x": 2, "y": 3, "color": "red"}],
+}
 
 
 def side_by_side(world_cls, n, seed, actions, **config):

@@ -16,15 +16,9 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.ego import EgoHarvestWorld
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.registry.rules import RuleAgent
-from tests.zoo.forms import EGO, path_of
+from tests.zoo.forms import EGO, LAYOUT, path_of
 
 HARVEST = "sb3_fair:sb3_fair/AllelopathicHarvest-v0"
-LAYOUT = {
-    "width": 6,
-    "height": 5,
-    "agents": [{"x": 2, "y": 2, "preference": "red", "sensitive": 1}, {"x": 5, "y": 0, "preference": "blue"}],
-    "bushes": [{"x": 2, "y": 3, "color": "red"}],
-}
 
 
 def started(world):

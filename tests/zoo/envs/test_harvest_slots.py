@@ -15,15 +15,9 @@ from sb3_fair.wrappers.infos import stack
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
-from tests.zoo.forms import begun
+from tests.zoo.forms import LAYOUT, begun
 
 SHORT = {"horizon": 7}
-LAYOUT = {
-    "width": 6,
-    "height": 5,
-    "agents": [{"x": 2, "y": 2, "preference": "red", "sensitive": 1}, {"x": 5, "y": 0, "preference": "blue"}],
-    "bushes": [{"x": 2, "y": 3, "color": "red"}],
-}
 
 
 def actions_of(steps, slots, seed=0):
