@@ -149,6 +149,10 @@ def test_h_is_help(command, arguments):
     assert code == 0 and "Usage:" in out and err == ""
 
 
+def test_python_without_docstrings_has_all_commands():
+    subprocess.run([sys.executable, "-OO", "-m", "sb3_fair.zoo", "train", "-h"], cwd=ROOT, check=True)
+
+
 def test_the_version_and_those_of_the_packages_it_stands_on_can_be_asked_for(command):
     code, out, _ = command("--version")
     assert code == 0 and f"sb3-fair {sb3_fair.__version__}" in out and "stable-baselines3 2." in out
