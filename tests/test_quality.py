@@ -27,7 +27,7 @@ ROOMS = {
     "sb3_fair.audit": 3,
     "sb3_fair.zoo": 4,
 }
-FACADE = {"sb3_fair", "sb3_fair._lazy", "sb3_fair._moved", "sb3_fair.vector"}
+FACADE = {"sb3_fair", "sb3_fair.__main__", "sb3_fair._lazy", "sb3_fair._moved", "sb3_fair.vector"}
 
 
 def sources():

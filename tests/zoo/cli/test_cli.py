@@ -158,6 +158,11 @@ def test_the_version_and_those_of_the_packages_it_stands_on_can_be_asked_for(com
     assert code == 0 and f"sb3-fair {sb3_fair.__version__}" in out and "stable-baselines3 2." in out
 
 
+def test_python_runs_the_package():
+    shown = subprocess.run([sys.executable, "-m", "sb3_fair", "--version"], cwd=ROOT, capture_output=True, text=True)
+    assert shown.returncode == 0 and shown.stdout.startswith("python 3."), shown.stderr
+
+
 def test_envs_lists_every_environment_with_spaces_groups_notions_and_source(command):
     code, out, _ = command("envs")
     assert code == 0 and max(map(len, out.splitlines())) <= 80
