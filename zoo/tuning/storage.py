@@ -168,7 +168,8 @@ class Claims:
             with FileLock(self._lock(self.name)):
                 yield
         finally:
-            self._lock(self.name).unlink(missing_ok=True)
+            with suppress(OSError):  # another process may just be trying the lock
+                self._lock(self.name).unlink()
 
     def take(self, trial: optuna.Trial) -> None:
         """Says that this process is at work on a trial, after a first sign of life where there is a heartbeat."""

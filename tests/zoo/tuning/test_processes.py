@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 
 import optuna
 import pytest
@@ -279,3 +280,14 @@ def test_locks_of_dead_processes_do_not_stay(tmp_path, tuning):
     assert not list(tmp_path.glob("*.processes/*.lock"))
     place.claims.fail_abandoned(study)
     assert study.trials[0].state.name == "FAIL"
+
+
+def test_a_lock_that_cannot_be_deleted_stops_nothing(tmp_path, monkeypatch):
+    """As on Windows, while another process tries it."""
+
+    def unlink(*_, **__):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    with Place("locks", tmp_path).claims.alive():
+        pass
