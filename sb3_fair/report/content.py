@@ -1,6 +1,5 @@
 """Contents of a report: tables and figures as plain data."""
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from sb3_fair.common.front import EvaluatedPolicy, Front
 from sb3_fair.common.plain import plain
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.common.shell import shell_line
 from sb3_fair.fairness.descriptions import NO_WORDS, Words, describe
 from sb3_fair.report.groups import group_rates
 from sb3_fair.report.measures import Measure, axes, measures
@@ -159,7 +159,7 @@ def _use(policy: EvaluatedPolicy, index: int, run: RunFolder | None) -> dict[str
     if run is None or policy.command is None:
         return None
     return {
-        "shell": f"sb3-fair evaluate --run {shlex.quote(str(run.path))} --policy {index}",
+        "shell": shell_line(["sb3-fair", "evaluate", "--run", str(run.path), "--policy", str(index)]),
         "python": "\n".join(
             (
                 "from sb3_fair import make_vec",

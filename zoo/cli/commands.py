@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
+from sb3_fair.common.shell import shell_line
 from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo import names
 from sb3_fair.zoo.cli.audit_command import audit
@@ -399,5 +400,6 @@ def _run(path: Path | None, pretrained: str | None = None, trust: bool = False) 
         return shipped.pretrained(pretrained)
     run = RunFolder.open(str(path), trust=trust)
     if not run.finished:
-        raise InputError(f"run must be finished: go on with `sb3-fair train --resume {path}`")
+        command = shell_line(["sb3-fair", "train", "--resume", str(path)])
+        raise InputError(f"run must be finished: go on with `{command}`")
     return run

@@ -1,6 +1,5 @@
 """Options that several commands share, and tables of options."""
 
-import shlex
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -12,6 +11,7 @@ import typer
 import yaml
 from typer.core import TyperArgument, TyperCommand
 
+from sb3_fair.common.shell import shell_line
 from sb3_fair.zoo.names import InputError, yaml_number
 
 
@@ -163,7 +163,7 @@ def writable(option: str, path: Path | None, *others: Path | None) -> None:
 
 def command_line() -> str:
     """For the record."""
-    return shlex.join(["sb3-fair", *sys.argv[1:]])
+    return shell_line(["sb3-fair", *sys.argv[1:]])
 
 
 def hold_threads(number: int) -> None:

@@ -3,7 +3,6 @@
 import csv
 import io
 import secrets
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from copy import deepcopy
@@ -28,6 +27,7 @@ from torch import get_num_threads, nn
 from sb3_fair.common.extras import extra
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder, distrusted
+from sb3_fair.common.shell import shell_line
 from sb3_fair.common.threads import use_threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
@@ -162,7 +162,7 @@ def _saying_how_to_go_on(run: RunFolder) -> Iterator[None]:
             yield
     except Interrupted as stop:
         saved = f"saved in {run.checkpoint}" if run.checkpoint.is_file() else "before anything could be saved"
-        command = shlex.join(["sb3-fair", "train", "--resume", str(run.path)])
+        command = shell_line(["sb3-fair", "train", "--resume", str(run.path)])
         how = f"; go on with: {command}" if run.is_run else ""
         raise Interrupted(stop.number, f"stopped, {saved}{how}") from None
 

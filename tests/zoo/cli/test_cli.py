@@ -126,9 +126,11 @@ def test_wrong_input_is_one_line_that_says_what_is_right(command, arguments, mes
 
 @pytest.mark.parametrize("name", ["evaluate", "report", "enjoy"])
 def test_a_run_that_was_interrupted_is_not_looked_at(command, tmp_path, name):
-    (tmp_path / "config.yml").write_text("{}")
-    code, _, err = command(name, "--run", tmp_path)
-    assert code == 2 and f"run must be finished: go on with `sb3-fair train --resume {tmp_path}`" in err
+    folder = tmp_path / "my run"
+    folder.mkdir()
+    (folder / "config.yml").write_text("{}")
+    code, _, err = command(name, "--run", folder)
+    assert code == 2 and f"run must be finished: go on with `sb3-fair train --resume '{folder}'`" in err
 
 
 def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
