@@ -1,5 +1,6 @@
 """Names and values that users write: checks, with suggestions for misspelt names."""
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -9,6 +10,8 @@ from sb3_fair.common.extras import MissingExtra
 
 FEW = 30
 """How many names fit into one line."""
+NOT_IN_FILES = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
+"""Letters that names of files and folders cannot have on every system."""
 
 
 class InputError(ValueError):

@@ -17,6 +17,7 @@ from rich.table import Table
 from sb3_fair.common.run_folder import versions
 from sb3_fair.common.whole_file import write_whole
 from sb3_fair.zoo.evaluation.tables import blank_table
+from sb3_fair.zoo.names import NOT_IN_FILES
 from sb3_fair.zoo.tuning.storage import ORIGIN
 from sb3_fair.zoo.tuning.study import DEFAULTS, Search, finished
 from sb3_fair.zoo.tuning.trial import FIGURES, SETTINGS, Tuning
@@ -42,8 +43,13 @@ def write_results(study: optuna.Study, tuning: Tuning, search: Search, folder: P
         from plotly.offline import get_plotlyjs
 
         write_whole(folder / "plotly.min.js", get_plotlyjs())
+    written = set()
     for name, figure in figures.items():
-        write_whole(folder / f"{name.replace('/', '-')}.html", figure.to_html(include_plotlyjs="directory"))
+        file = NOT_IN_FILES.sub("-", name)
+        while file in written:  # the names of two scores may differ in such letters alone
+            file += "-2"
+        written.add(file)
+        write_whole(folder / f"{file}.html", figure.to_html(include_plotlyjs="directory"))
 
 
 def _csv(study: optuna.Study, scores: Sequence[str]) -> str:

@@ -59,8 +59,8 @@ def tune(
     names.choose("sampler", sampler, [AUTO, *SAMPLERS])
     pruner = _pruner(tuning, pruner)
     name = study_name or f"{tuning.plan.algo}_{tuning.plan.env.rpartition(':')[2].replace('/', '-')}"
-    if not name.strip() or "/" in name or "\\" in name or name.startswith("."):
-        raise InputError(f"study-name must be the name of a folder, got {name!r}")
+    if not name.strip() or names.NOT_IN_FILES.search(name) or name.startswith("."):
+        raise InputError(f'study-name must be the name of a folder, without any of <>:"/\\|?*, got {name!r}')
     place = Place(name, Path(log_dir) / "tune" / name, storage)
     place.folder.mkdir(parents=True, exist_ok=True)
     search = Search(n_trials, sampler, pruner, tuning.plan.seed, device)

@@ -20,7 +20,7 @@ from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.build import make_vec
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
-from sb3_fair.zoo.tuning import scores
+from sb3_fair.zoo.tuning import results, scores
 from sb3_fair.zoo.tuning import study as studies
 from sb3_fair.zoo.tuning import trial as trials
 from sb3_fair.zoo.tuning.sampler import MANY, NumberedSampler
@@ -212,6 +212,17 @@ def test_a_score_is_of_one_attribute(tmp_path):
         tuning("R", "SP", env_kwargs=both)
 
 
+def test_figures_of_all_scores_are_in_files_that_every_system_can_have(tmp_path, monkeypatch):
+    names = ("history-SP@age<25", "history-SP@age>25", "history-R")
+    monkeypatch.setattr(
+        results, "_figures", lambda *_: ((name, SimpleNamespace(to_html=lambda text=name, **_: text)) for name in names)
+    )
+    folder = tune(tuning(), n_trials=1, log_dir=tmp_path)
+    assert {path.name: path.read_text() for path in folder.glob("*.html")} == dict(
+        zip(("history-SP@age-25.html", "history-SP@age-25-2.html", "history-R.html"), names, strict=True)
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "way"),
     [("R", "maximize"), ("hypervolume", "maximize"), ("SP", "maximize"), ("mean_SP@gender", "maximize"),
@@ -338,6 +349,7 @@ def test_a_storage_that_is_new_empty_or_a_journal_can_be_opened(tmp_path, exists
         ("-S gamma:3", "space of 'gamma' must be"),
         ("-P gama:1", "unknown hyperparameter 'gama'"),
         ("--study-name a/b", "study-name must be the name of a folder"),
+        ("--study-name a:b", "study-name must be the name of a folder"),
         ("--storage nosuch://x", "storage must be a database that can be opened"),
         ("--conf-file nowhere.yml", "conf-file must be a YAML file"),
     ],
