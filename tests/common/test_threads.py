@@ -3,7 +3,7 @@
 import torch as th
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sb3_fair.common.threads import use_threads
+from sb3_fair.common.threads import threads, use_threads
 
 
 def test_torch_and_blas_use_as_many_threads_as_they_are_told():
@@ -17,3 +17,13 @@ def test_torch_and_blas_use_as_many_threads_as_they_are_told():
             assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"} == {1}
         finally:
             th.set_num_threads(before)
+
+
+def test_for_a_while_there_are_as_many_threads_as_they_are_told():
+    def blas():
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    with threads(2):
+        with threads(1):
+            assert th.get_num_threads() == 1 and blas() == {1}
+        assert th.get_num_threads() == 2 and blas() == {2}

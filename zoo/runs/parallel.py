@@ -12,7 +12,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from joblib.parallel import get_active_backend
 
-from sb3_fair.common.threads import use_threads
+from sb3_fair.common.threads import threads, use_threads
 from sb3_fair.zoo.names import InputError, WorkError, choose
 from sb3_fair.zoo.runs.stopping import Interrupted, passed_on, patience, received, serve, stoppable
 
@@ -63,8 +63,7 @@ def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) ->
     another machine.
     """
     if parent in (None, os.getpid()):
-        with _alone:  # threads of a worker share the random states of numpy and torch
-            use_threads(1)
+        with _alone, threads(1):  # threads of a worker share the random states of numpy and torch
             return work(*given)
     serve(parent)
     use_threads(1)

@@ -28,7 +28,7 @@ from sb3_fair.common.extras import extra
 from sb3_fair.common.front import Front
 from sb3_fair.common.run_folder import RunFolder, distrusted
 from sb3_fair.common.shell import shell_line
-from sb3_fair.common.threads import use_threads
+from sb3_fair.common.threads import threads
 from sb3_fair.report import from_run
 from sb3_fair.wrappers.choices import VecChoices
 from sb3_fair.zoo.evaluation.evaluate import check_rules, evaluate_rules, held_out, policies_of, words_of
@@ -119,15 +119,15 @@ def resume(folder: str | Path, *, progress: bool = False, trust: bool = False) -
         if not (trust or run.is_ours):
             raise PermissionError(distrusted(run.checkpoint))
         plan = Plan.of_run(run)
-        use_threads(run.args.get("num_threads", get_num_threads()))  # sums depend on it, in the last digit
-        with input_errors():
-            check_rules(held_out(plan))  # what would fail in the end fails now
-        frozen = latest(run.checkpoint, trust)
-        if frozen is not None:
-            if frozen.beside["plan"] != run.config:
-                raise InputError(f"{run.checkpoint} must be of this run, but is of one with other settings")
-            return _finish(run, plan, frozen.model, progress, frozen)
-        return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
+        with threads(run.args.get("num_threads", get_num_threads())):  # sums depend on it, in the last digit
+            with input_errors():
+                check_rules(held_out(plan))  # what would fail in the end fails now
+            frozen = latest(run.checkpoint, trust)
+            if frozen is not None:
+                if frozen.beside["plan"] != run.config:
+                    raise InputError(f"{run.checkpoint} must be of this run, but is of one with other settings")
+                return _finish(run, plan, frozen.model, progress, frozen)
+            return _finish(run, plan, build_model(plan, training_env(plan), run.args.get("device", "auto")), progress)
 
 
 def reported(run: RunFolder) -> RunFolder:

@@ -4,7 +4,8 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
 from time import sleep
@@ -43,10 +44,21 @@ class Surplus(Exception):
     """Another process has begun the last trial in the same moment."""
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Within it, Optuna tells errors only."""
+    before = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            yield
+    finally:
+        optuna.logging.set_verbosity(before)
+
+
 def begin(place: Place, tuning: Tuning, search: Search) -> optuna.Study:
     """The study, a new one with the zoo's own values as its first trial, or the one that is there."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     storage = place.open()
     name, sampler = place.study, NumberedSampler(search.sampler, search.seed)
     pruner, directions = PRUNERS[search.pruner], tuning.directions
@@ -178,6 +190,7 @@ def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     end_with(parent.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends its processes on Ctrl-C
     try:
-        work(place, tuning, search)
+        with quiet():
+            work(place, tuning, search)
     except (*ERRORS, WorkError) as error:
         sys.exit(line_of(error))

@@ -21,7 +21,7 @@ from sb3_fair.zoo.tuning.sampler import AUTO, PRUNERS, SAMPLERS
 from sb3_fair.zoo.tuning.scores import HYPERVOLUME, RETURN, check_figures
 from sb3_fair.zoo.tuning.space import WEIGHTS, space_of
 from sb3_fair.zoo.tuning.storage import Place
-from sb3_fair.zoo.tuning.study import Search, begin, finished, work_together
+from sb3_fair.zoo.tuning.study import Search, begin, finished, quiet, work_together
 from sb3_fair.zoo.tuning.trial import ERROR, Tuning
 
 
@@ -64,9 +64,10 @@ def tune(
     place = Place(name, Path(log_dir) / "tune" / name, storage)
     place.folder.mkdir(parents=True, exist_ok=True)
     search = Search(n_trials, sampler, pruner, tuning.plan.seed, device)
-    work_together(place, tuning, search, n_jobs)
-    study = begin(place, tuning, search)
-    write_results(study, tuning, search, place.folder, command)
+    with quiet():
+        work_together(place, tuning, search, n_jobs)
+        study = begin(place, tuning, search)
+        write_results(study, tuning, search, place.folder, command)
     trials = finished(study)
     if not any(trial.values for trial in trials):
         errors = [trial.user_attrs[ERROR] for trial in trials if ERROR in trial.user_attrs]

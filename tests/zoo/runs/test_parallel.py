@@ -9,8 +9,10 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
+import torch as th
 
 from sb3_fair.common.extras import MissingExtra
+from sb3_fair.common.threads import threads
 from sb3_fair.zoo.names import InputError, WorkError
 from sb3_fair.zoo.runs.parallel import elsewhere, in_parallel, on_cluster
 from sb3_fair.zoo.runs.stopping import Interrupted, patience, stoppable
@@ -30,6 +32,12 @@ def test_without_a_cluster_work_is_done_by_processes_of_this_machine():
         assert not elsewhere()
         assert dict(in_parallel(process, [(1,), (2,)], n_jobs=1)) == {1: os.getpid(), 2: os.getpid()}
         assert os.getpid() not in dict(in_parallel(process, [(1,), (2,)], n_jobs=2)).values()
+
+
+def test_work_in_this_process_has_one_thread_and_then_there_are_as_many_as_before():
+    with threads(2):
+        assert list(in_parallel(th.get_num_threads, [()], n_jobs=1)) == [1]
+        assert th.get_num_threads() == 2
 
 
 def dies(number):

@@ -164,8 +164,9 @@ def scalars(folder, name):
 def test_a_training_killed_before_its_first_checkpoint_begins_anew(quick_plan, tmp_path):
     plan = quick_plan("ppo", n_timesteps=128)
     run = RunFolder.create(tmp_path, plan.algo, plan.env)
-    run.start(config=plan.config, args={"device": "cpu"}, command="sb3-fair train")
-    assert resume(run.path).finished
+    run.start(config=plan.config, args={"device": "cpu", "num_threads": 2}, command="sb3-fair train")
+    before = torch.get_num_threads()
+    assert before != 2 and resume(run.path).finished and torch.get_num_threads() == before
     with pytest.raises(InputError, match="is finished"):
         resume(run.path)
 

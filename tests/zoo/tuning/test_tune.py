@@ -1,6 +1,7 @@
 """Does a study find, judge and write down what it says?"""
 
 import gc
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from weakref import ref
@@ -109,6 +110,14 @@ def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
     )
     assert not (tmp_path / "tune/none/best.yml").exists()
     assert "no trial is within the budgets" in capsys.readouterr().out
+
+
+def test_a_study_leaves_what_optuna_and_warnings_tell_as_it_was(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", optuna.exceptions.ExperimentalWarning)
+        before = optuna.logging.get_verbosity(), list(warnings.filters)
+        tune(tuning(), n_trials=1, log_dir=tmp_path)
+        assert (optuna.logging.get_verbosity(), warnings.filters) == before
 
 
 def test_a_trial_without_prospects_is_ended_before_its_last_step():
