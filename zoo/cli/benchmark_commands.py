@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sb3_fair.zoo.cli.options import (
+    App,
     Cluster,
     Jobs,
     LogDir,
@@ -20,7 +21,7 @@ from sb3_fair.zoo.cli.options import (
 )
 from sb3_fair.zoo.packaged import packaged
 
-benchmark = typer.Typer(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
+benchmark = App(name="benchmark", help="Studies, and the speed of this installation.", no_args_is_help=True)
 
 KINDS = {"names": list[str], "text": str, "number": int, "flag": bool}
 

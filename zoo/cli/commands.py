@@ -20,6 +20,7 @@ from sb3_fair.zoo.cli.audit_command import audit
 from sb3_fair.zoo.cli.benchmark_commands import benchmark
 from sb3_fair.zoo.cli.demo import demo
 from sb3_fair.zoo.cli.options import (
+    App,
     Cluster,
     Device,
     Env,
@@ -51,7 +52,7 @@ class Commands(TyperGroup):
             raise InputError(f"a file must not end before all was read: {error or 'it is damaged'}") from error
 
 
-app = typer.Typer(
+app = App(
     cls=Commands,
     name="sb3-fair",
     no_args_is_help=True,

@@ -1,5 +1,6 @@
 """Options that several commands share, and tables of options."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
@@ -13,6 +14,30 @@ from typer.core import TyperArgument, TyperCommand
 
 from sb3_fair.common.shell import shell_line
 from sb3_fair.zoo.names import InputError, yaml_number
+
+Function = Callable[..., Any]
+
+
+def home(path: str | None) -> str | None:
+    """A path with the user's home in place of ``~``; None stays."""
+    return path and os.path.expanduser(path)
+
+
+class App(typer.Typer):
+    """Commands whose paths may begin with ``~``, which shells do not replace in ``--log-dir=~/logs``."""
+
+    def command(self, *args: Any, **kwargs: Any) -> Callable[[Function], Function]:  # type: ignore[override]
+        register = super().command(*args, **kwargs)
+
+        def decorate(command: Function) -> Function:
+            @wraps(command)
+            def run(**given: Any) -> Any:
+                paths = {name: Path(os.path.expanduser(path)) for name, path in given.items() if isinstance(path, Path)}
+                return command(**{**given, **paths})
+
+            return register(run)
+
+        return decorate
 
 
 def _device(name: str) -> str:

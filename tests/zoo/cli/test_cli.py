@@ -133,6 +133,13 @@ def test_a_run_that_was_interrupted_is_not_looked_at(command, tmp_path, name):
     assert code == 2 and f"run must be finished: go on with `sb3-fair train --resume '{folder}'`" in err
 
 
+def test_paths_may_begin_with_the_home_of_the_user(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    run, _ = train(command, "ppo", "--log-dir=~/logs", "-P", "n_steps:64")
+    assert run.path.is_relative_to(tmp_path / "user")
+    assert command("report", f"--run=~/{run.path.relative_to(tmp_path / 'user')}")[0] == 0
+
+
 def test_a_bug_of_ours_is_not_dressed_up_as_wrong_input(command, monkeypatch):
     monkeypatch.setattr("sb3_fair.zoo.cli.listing.environments", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):

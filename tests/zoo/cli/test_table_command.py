@@ -84,8 +84,11 @@ def test_settings_are_tuned_on_people_for_training(command, monkeypatch):
 
     seen, evaluation_env = [], scores.evaluation_env
     monkeypatch.setattr(scores, "evaluation_env", lambda *given: seen.append(evaluation_env(*given)) or seen[-1])
-    code, _, err = command(f"tune --algo ppo {ASKED} --objectives R:SP --n-trials 1 --n-timesteps 500")
+    monkeypatch.setenv("HOME", str(Path.cwd()))
+    asked = f"{ASKED.replace('people.csv', '~/people.csv')} --storage=~/trials.log"
+    code, _, err = command(f"tune --algo ppo {asked} --objectives R:SP --n-trials 1 --n-timesteps 500")
     assert code == 0, err
+    assert Path("trials.log").is_file()
     assert seen and {venv.get_attr("config")[0].split for venv in seen} == {"train"}
     best = yaml.safe_load(Path("logs/tune/ppo_sb3_fair-Table-v0/best.yml").read_text())
     assert "split" not in best["sb3_fair/Table-v0"]["env_kwargs"]
