@@ -12,10 +12,12 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cloudpickle
 import gymnasium as gym
 
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.descriptions import check_words
+from sb3_fair.fairness.warning import warn
 from sb3_fair.zoo.names import InputError, choose, why
 
 if TYPE_CHECKING:
@@ -141,6 +143,33 @@ def add(row: Row) -> None:
     except gym.error.Error as error:
         raise ValueError(f"id must be one that Gymnasium takes, got {row.id!r}: {error}") from error
     ROWS[row.id] = row
+
+
+def to_send() -> list[bytes]:
+    """What a notebook or script has registered here and with Gymnasium, for processes that cannot import it."""
+    rows = [row for row in ROWS.values() if row.module is None]
+    specs = [spec for spec in gym.registry.values() if getattr(spec.entry_point, "__module__", None) == "__main__"]
+    ours: list[Any] = [*specs, *rows]
+    sent = []
+    for one in ours:
+        try:
+            sent.append(cloudpickle.dumps(one))
+        except Exception as error:  # of whatever it holds
+            warn(
+                f"{one.id} is unknown to other processes, to which it cannot be sent ({why(error)}): register it in a "
+                f"module, and use my_module:{one.id}"
+            )
+    return sent
+
+
+def receive(sent: list[bytes]) -> None:
+    """Registers what another process sends, also in place of an earlier version."""
+    for one in map(cloudpickle.loads, sent):
+        gym.registry.pop(one.id, None)
+        if isinstance(one, Row):
+            add(one)
+        else:
+            gym.registry[one.id] = one
 
 
 def bare(env_id: str) -> str:

@@ -14,6 +14,7 @@ from joblib.parallel import get_active_backend
 
 from sb3_fair.common.threads import threads, use_threads
 from sb3_fair.zoo.names import InputError, WorkError, choose
+from sb3_fair.zoo.registry.registration import receive, to_send
 from sb3_fair.zoo.runs.stopping import Interrupted, passed_on, patience, received, serve, stoppable
 
 Result = TypeVar("Result")
@@ -39,10 +40,11 @@ def in_parallel(
         get_reusable_executor().shutdown(kill_workers=True)
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     parent = None if elsewhere() else os.getpid()
+    sent = to_send() if effective_n_jobs(n_jobs) > 1 else []
     stopped = False
     with stoppable(STOPPED), patience(parent is not None and effective_n_jobs(n_jobs) > 1):
         try:
-            for result in at_once(delayed(_work_alone)(parent, work, *given) for given in arguments):
+            for result in at_once(delayed(_work_alone)(parent, sent, work, *given) for given in arguments):
                 if isinstance(result, Interrupted):
                     stopped = True
                 else:
@@ -58,15 +60,19 @@ def in_parallel(
             raise Interrupted(received() or SIGTERM)
 
 
-def _work_alone(parent: int | None, work: Callable[..., Result], *given: Any) -> Result | Interrupted:
+def _work_alone(
+    parent: int | None, sent: list[bytes], work: Callable[..., Result], *given: Any
+) -> Result | Interrupted:
     """The result, or in a worker whose parent passed on a signal the interruption. Without a parent, it is on
     another machine.
     """
     if parent in (None, os.getpid()):
         with _alone, threads(1):  # threads of a worker share the random states of numpy and torch
+            receive(sent)
             return work(*given)
     serve(parent)
     use_threads(1)
+    receive(sent)
     try:
         with patience(False):
             return Interrupted() if received() else work(*given)

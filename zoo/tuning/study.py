@@ -15,6 +15,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of, why
+from sb3_fair.zoo.registry.registration import receive, to_send
 from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters
@@ -165,7 +166,8 @@ def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> 
         return
     begin(place, tuning, search)  # what is wrong with it is said once
     spawned = get_context("spawn")
-    processes = [spawned.Process(target=_work_alone, args=(place, tuning, search)) for _ in range(n_jobs)]
+    given = (place, tuning, search, to_send())
+    processes = [spawned.Process(target=_work_alone, args=given) for _ in range(n_jobs)]
     try:
         for process in processes:
             process.start()
@@ -180,7 +182,7 @@ def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> 
         raise WorkError(f"all processes of the study ended early, with exit codes {codes}")
 
 
-def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
+def _work_alone(place: Place, tuning: Tuning, search: Search, sent: list[bytes]) -> None:
     """In a process of its own, which ends with the one that began it."""
     from sb3_fair.common.threads import use_threads
 
@@ -189,6 +191,7 @@ def _work_alone(place: Place, tuning: Tuning, search: Search) -> None:
     assert parent is not None and parent.pid is not None
     end_with(parent.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends its processes on Ctrl-C
+    receive(sent)
     try:
         with quiet():
             work(place, tuning, search)

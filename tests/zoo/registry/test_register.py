@@ -315,6 +315,56 @@ def test_a_spec_makes_a_fairness_mdp_of_any_id(bank, command):
     assert code == 0, err
 
 
+def in_a_notebook(folder, code):
+    """Output and warnings of the bank and what follows it, in a process that has no file."""
+    ended = subprocess.run([sys.executable, "-c", BANK + code], cwd=folder, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout, ended.stderr
+
+
+def test_processes_know_what_a_notebook_registers(tmp_path):
+    code = """
+from functools import partial
+from threading import Lock
+from sb3_fair.zoo.runs.parallel import in_parallel
+
+def spaces(number):
+    return [str(sb3_fair.make_vec(env).action_space) for env in ("test/Loans-v0", "test/Late-v0")]
+
+gym.register("Plain-v0", Bank)
+sb3_fair.register("test/Late-v0", "Plain-v0", spec, max_episode_steps=30)
+sb3_fair.register("test/Locked-v0", partial(Bank, Lock()), spec, max_episode_steps=30)
+print(*in_parallel(spaces, [(1,), (2,)], n_jobs=2))
+gym.registry.pop("test/Loans-v0")
+sb3_fair.register("test/Loans-v0", Odds, FairnessSpec(group="who", favourable=(2,)), max_episode_steps=30)
+print(*in_parallel(spaces, [(1,), (2,)], n_jobs=2))
+"""
+    told, warned = in_a_notebook(tmp_path, code)
+    first, then = ["Discrete(2)", "Discrete(2)"], ["Discrete(2, start=1)", "Discrete(2)"]
+    assert told.splitlines() == [f"{first} {first}", f"{then} {then}"]
+    assert (
+        "test/Locked-v0 is unknown to other processes, to which it cannot be sent (TypeError: cannot pickle" in warned
+    )
+
+
+@pytest.mark.slow
+def test_seeds_and_studies_of_what_a_notebook_registers_have_processes(tmp_path):
+    code = """
+from dataclasses import replace
+from sb3_fair.zoo.runs.plan import make_plan
+from sb3_fair.zoo.runs.seeds import train_all
+from sb3_fair.zoo.tuning.tune import make_tuning, tune
+
+given = {"n_timesteps": 64, "n_envs": 2, "hyperparams": {"n_steps": 32, "batch_size": 32, "n_eval_episodes": 1}}
+plan = make_plan("ppo", "test/Loans-v0", **given)
+train_all([plan, replace(plan, seed=1)], n_jobs=2)
+tune(make_tuning("ppo", "test/Loans-v0", only=["gamma"], **given), n_trials=2, n_jobs=2)
+"""
+    in_a_notebook(tmp_path, code)
+    assert len(list(tmp_path.glob("logs/ppo/*/report.html"))) == 2
+    assert (tmp_path / "logs/tune/ppo_test-Loans-v0/best.yml").is_file()
+
+
 @pytest.mark.slow
 def test_processes_of_seeds_and_studies_find_the_module(bank):
     for given in (["train", "--seeds", 2, "--jobs", 2], ["tune", "--n-trials", 2, "--n-jobs", 2, "--only", "gamma"]):
