@@ -63,7 +63,7 @@ def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
 def check_wrappers(plan: Plan) -> None:
     """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`."""
     for key, name in _names(plan):
-        module, _, wrapper = name.rpartition(".")
+        module, _, wrapper = name.replace(":", ".").rpartition(".")  # either may end the module
         if module not in WRAPPERS or wrapper in WRITERS:
             raise InputError(
                 f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
