@@ -233,6 +233,7 @@ class ContinuedCSV(CSVOutputFormat):
             table = csv.writer(self.file, lineterminator="\n")
             table.writerow(self.keys)
             table.writerows(row + [""] * len(new) for row in rows)
+            self.file.truncate()  # SB3 quotes every text, this only where it must
         super().write(key_values, key_excluded, step)
 
 

@@ -330,3 +330,17 @@ def test_curves_have_the_names_of_groups_in_any_language(tmp_path):
         rows = (tmp_path / "progress.csv").read_bytes().decode("utf-8")
         assert folder.curves[name] == [None] * done + [done]
     assert list(folder.curves) == list(names)
+
+
+def test_rows_with_texts_stay_as_they_are_when_a_column_is_added(tmp_path):
+    logger = run_logger(RunFolder(tmp_path))
+    for number in range(9):
+        logger.record("text", "long, or 'not'" if number else "a")
+        logger.record("x", number)
+        logger.dump(number)
+    logger.record("y", 1.0)
+    logger.dump(9)
+    with (tmp_path / "progress.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["x"] for row in rows] == [*"012345678", ""] and [row["y"] for row in rows] == [""] * 9 + ["1.0"]
+    assert rows[0]["text"] == "a" and {row["text"] for row in rows[1:9]} == {"long, or 'not'"}
