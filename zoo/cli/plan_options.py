@@ -81,7 +81,7 @@ def _about(name: str, kind: Any) -> dict[str, Any]:
     """What the documentation of a setting says, as arguments of an option."""
     parts = (kind, *get_args(kind))
     several = any(get_origin(part) in (Sequence, Mapping) for part in parts)
-    about = _ABOUT.get(name, name)  # python -OO leaves out docstrings
+    about = _ABOUT[name] if _ABOUT else name  # python -OO leaves out docstrings
     text = f"{about[:1].upper()}{about[1:]}.{' Repeatable.' if several else ''}".replace("[", r"\[")
     found = REPEATABLE if several else next((number for number in (int, float) if number in parts), str)
     return {"kind": found, "help": " ".join(text.split())}
