@@ -40,7 +40,7 @@ def in_parallel(
         get_reusable_executor().shutdown(kill_workers=True)
     at_once = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="all")
     parent = None if elsewhere() else os.getpid()
-    sent = to_send() if effective_n_jobs(n_jobs) > 1 else []
+    sent = to_send() if effective_n_jobs(n_jobs) > 1 else {}
     stopped = False
     with stoppable(STOPPED), patience(parent is not None and effective_n_jobs(n_jobs) > 1):
         try:
@@ -61,14 +61,15 @@ def in_parallel(
 
 
 def _work_alone(
-    parent: int | None, sent: list[bytes], work: Callable[..., Result], *given: Any
+    parent: int | None, sent: dict[str, bytes], work: Callable[..., Result], *given: Any
 ) -> Result | Interrupted:
     """The result, or in a worker whose parent passed on a signal the interruption. Without a parent, it is on
     another machine.
     """
     if parent in (None, os.getpid()):
         with _alone, threads(1):  # threads of a worker share the random states of numpy and torch
-            receive(sent)
+            if parent is None:
+                receive(sent)
             return work(*given)
     serve(parent)
     use_threads(1)

@@ -182,7 +182,7 @@ def work_together(place: Place, tuning: Tuning, search: Search, n_jobs: int) -> 
         raise WorkError(f"all processes of the study ended early, with exit codes {codes}")
 
 
-def _work_alone(place: Place, tuning: Tuning, search: Search, sent: list[bytes]) -> None:
+def _work_alone(place: Place, tuning: Tuning, search: Search, sent: dict[str, bytes]) -> None:
     """In a process of its own, which ends with the one that began it."""
     from sb3_fair.common.threads import use_threads
 

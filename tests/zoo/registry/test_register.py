@@ -10,6 +10,7 @@ from multiprocessing import active_children
 import gymnasium as gym
 import numpy as np
 import pytest
+from joblib import parallel_config
 from stable_baselines3.common.env_util import make_vec_env
 
 import sb3_fair
@@ -18,7 +19,8 @@ from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.registry.registration import ROWS
+from sb3_fair.zoo.registry.registration import ROWS, Row, add, receive
+from sb3_fair.zoo.runs.parallel import in_parallel
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 from tests.zoo.forms import MAKERS, path_of
@@ -345,6 +347,42 @@ print(*in_parallel(spaces, [(1,), (2,)], n_jobs=2))
     assert (
         "test/Locked-v0 is unknown to other processes, to which it cannot be sent (TypeError: cannot pickle" in warned
     )
+
+
+def test_processes_forget_what_a_notebook_registers_no_more(tmp_path):
+    (tmp_path / "loans.py").write_text(BANK)
+    code = """
+from functools import partial
+from sb3_fair.zoo.runs.parallel import in_parallel
+
+def space(number, env):
+    return str(sb3_fair.make_vec(env).action_space)
+
+gym.registry.pop("test/Loans-v0")
+gym.register("Plain-v0", partial(Odds))
+sb3_fair.register("test/Loans-v0", "Plain-v0", FairnessSpec(group="who", favourable=(2,)), max_episode_steps=30)
+print(*in_parallel(space, [(1, "test/Loans-v0"), (2, "test/Loans-v0")], n_jobs=2))
+for name in [name for name in gym.registry if name.startswith("test/")]:
+    gym.registry.pop(name)
+import loans
+print(*in_parallel(space, [(1, "loans:test/Loans-v0"), (2, "loans:test/Loans-v0")], n_jobs=2))
+"""
+    told, _ = in_a_notebook(tmp_path, code)
+    assert told.splitlines() == ["Discrete(2, start=1) Discrete(2, start=1)", "Discrete(2) Discrete(2)"]
+
+
+def test_threads_have_what_is_registered_as_it_is(registries):
+    gym.register("test/Plain-v0", lambda: None)
+    add(Row("test/Ours-v0", lambda: None))
+    before = gym.registry["test/Plain-v0"], ROWS["test/Ours-v0"]
+    with parallel_config(backend="threading"):
+        assert set(in_parallel(abs, [(1,), (2,)], n_jobs=2)) == {1, 2}
+    assert gym.registry["test/Plain-v0"] is before[0] and ROWS["test/Ours-v0"] is before[1]
+
+
+def test_what_a_process_cannot_read_stops_nothing():
+    with pytest.warns(UserWarning, match="test/Lost-v0 is unknown to process .* No module named 'no_such_module'"):
+        receive({"test/Lost-v0": b"cno_such_module\nName\n."})
 
 
 @pytest.mark.slow
