@@ -57,7 +57,12 @@ def evaluation_env(plan: Plan, n_envs: int = COPIES) -> VecEnv:
 def words_of(plan: Plan) -> Words:
     """What the plan's environment calls its measures, groups and decisions."""
     with closing(evaluation_env(plan, 1)) as venv:
-        return check_words(attribute(venv, "words") or {})
+        return words_in(venv)
+
+
+def words_in(venv: VecEnv) -> Words:
+    """What an environment calls its measures, groups and decisions; ``words`` of another kind are something else."""
+    return check_words(attribute(venv, "words", {}, kind=Mapping))
 
 
 def held_out(plan: Plan) -> Plan:

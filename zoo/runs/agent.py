@@ -99,7 +99,7 @@ class Agent:
         self.spec = attribute(venv, "fairness_spec")
         self._encode = attribute(venv, "encode") if self.columns else None
         self._normaliser = model.get_vec_normalize_env()
-        self._words: Mapping[str, Any] = attribute(venv, "words") or {}
+        self._words: Mapping[str, Any] = attribute(venv, "words", {}, kind=Mapping)
         self._turns = Turns()
         self._check()
 

@@ -18,7 +18,7 @@ from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
 from sb3_fair.fairness import NOTIONS
-from sb3_fair.fairness.descriptions import Words, check_words
+from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.choices import random_actions
 from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.layer import attribute
@@ -29,6 +29,7 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_model,
     evaluate_rules,
     evaluation_env,
+    words_in,
     words_of,
 )
 from sb3_fair.zoo.names import InputError, input_errors, one_line, why
@@ -110,7 +111,7 @@ def evaluate_file(
             return [*policies], evaluate_rules(plan, seed=seed), words_of(plan)
         rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
         venv = evaluation_env(plan, size) if foreign is None else foreign
-        words = check_words(attribute(venv, "words") or {})
+        words = words_in(venv)
         if attribute(venv, "objective_names") is None:
             venv = VecVectorReward(venv, rewards[0], emit=rewards[1])
         if algorithm.vector:

@@ -149,6 +149,16 @@ def test_measures_mean_what_their_environment_says(tmp_path, request):
     assert cells(figure_table(*found))["gap →0"][0] == "0.300 ± 0.000"
 
 
+def test_words_of_another_kind_are_not_about_measures(tmp_path, request):
+    class Game(Lopsided):
+        words: ClassVar = ["crane", "slate"]
+
+    gym.register("Game-v0", entry_point=Game)
+    request.addfinalizer(lambda: gym.registry.pop("Game-v0"))
+    PPO("MlpPolicy", "Game-v0", **ROLLOUTS).save(tmp_path / "mine.zip")
+    assert evaluate_file(tmp_path / "mine.zip", "ppo", "Game-v0", n_eval_episodes=1)[2] == {}
+
+
 def test_the_scale_beside_a_model_is_its_own_in_an_environment_of_somebody_else_too(tmp_path):
     def two_carts():
         return DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2)
