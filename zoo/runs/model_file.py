@@ -17,6 +17,7 @@ from sb3_fair.common.connection import connected
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.means import VecMeans
 from sb3_fair.common.run_folder import NORMALISER, DamagedError, RunFolder
+from sb3_fair.common.shell import shell_line
 from sb3_fair.fairness import NOTIONS
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.choices import random_actions
@@ -134,7 +135,8 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
     if scale is None and run.is_run and run.config.get("normalize") is not None:
         raise InputError(f"{run.normaliser} must be beside a model that was trained with normalize, but is missing")
     if run.is_run and (run.config.get("env_wrapper") or run.config.get("vec_env_wrapper")):
-        raise InputError(f"model must see its environment in the wrappers of its run: use evaluate --run {path.parent}")
+        command = shell_line(["evaluate", "--run", str(path.parent)])
+        raise InputError(f"model must see its environment in the wrappers of its run: use {command}")
     try:
         _check_algorithm(plan, path, content)
         model = plan.algorithm.cls.load(io.BytesIO(content), device=device, custom_objects=SCHEDULES)

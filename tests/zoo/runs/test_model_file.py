@@ -95,8 +95,8 @@ SPEC = FairnessSpec(group=lambda obs, info: int(obs[2] > 0), notions=("SP",), hi
 def test_a_model_that_sees_through_wrappers_is_evaluated_in_its_run(tmp_path):
     around = {"env_wrapper": {"gymnasium.wrappers.RescaleObservation": {"min_obs": -1.0, "max_obs": 1.0}}}
     plan = make_plan("ppo", SMALL, n_timesteps=64, hyperparams={**around, "n_steps": 32, "n_eval_episodes": 2})
-    run = train(plan, log_dir=tmp_path, progress=False)
-    with pytest.raises(InputError, match="in the wrappers of its run: use evaluate --run"):
+    run = train(plan, log_dir=tmp_path / "my logs", progress=False)
+    with pytest.raises(InputError, match=f"in the wrappers of its run: use evaluate --run '{run.path}'"):
         evaluate_file(run.path / "model.zip", "ppo", SMALL, n_eval_episodes=2)
 
 
