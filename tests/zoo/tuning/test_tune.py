@@ -113,10 +113,11 @@ def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
 
 
 def test_a_study_leaves_what_optuna_and_warnings_tell_as_it_was(tmp_path):
+    given = tuning()  # imports what has filters of its own
     with warnings.catch_warnings():
         warnings.simplefilter("error", optuna.exceptions.ExperimentalWarning)
         before = optuna.logging.get_verbosity(), list(warnings.filters)
-        tune(tuning(), n_trials=1, log_dir=tmp_path)
+        tune(given, n_trials=1, log_dir=tmp_path)
         assert (optuna.logging.get_verbosity(), warnings.filters) == before
 
 
