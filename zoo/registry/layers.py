@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from importlib import import_module
 from inspect import signature
-from pkgutil import resolve_name
 from typing import Any
 
 import gymnasium as gym
@@ -63,7 +63,7 @@ def vectorised(plan: Plan, venv: VecEnv) -> VecEnv:
 def check_wrappers(plan: Plan) -> None:
     """Refuses wrappers whose import could run code that is not of the packages in :data:`WRAPPERS`."""
     for key, name in _names(plan):
-        module, _, wrapper = name.replace(":", ".").rpartition(".")  # either may end the module
+        module, _, wrapper = name.rpartition(".")
         if module not in WRAPPERS or wrapper in WRITERS:
             raise InputError(
                 f"{key} must name a wrapper of {', '.join(WRAPPERS)} that writes no files, unless --own-code (or "
@@ -119,8 +119,9 @@ def _named(key: str, setting: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _found(key: str, name: str) -> Any:
+    module, _, attribute = name.rpartition(".")  # as in check_wrappers
     try:
-        found = resolve_name(name)
+        found = getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{key} must be the dotted name of a class that can be imported, got {name!r}") from error
     if not (isinstance(found, type) and issubclass(found, KINDS[key])):

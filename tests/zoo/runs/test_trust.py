@@ -148,7 +148,7 @@ def evil(tmp_path, monkeypatch):
         (["-P", "vec_env_wrapper:[{evil_module.X: {}}]"], "vec_env_wrapper must name a wrapper"),
         (["--conf-file", "evil.yml"], "env_wrapper must name a wrapper"),
         (["-P", "env_wrapper:{gymnasium.wrappers.RecordVideo: {video_folder: mark}}"], "that writes no files"),
-        (["-P", "env_wrapper:gymnasium.wrappers.rendering:RecordVideo"], "that writes no files"),
+        (["-P", "env_wrapper:gymnasium.wrappers.rendering:RecordVideo"], "must be the dotted name of a class"),
         (["-P", "policy_kwargs:{activation_fn: evil_module}"], "activation_fn must be the name of a class in torch.nn"),
     ],
 )
