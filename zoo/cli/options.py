@@ -18,9 +18,9 @@ from sb3_fair.zoo.names import InputError, yaml_number
 Function = Callable[..., Any]
 
 
-def home(path: str | None) -> str | None:
-    """A path with the user's home in place of ``~``; None stays."""
-    return path and os.path.expanduser(path)
+def expanded(path: Any) -> Any:
+    """A path, as text or not, with the user's home in place of ``~``; None stays."""
+    return path and type(path)(os.path.expanduser(path))
 
 
 class App(typer.Typer):
@@ -32,7 +32,7 @@ class App(typer.Typer):
         def decorate(command: Function) -> Function:
             @wraps(command)
             def run(**given: Any) -> Any:
-                paths = {name: Path(os.path.expanduser(path)) for name, path in given.items() if isinstance(path, Path)}
+                paths = {name: expanded(path) for name, path in given.items() if isinstance(path, Path)}
                 return command(**{**given, **paths})
 
             return register(run)

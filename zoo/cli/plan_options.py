@@ -1,6 +1,5 @@
 """Options of `train` and `tune`: the plan of a training, a table of people instead of an environment, a study."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from sb3_fair.zoo import names
-from sb3_fair.zoo.cli.options import REPEATABLE, EnvParam, Seed, Steps, home, numbers, option, row, settings
+from sb3_fair.zoo.cli.options import REPEATABLE, EnvParam, Seed, Steps, expanded, numbers, option, row, settings
 from sb3_fair.zoo.envs.table.settings import TableConfig
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.registration import TABLE
@@ -58,7 +57,10 @@ STUDY = (
     option("n_trials", int, "Of the study in all, earlier ones included.", default=50),
     option("study_name", str, "A study of this name is continued."),
     option(
-        "storage", str, "Database URL or journal file; by default a journal file in the study's folder.", callback=home
+        "storage",
+        str,
+        "Database URL or journal file; by default a journal file in the study's folder.",
+        callback=expanded,
     ),
     option("n_jobs", int, "Processes.", default=1),
     option("sampler", str, "auto, tpe, nsgaii or random.", default="auto"),
@@ -115,7 +117,7 @@ def _as_settings(people: dict[str, Any]) -> dict[str, Any]:
     """Arguments of the environment; the file as whoever goes on with the run can find it and knows it again."""
     from sb3_fair.zoo.envs.table.people import checksum
 
-    path = Path(os.path.expanduser(people["table"]))
+    path = Path(expanded(people["table"]))
     if not path.is_file():
         raise InputError(f"--table must be a file, got {str(path)!r}")
     group = people.get("group", [])

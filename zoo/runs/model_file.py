@@ -31,7 +31,6 @@ from sb3_fair.zoo.evaluation.evaluate import (
     evaluate_rules,
     evaluation_env,
     words_in,
-    words_of,
 )
 from sb3_fair.zoo.names import InputError, input_errors, one_line, why
 from sb3_fair.zoo.registry.algorithms import find_algorithm, which_saved
@@ -108,8 +107,9 @@ def evaluate_file(
             settings["objectives"] = list(model.objective_names)
             if model.emit is not None:
                 settings.setdefault("emit", model.emit)
-            policies = model.coverage_set(n_eval_episodes, eval_env=evaluation_env(plan), seed=seed)
-            return [*policies], evaluate_rules(plan, seed=seed), words_of(plan)
+            venv = evaluation_env(plan)
+            policies = model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)
+            return [*policies], evaluate_rules(plan, seed=seed), words_in(venv)
         rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
         venv = evaluation_env(plan, size) if foreign is None else foreign
         words = words_in(venv)

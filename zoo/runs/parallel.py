@@ -14,7 +14,7 @@ from joblib.parallel import get_active_backend
 
 from sb3_fair.common.threads import threads, use_threads
 from sb3_fair.zoo.names import InputError, WorkError, choose
-from sb3_fair.zoo.registry.registration import receive, to_send
+from sb3_fair.zoo.registry.sending import receive, to_send
 from sb3_fair.zoo.runs.stopping import Interrupted, passed_on, patience, received, serve, stoppable
 
 Result = TypeVar("Result")

@@ -15,7 +15,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import FrozenTrial, TrialState
 
 from sb3_fair.zoo.names import ERRORS, InputError, WorkError, line_of, why
-from sb3_fair.zoo.registry.registration import receive, to_send
+from sb3_fair.zoo.registry.sending import receive, to_send
 from sb3_fair.zoo.runs.stopping import Interrupted, end_with
 from sb3_fair.zoo.tuning.sampler import PRUNERS, NumberedSampler
 from sb3_fair.zoo.tuning.space import parameters

@@ -4,7 +4,7 @@ A history is a frozen recipe: many environments can share one, each tracker keep
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from sb3_fair.fairness.arguments import FINITE, Share, checked
 
@@ -21,9 +21,20 @@ class History:
     forgets = True
     samples = False
     factor: float = 1.0
-    people: Any
-    decisions: Any
-    truncates: Any = False
+    _sizes: ClassVar[tuple[str, str]]
+    """Which fields are ``people`` and ``decisions``."""
+
+    @property
+    def people(self) -> int:
+        return int(getattr(self, self._sizes[0]))
+
+    @property
+    def decisions(self) -> int:
+        return int(getattr(self, self._sizes[1]))
+
+    @property
+    def truncates(self) -> bool:
+        return False
 
 
 @checked
@@ -36,7 +47,7 @@ class SlidingWindow(History):
 
     window: int = 500
 
-    people = decisions = property(lambda self: int(self.window))
+    _sizes = ("window", "window")
 
 
 @checked
@@ -59,8 +70,7 @@ class FullHistory(History):
 
     forgets = False
     samples = True
-    people = property(lambda self: int(self.reservoir))
-    decisions = property(lambda self: int(self.late))
+    _sizes = ("reservoir", "late")
 
 
 @checked
@@ -84,7 +94,7 @@ class DiscountedHistory(History):
     min_window: int = 100
     max_size: int = 10_000
 
-    people = decisions = property(lambda self: int(self.max_size))
+    _sizes = ("max_size", "max_size")
 
     def __post_init__(self) -> None:
         if self.min_window <= self.delay + 1:

@@ -19,7 +19,8 @@ from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.zoo.envs.doughnut import DoughnutWorld
 from sb3_fair.zoo.names import InputError
-from sb3_fair.zoo.registry.registration import ROWS, Row, add, receive
+from sb3_fair.zoo.registry.registration import ROWS, Row, add
+from sb3_fair.zoo.registry.sending import receive
 from sb3_fair.zoo.runs.parallel import in_parallel
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
