@@ -24,7 +24,7 @@ from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import ends
-from sb3_fair.zoo.evaluation.evaluate import chosen, evaluation_env, front_of
+from sb3_fair.zoo.evaluation.evaluate import chosen, evaluation_env, front_of, words_in
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
 from sb3_fair.zoo.runs.monitor import Monitor, Turns
@@ -99,7 +99,7 @@ class Agent:
         self.spec = attribute(venv, "fairness_spec")
         self._encode = attribute(venv, "encode") if self.columns else None
         self._normaliser = model.get_vec_normalize_env()
-        self._words: Mapping[str, Any] = attribute(venv, "words", {}, kind=Mapping)
+        self._words = words_in(venv)
         self._turns = Turns()
         self._check()
 
