@@ -59,4 +59,5 @@ _HOMES = {
 
 register_all()
 
-__getattr__, __dir__ = lazy(__name__, _HOMES)
+if not TYPE_CHECKING:  # a checker would take every name for one that exists
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

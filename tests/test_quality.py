@@ -107,6 +107,42 @@ def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
+USER = """
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.vec_env import VecEnv
+
+import sb3_fair
+from sb3_fair import PCN, FairPPO, PNC, evaluate  # type: ignore[attr-defined]
+from sb3_fair.fairness import FairnessTracker, Interaction
+from sb3_fair.report.disparities import plot_box_grid
+from sb3_fair.wrappers import FairMDP, VecScalarise
+from sb3_fair.zoo import EpisodCallback  # type: ignore[attr-defined]
+from sb3_fair.zoo.envs.harvest import HarvestVecEnvv  # type: ignore[attr-defined]
+
+def groups(obs: Any, infos: list[dict[str, Any]]) -> list[int]:
+    return [info["group"] for info in infos]
+
+def use(model: PCN, venv: VecEnv, tracker: FairnessTracker) -> None:
+    observations: Any = model.follow(venv).reset()
+    FairPPO("MlpPolicy", venv, group_fn=groups).learn(1).labels
+    VecScalarise(venv, np.ones(2, np.float32))
+    number: int = tracker.add(Interaction(action=1)) + 1
+    plot_box_grid({"disparity": {(0, 0): [1.0]}})
+"""
+
+
+def test_what_users_write_is_checked_with_the_types_of_the_package(wheel_site, tmp_path):
+    """Errors are told where names are misspelt, and nowhere else."""
+    (tmp_path / "user.py").write_text(USER)
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "user.py"]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env={"PATH": "", "MYPYPATH": str(wheel_site)}, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
 def test_modules_say_what_is_in_them_and_their_examples_hold():
     held = 0
     for package in (sb3_fair, sb3_fair.wrappers, sb3_fair.zoo):

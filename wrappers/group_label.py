@@ -18,7 +18,7 @@ from sb3_fair.wrappers.observations import each
 
 GROUP = "group"
 Label: TypeAlias = int | str | Callable[[Any, dict[str, Any]], int]
-Labels: TypeAlias = Callable[[Any, Sequence[dict[str, Any]]], ArrayLike]
+Labels: TypeAlias = Callable[[Any, list[dict[str, Any]]], ArrayLike]
 
 
 class Labelling(Core):

@@ -14,7 +14,7 @@ from sb3_fair.fairness.arguments import checked
 from sb3_fair.wrappers.layer import attribute, kept
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CounterExample:
     """Two traces that lead to the same augmented state and yet differ.
 

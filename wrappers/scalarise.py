@@ -19,7 +19,7 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Rewarding
 
 Utility: TypeAlias = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-Weights: TypeAlias = Sequence[float] | NDArray[np.float64] | Utility
+Weights: TypeAlias = Sequence[float] | NDArray[Any] | Utility
 
 
 @checked

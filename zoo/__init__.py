@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["EpisodeCallback", "TrackingCallback", "evaluate_harvest"]
 
-__getattr__, __dir__ = lazy(
-    __name__,
-    {
-        "EpisodeCallback": "runs.episode_log",
-        "TrackingCallback": "runs.tracking",
-        "evaluate_harvest": "evaluation.harvest_evaluation",
-    },
-)
+_HOMES = {
+    "EpisodeCallback": "runs.episode_log",
+    "TrackingCallback": "runs.tracking",
+    "evaluate_harvest": "evaluation.harvest_evaluation",
+}
+
+if not TYPE_CHECKING:  # a checker would take every name for one that exists
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

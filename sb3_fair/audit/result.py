@@ -150,7 +150,7 @@ class Broken:
         return f"{self.notion}{of} is {value}, its limit is {self.limit:g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """What :func:`sb3_fair.audit.audit` found.
 
@@ -182,6 +182,13 @@ class Audit:
     other_rates: "list[OtherRate]"
     off_policy: "OffPolicy | None"
     windows: "RollingNotions | None" = None
+
+    def __repr__(self) -> str:
+        values = ", ".join(
+            f"{one.notion}@{one.attribute}={one.value:.3g}" if one.attribute else f"{one.notion}={one.value:.3g}"
+            for one in self.notions
+        )
+        return f"<Audit of {self.about['decisions']} decisions: {values}>"
 
     def value(self, notion: str, attribute: str = "") -> float:
         """Value of a notion.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.common.plain import plain
@@ -16,7 +16,7 @@ from sb3_fair.fairness.intervals import Interval, mean_and_interval
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False, eq=False)
 class Command:
     """What a decision maker asks of a conditioned policy at the start of an episode.
 
@@ -27,8 +27,19 @@ class Command:
     desired_return: Array
     desired_horizon: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "desired_return", np.array(self.desired_return, dtype=np.float64))
+    def __init__(self, desired_return: ArrayLike, desired_horizon: float) -> None:
+        object.__setattr__(self, "desired_return", np.array(desired_return, dtype=np.float64))
+        object.__setattr__(self, "desired_horizon", desired_horizon)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Command) and self._asked == other._asked
+
+    def __hash__(self) -> int:
+        return hash(self._asked)
+
+    @property
+    def _asked(self) -> tuple[tuple[float, ...], float]:
+        return tuple(self.desired_return.tolist()), self.desired_horizon
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -156,8 +167,8 @@ class Front(Sequence[EvaluatedPolicy]):
     @overload
     def __getitem__(self, index: int) -> EvaluatedPolicy: ...
     @overload
-    def __getitem__(self, index: slice) -> Sequence[EvaluatedPolicy]: ...
-    def __getitem__(self, index: int | slice) -> EvaluatedPolicy | Sequence[EvaluatedPolicy]:
+    def __getitem__(self, index: slice) -> tuple[EvaluatedPolicy, ...]: ...
+    def __getitem__(self, index: int | slice) -> EvaluatedPolicy | tuple[EvaluatedPolicy, ...]:
         return self.policies[index]
 
     def __len__(self) -> int:

@@ -1,6 +1,6 @@
 """PPOLagrangian: PPO with a Lagrange multiplier on the mean cost of a step."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from sb3_fair.wrappers.disparity import measured
 from sb3_fair.wrappers.infos import figures_in
 from sb3_fair.wrappers.layer import attribute
 
-Cost: TypeAlias = str | Callable[[Sequence[Mapping[str, Any]]], ArrayLike]
+Cost: TypeAlias = str | Callable[[list[dict[str, Any]]], ArrayLike]
 
 
 @checked

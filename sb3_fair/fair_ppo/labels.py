@@ -14,7 +14,7 @@ from sb3_fair.wrappers.labels import KINDS, Found, Numbers, checked, layer_with,
 from sb3_fair.wrappers.layer import attribute
 
 Mode: TypeAlias = Literal["population", "streaming"]
-GroupFunction: TypeAlias = Callable[[Any, Sequence[Mapping[str, Any]]], ArrayLike | Mapping[str, ArrayLike]]
+GroupFunction: TypeAlias = Callable[[Any, list[dict[str, Any]]], ArrayLike | Mapping[str, ArrayLike]]
 LONG = 1000
 """Steps of all slots after which it is said that nobody was compared."""
 MISSING = (
@@ -94,7 +94,7 @@ class Labels:
         self._last_inside = np.full(self.n_slots, -1)  # in the running episode
         self._coming = of_arrays(self._source, self.numbers)
 
-    def at(self, infos: Sequence[Mapping[str, Any]], obs: Any, dones: NDArray[Any]) -> Population:
+    def at(self, infos: list[dict[str, Any]], obs: Any, dones: NDArray[Any]) -> Population:
         """Labels of the transition just finished, the same object as long as they stay the same.
 
         :param infos: of that transition
@@ -129,7 +129,7 @@ class Labels:
         self._last_known = np.where(known, group, self._last_known)
         self._last_inside = np.where(dones, -1, np.where(known, group, self._last_inside))
 
-    def _of_function(self, obs: Any, infos: Sequence[Mapping[str, Any]]) -> Found:
+    def _of_function(self, obs: Any, infos: list[dict[str, Any]]) -> Found:
         assert self.group_fn is not None
         found = self.group_fn(obs, infos)
         if not isinstance(found, Mapping):

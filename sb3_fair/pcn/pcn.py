@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
+import gymnasium as gym
 import numpy as np
 import torch as th
 from numpy.typing import ArrayLike, NDArray
@@ -510,6 +511,10 @@ class PCN(SameLayers, OwnGenerator):
         if isinstance(self.env, VecDesiredReturn):
             self.env.set_command(chosen.desired_return, chosen.desired_horizon)
 
+    @overload
+    def follow(self, env: VecEnv) -> VecEnv: ...
+    @overload
+    def follow(self, env: gym.Env) -> gym.Env: ...
     def follow(self, env: GymEnv) -> GymEnv:
         """``env`` with the chosen command in its observations, for :meth:`predict` and SB3's ``evaluate_policy``.
 

@@ -58,7 +58,7 @@ def setting_colour(setting: Setting) -> Colour:
 
 
 @styled
-def plot_box_grid(panels: Mapping[str, Mapping[Setting, ArrayLike]], *, order: str = "median") -> "Figure":
+def plot_box_grid(panels: Mapping[str, Mapping[Any, ArrayLike]], *, order: str = "median") -> "Figure":
     """One panel per disparity, one box per setting: classic PPO first and in bold, then the others.
 
     :param panels: title -> setting -> values of test episodes
@@ -96,7 +96,7 @@ def plot_box_grid(panels: Mapping[str, Mapping[Setting, ArrayLike]], *, order: s
 
 
 @styled
-def plot_action_radar(panels: Mapping[str, Mapping[Setting, ArrayLike]], actions: Sequence[str]) -> "Figure":
+def plot_action_radar(panels: Mapping[str, Mapping[Any, ArrayLike]], actions: Sequence[str]) -> "Figure":
     """How often each group takes each action: an axis per action, a line per setting, a row of panels per group.
 
     :param panels: title -> setting -> (groups, actions) frequencies of agents without and with the sensitive attribute

@@ -102,6 +102,10 @@ def test_tables_for_a_terminal_are_narrow_and_plain(found):
     assert all(line.isprintable() for line in lines)
 
 
+def test_at_a_prompt_it_is_one_line(found):
+    assert repr(found).startswith("<Audit of 600 decisions: SP@gender=-") and len(repr(found)) < 600
+
+
 def test_all_attributes_are_told_under_another_policy():
     table = {"hired": [1, 0] * 150, "land": [f"land {n % 65}" for n in range(300)], "sex": list("fm") * 150}
     found = audit(table | {"p": [0.5] * 300}, action="hired", group=["land", "sex"], target="p", n_boot=5)

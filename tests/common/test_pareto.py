@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sb3_fair.common.front import EvaluatedPolicy
+from sb3_fair.common.front import Command, EvaluatedPolicy
 from sb3_fair.common.pareto import (
     crowding_distance,
     epsilon_metric,
@@ -113,6 +113,12 @@ def test_a_front_keeps_policies_that_are_not_dominated_in_their_means():
     rounded = policy("rounded", (np.nextafter(6, 7), -1))
     assert [kept.name for kept in front_of([lucky, steady, other, rounded])] == ["other", "steady"]
     assert len(front_of([])) == 0
+
+
+def test_commands_are_equal_that_ask_for_the_same():
+    one, other = Command([1, 2], 3), Command(np.array([1.0, 2.0]), 3)
+    assert one == other and {one, other} == {one}
+    assert one != Command([1, 2], 4) and one != Command([1, 3], 3) and one != Command([1], 3) and one != "one"
 
 
 def test_generational_distance_is_that_from_the_best_front_to_its_nearest_points():

@@ -29,13 +29,21 @@ FACTORS = {1: "G1", 2: "G2"}
 """Who prefers red, and who prefers blue."""
 
 
-def evaluate_harvest(*arguments: Any, **settings: Any) -> "DataFrame":
+def evaluate_harvest(
+    model: Any,
+    n_episodes: int,
+    horizon: int,
+    seeds: int | Sequence[int],
+    counterfactual: str | None = None,
+    deterministic: bool = False,
+    **settings: Any,
+) -> "DataFrame":
     """:func:`harvest_figures` as a pandas DataFrame, one row per episode; same arguments. Needs the extra
     ``[pandas]``.
     """
     with extra("pandas", "evaluate_harvest"):
         from pandas import DataFrame
-    return DataFrame(harvest_figures(*arguments, **settings))
+    return DataFrame(harvest_figures(model, n_episodes, horizon, seeds, counterfactual, deterministic, **settings))
 
 
 @checked

@@ -10,16 +10,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium as gym
 
+from sb3_fair.fairness import FairnessSpec
 from sb3_fair.fairness.arguments import Count, checked
 from sb3_fair.fairness.descriptions import check_words
 from sb3_fair.zoo.names import InputError, choose, why
-
-if TYPE_CHECKING:
-    from sb3_fair.fairness import FairnessSpec
 
 SHIPPED = "sb3_fair"
 """The module of the IDs that come with the package."""
@@ -67,7 +65,7 @@ ROWS: dict[str, Row] = {}
 def register(
     id: str,
     entry_point: Any,
-    fairness: "FairnessSpec | str | Callable[..., FairnessSpec] | None" = None,
+    fairness: FairnessSpec | str | Callable[..., FairnessSpec] | None = None,
     *,
     max_episode_steps: int | None = None,
     rules: Mapping[str, Callable[..., Any]] | None = None,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -52,7 +52,11 @@ class FairnessTracker:
         """The names of the values, in order."""
         return self._tracker.names
 
-    def add(self, interaction: Interaction | Iterable[Interaction]) -> Any:
+    @overload
+    def add(self, interaction: Interaction) -> int: ...
+    @overload
+    def add(self, interaction: Iterable[Interaction]) -> list[int]: ...
+    def add(self, interaction: Interaction | Iterable[Interaction]) -> int | list[int]:
         """One step: one interaction, or several that are added one after another.
 
         :return: the id, or the list of ids, for :meth:`update_feedback`

@@ -1,11 +1,15 @@
 """Does the harvest keep PettingZoo's contract, and is it the one that Stable-Baselines3 sees?"""
 
+import importlib.util
+import sys
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from sb3_fair.common.extras import MissingExtra
+from sb3_fair.zoo.envs.harvest import parallel
 from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.slots import HarvestVecEnv
 
@@ -110,3 +114,13 @@ def test_pictures_come_with_their_render_mode():
     assert parallel_env().render() is None
     with pytest.raises(ValueError, match="render_mode must be 'rgb_array' or None"):
         parallel_env(render_mode="human")
+
+
+def test_without_pettingzoo_it_can_be_imported_and_says_what_is_missing(monkeypatch):
+    """Importing * and help() import every name of a package."""
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    copied = importlib.util.spec_from_file_location("copied", parallel.__file__)
+    module = importlib.util.module_from_spec(copied)
+    copied.loader.exec_module(module)
+    with pytest.raises(MissingExtra, match=r'parallel_env needs .* pip install "sb3-fair\[pettingzoo\]"'):
+        module.parallel_env()

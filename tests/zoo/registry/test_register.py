@@ -6,6 +6,7 @@ import threading
 from contextlib import closing
 from functools import partial
 from multiprocessing import active_children
+from typing import get_type_hints
 
 import gymnasium as gym
 import numpy as np
@@ -463,3 +464,7 @@ def test_wrong_arguments_of_register_are_named(given, error, message):
     with pytest.raises(error, match=message):
         sb3_fair.register(**{"id": "test/New-v0", "entry_point": "CartPole-v1", **given})
     assert "test/New-v0" not in gym.registry and "Loans" not in ROWS
+
+
+def test_its_types_can_be_asked_for():
+    assert get_type_hints(sb3_fair.register)["id"] is str

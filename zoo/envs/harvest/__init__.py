@@ -35,4 +35,5 @@ _HOMES = {
     "parallel_env": "parallel",
 }
 
-__getattr__, __dir__ = lazy(__name__, _HOMES)
+if not TYPE_CHECKING:  # a checker would take every name for one that exists
+    __getattr__, __dir__ = lazy(__name__, _HOMES)

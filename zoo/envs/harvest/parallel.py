@@ -17,8 +17,10 @@ from sb3_fair.zoo.envs.harvest.settings import HarvestConfig
 from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.world import ActionCheck, Array, RenderMode
 
-with extra("pettingzoo", "parallel_env"):
+try:
     from pettingzoo import ParallelEnv
+except ImportError:  # which is said where an environment is made
+    ParallelEnv = object
 
 COLOURS = {1: "red", 2: "blue"}
 
@@ -34,7 +36,7 @@ class HarvestParallelEnv(ParallelEnv):
         :class:`~sb3_fair.zoo.envs.harvest.settings.HarvestConfig` in a dict
     :param render_mode: None or ``"rgb_array"``
     :param detail: whether infos have ``detail``
-    :raises ImportError: by this module, if ``pettingzoo`` is not installed
+    :raises ImportError: if ``pettingzoo`` is not installed
 
     Example:
         >>> env = parallel_env({"horizon": 100})
@@ -60,6 +62,8 @@ class HarvestParallelEnv(ParallelEnv):
         render_mode: RenderMode = None,
         detail: bool = False,
     ) -> None:
+        with extra("pettingzoo", "parallel_env"):
+            import pettingzoo  # noqa: F401
         self.world = world = HarvestWorld(1, config, detail=detail)
         self.render_mode = render_mode
         self.possible_agents = self._names()

@@ -10,4 +10,5 @@ if TYPE_CHECKING:
 
 __all__ = ["TableConfig", "TableWorld"]
 
-__getattr__, __dir__ = lazy(__name__, {"TableConfig": "settings", "TableWorld": "world"})
+if not TYPE_CHECKING:  # a checker would take every name for one that exists
+    __getattr__, __dir__ = lazy(__name__, {"TableConfig": "settings", "TableWorld": "world"})
