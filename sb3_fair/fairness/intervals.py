@@ -38,32 +38,37 @@ def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95
 
 @np.errstate(invalid="ignore", divide="ignore")
 def rate_and_interval(hits: ArrayLike, people: ArrayLike) -> Interval:
-    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval.
+    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval; the ends are NaN if
+    all people are in one episode.
 
     People of one episode are not independent: the interval is over the m episodes of ``hits`` and ``people``, (m, ...)
-    each (ratio estimator, Student t).
+    each (ratio estimator, Student t). Those with few people count less, those with none do not count.
     """
-    rate, off = _rate(hits, people)
-    return _interval(rate, off, len(off))
+    rate, off, n = _rate(hits, people)
+    return _interval(rate, n * off, n)
 
 
 @np.errstate(invalid="ignore", divide="ignore")
 def rate_difference(hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike) -> Interval:
     """The rate of one group less that of another over the same episodes, and its 95 % confidence interval (ratio
-    estimators of both, Student t over episodes; the groups of an episode need not be independent).
+    estimators of both, Student t over the episodes of the group that is in fewer; the groups of an episode need not be
+    independent).
 
     :param hits: of the first group in each episode, (m, ...); the others alike
     """
-    rate, off = _rate(hits, people)
-    other_rate, other_off = _rate(other_hits, other_people)
-    return _interval(rate - other_rate, off - other_off, len(off))
+    rate, off, n = _rate(hits, people)
+    other_rate, other_off, other_n = _rate(other_hits, other_people)
+    fewer = np.minimum(n, other_n)
+    return _interval(rate - other_rate, fewer * (off - other_off), fewer)
 
 
-def _rate(hits: ArrayLike, people: ArrayLike) -> tuple[Any, Any]:
-    """The rate over all episodes, and how far each episode is off."""
+def _rate(hits: ArrayLike, people: ArrayLike) -> tuple[Any, Any, Any]:
+    """The rate over all episodes, how much each episode adds to its error, and how many episodes with the same number
+    of people each would tell as much (Kish's effective sample size)."""
     hits, people = np.asarray(hits, dtype=np.float64), np.asarray(people, dtype=np.float64)
-    rate = hits.sum(axis=0) / people.sum(axis=0)
-    return rate, (hits - rate * people) / people.mean(axis=0)
+    everybody = people.sum(axis=0)
+    rate = hits.sum(axis=0) / everybody
+    return rate, (hits - rate * people) / everybody, everybody**2 / (people**2).sum(axis=0)
 
 
 def _interval(mean: Any, off: Any, n: Any, axis: int = 0, confidence: float = 0.95) -> Interval:

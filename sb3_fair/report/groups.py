@@ -59,12 +59,8 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     told = f"{first[:1].upper()}{first[1:]} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
     points = f"{_percent(rates[high] - rates[low])} percentage points"
-    if np.isnan(apart.low):
-        told += f"{points} less."
-    elif apart.low > 0:
-        told += f"{points} less (95 % interval {_percent(apart.low)} to {_percent(apart.high)})."
-    else:
-        told += f"{points} apart, which may be chance (95 % interval {_percent(apart.low)} to {_percent(apart.high)})."
+    interval = "" if np.isnan(apart.low) else f" (95 % interval {_percent(apart.low)} to {_percent(apart.high)})"
+    told += f"{points} less{interval}." if apart.low > 0 else f"{points} apart, which may be chance{interval}."
     decisions, favourable = np.array([counts[:, :2].sum(axis=0) for counts in people.values()]).T
     level = _percent(chance_gap(favourable, decisions))
     return f"{told} A policy blind to {compared or 'the groups'} shows {level} by chance."
@@ -84,7 +80,7 @@ def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
 
 def rate(hits: NDArray[Any], people: NDArray[Any]) -> Interval:
     """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval, in [0, 1]; NaN where
-    it is unknown.
+    it is unknown, as the ends are if all people are in one episode.
 
     :param hits: of a group in each episode, (m,)
     """
@@ -96,7 +92,7 @@ def rate(hits: NDArray[Any], people: NDArray[Any]) -> Interval:
 
 def difference(first: NDArray[Any], second: NDArray[Any]) -> Interval:
     """The rate of one group less that of another over all episodes and its 95 % confidence interval, in [-1, 1]; NaN
-    where it is unknown.
+    where it is unknown, as the ends are if all people of a group are in one episode.
 
     :param first: hits and people in each episode, (2, m)
     """

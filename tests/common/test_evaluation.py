@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch as th
 from sb3_contrib import MaskablePPO
+from scipy import stats
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
@@ -348,8 +349,9 @@ def test_what_cannot_be_evaluated_is_refused():
 def test_intervals_of_rates_are_over_episodes():
     hits, people = np.array([1.0, 4.0, 0.0]), np.array([10.0, 20.0, 10.0])
     rate, low, high = rate_and_interval(hits, people)
-    off = (hits - 0.125 * people) / people.mean()
-    half = 4.302653 * np.sqrt((off @ off) / 2 / 3)
+    off, n = (hits - 0.125 * people) / 40, 40**2 / 600
+    half = stats.t.ppf(0.975, n - 1) * np.sqrt((off @ off) * n / (n - 1))
     assert (rate, low, high) == pytest.approx((0.125, 0.125 - half, 0.125 + half))
+    assert rate_and_interval([1, 4, 0, 0], [10, 20, 10, 0]) == pytest.approx((rate, low, high)), "nobody tells nothing"
     same = rate_and_interval([2.0, 4.0], [4.0, 8.0])
     assert (same.low, same.high) == (0.5, 0.5)

@@ -85,6 +85,13 @@ def test_few_people_who_all_got_the_same_are_not_everybody():
     assert "which may be chance" in told, "29 of 100 in every episode is no certain 29 %, however it is rounded"
 
 
+def test_people_of_a_single_episode_are_no_evidence_of_a_difference():
+    """They are alike for whatever made this episode what it is; episodes without such people say nothing of them."""
+    few = counts([20] + [0] * 24, [2] + [0] * 24)
+    told = sentence("", {"a": counts([50] * 25, [24, 25, 26, 25, 25] * 5), "b": few})
+    assert "40.0 percentage points apart, which may be chance. A policy" in told
+
+
 def test_no_difference_is_larger_than_all_and_nobody():
     assert interval_of(sentence("", {"a": counts([5, 5], [0, 1]), "b": counts([5, 5], [5, 3])})) == (-100, 100)
 
