@@ -37,29 +37,34 @@ def mean_and_interval(values: ArrayLike, axis: int = 0, confidence: float = 0.95
 
 
 @np.errstate(invalid="ignore", divide="ignore")
-def rate_and_interval(hits: ArrayLike, people: ArrayLike) -> Interval:
-    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval; the ends are NaN if
-    all people are in one episode.
+def rate_and_interval(hits: ArrayLike, people: ArrayLike, confidence: float = 0.95) -> Interval:
+    """The share of ``hits`` among ``people`` over all episodes and its confidence interval; the ends are NaN if all
+    people are in one episode.
 
     People of one episode are not independent: the interval is over the m episodes of ``hits`` and ``people``, (m, ...)
     each (ratio estimator, Student t). Those with few people count less, those with none do not count.
+
+    :param confidence: of the interval, in (0, 1)
     """
     rate, off, n = _rate(hits, people)
-    return _interval(rate, n * off, n)
+    return _interval(rate, n * off, n, confidence=confidence)
 
 
 @np.errstate(invalid="ignore", divide="ignore")
-def rate_difference(hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike) -> Interval:
-    """The rate of one group less that of another over the same episodes, and its 95 % confidence interval (ratio
-    estimators of both, Student t over the episodes of the group that is in fewer; the groups of an episode need not be
+def rate_difference(
+    hits: ArrayLike, people: ArrayLike, other_hits: ArrayLike, other_people: ArrayLike, confidence: float = 0.95
+) -> Interval:
+    """The rate of one group less that of another over the same episodes, and its confidence interval (ratio estimators
+    of both, Student t over the episodes of the group that is in fewer; the groups of an episode need not be
     independent).
 
     :param hits: of the first group in each episode, (m, ...); the others alike
+    :param confidence: of the interval, in (0, 1)
     """
     rate, off, n = _rate(hits, people)
     other_rate, other_off, other_n = _rate(other_hits, other_people)
     fewer = np.minimum(n, other_n)
-    return _interval(rate - other_rate, fewer * (off - other_off), fewer)
+    return _interval(rate - other_rate, fewer * (off - other_off), fewer, confidence=confidence)
 
 
 def _rate(hits: ArrayLike, people: ArrayLike) -> tuple[Any, Any, Any]:

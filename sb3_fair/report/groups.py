@@ -1,6 +1,7 @@
 """Who got the favourable decision: rates of each group with intervals, and a sentence that compares them."""
 
 from collections.abc import Mapping
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,9 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     """The groups with the lowest and the highest rate compared: the difference with its 95 % confidence interval, and
     what a policy blind to the groups shows by chance. Empty with fewer than two groups of people.
 
+    These two were chosen for their difference: the interval is as wide as if it were to hold for all pairs of groups at
+    once (Bonferroni).
+
     :param groups: label -> :data:`~sb3_fair.common.people.COUNTS` per episode, (m, len(COUNTS))
     """
     people = {label: counts for label, counts in groups.items() if counts[:, 0].any()}
@@ -54,7 +58,8 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     if rates[low] == rates[high]:
         every = f"By {compared}, every group" if compared else "Every group"
         return f"{every} was {decision} equally often, in {_percent(rates[low])} % of cases."
-    apart = difference(*(people[label].T[[1, 0]] for label in (high, low)))
+    highest, lowest = (people[label].T[[1, 0]] for label in (high, low))
+    apart = difference(highest, lowest, 1 - 0.05 / comb(len(people), 2))
     first = _named(low, words)
     told = f"{first[:1].upper()}{first[1:]} were {decision} in {_percent(rates[low])} % of cases, "
     told += f"{_named(high, words)} in {_percent(rates[high])} %: "
@@ -78,27 +83,28 @@ def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
     return float(np.ptp(dealt / decisions, axis=1).mean())
 
 
-def rate(hits: NDArray[Any], people: NDArray[Any]) -> Interval:
-    """The share of ``hits`` among ``people`` over all episodes and its 95 % confidence interval, in [0, 1]; NaN where
-    it is unknown, as the ends are if all people are in one episode.
+def rate(hits: NDArray[Any], people: NDArray[Any], confidence: float = 0.95) -> Interval:
+    """The share of ``hits`` among ``people`` over all episodes and its confidence interval, in [0, 1]; NaN where it is
+    unknown, as the ends are if all people are in one episode.
 
     :param hits: of a group in each episode, (m,)
     """
-    found = rate_and_interval(hits, people)
+    found = rate_and_interval(hits, people, confidence)
     if _the_same_in_all(found):
-        found = wilson(hits.sum(), people.sum())
+        found = wilson(hits.sum(), people.sum(), confidence)
     return Interval(found.mean, *np.clip(found[1:], 0, 1))
 
 
-def difference(first: NDArray[Any], second: NDArray[Any]) -> Interval:
-    """The rate of one group less that of another over all episodes and its 95 % confidence interval, in [-1, 1]; NaN
-    where it is unknown, as the ends are if all people of a group are in one episode.
+def difference(first: NDArray[Any], second: NDArray[Any], confidence: float = 0.95) -> Interval:
+    """The rate of one group less that of another over all episodes and its confidence interval, in [-1, 1]; NaN where
+    it is unknown, as the ends are if all people of a group are in one episode.
 
     :param first: hits and people in each episode, (2, m)
     """
+    (hits, people), (other_hits, other_people) = first, second
     if any(_the_same_in_all(rate_and_interval(*group)) for group in (first, second)):
-        return newcombe(rate(*first), rate(*second))
-    found = rate_difference(*first, *second)
+        return newcombe(rate(hits, people, confidence), rate(other_hits, other_people, confidence))
+    found = rate_difference(hits, people, other_hits, other_people, confidence)
     return Interval(found.mean, *np.clip(found[1:], -1, 1))
 
 

@@ -76,6 +76,15 @@ def interval_of(told):
     return tuple(float(end.replace("−", "-")) for end in re.search(r"95 % interval (\S+) to ([^)]+)\)", told).groups())
 
 
+def test_of_many_groups_that_are_alike_two_always_differ_but_not_by_more_than_chance():
+    rng = np.random.default_rng(0)
+    people, extreme = np.full(25, 10), 0
+    for _ in range(200):
+        told = sentence("", {str(group): counts(people, rng.binomial(people, 0.5)) for group in range(8)})
+        extreme += "which may be chance" not in told
+    assert extreme / 200 < 0.08
+
+
 def test_few_people_who_all_got_the_same_are_not_everybody():
     told = sentence("", {"a": counts([1000, 1000], [1, 1]), "b": counts([1, 1], [0, 0])})
     assert "0.1 percentage points apart, which may be chance" in told and interval_of(told)[0] < -60
