@@ -13,7 +13,7 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
 from sb3_fair.fairness.proportions import newcombe, wilson
 
-PERMUTATIONS = 2_000
+PERMUTATIONS = 500
 
 
 def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[str, Any]]:
@@ -66,21 +66,25 @@ def sentence(attribute: str, groups: Mapping[str, NDArray[Any]], words: Words = 
     points = f"{_percent(rates[high] - rates[low])} percentage points"
     interval = "" if np.isnan(apart.low) else f" (95 % interval {_percent(apart.low)} to {_percent(apart.high)})"
     told += f"{points} less{interval}." if apart.low > 0 else f"{points} apart, which may be chance{interval}."
-    decisions, favourable = np.array([counts[:, :2].sum(axis=0) for counts in people.values()]).T
+    decisions, favourable = np.array([counts[:, :2] for counts in people.values()]).T
     level = _percent(chance_gap(favourable, decisions))
     return f"{told} A policy blind to {compared or 'the groups'} shows {level} by chance."
 
 
 def chance_gap(favourable: NDArray[Any], decisions: NDArray[Any]) -> float:
-    """The mean gap between the largest and the smallest rate if favourable decisions are dealt out blindly.
+    """The mean gap between the largest and the smallest rate over all episodes if the favourable decisions of each
+    episode are dealt out blindly among its people: whoever is blind to the groups may still decide differently in
+    different episodes, which may have different people.
 
-    :param favourable: numbers of favourable decisions, (n groups,)
-    :param decisions: numbers of decisions, (n groups,), at least 1
+    :param favourable: numbers of favourable decisions, (m, n groups)
+    :param decisions: numbers of decisions, (m, n groups), of each group at least 1 in some episode
     """
-    dealt = np.random.default_rng(0).multivariate_hypergeometric(
-        decisions.astype(np.int64), int(favourable.sum()), size=PERMUTATIONS, method="marginals"
+    rng = np.random.default_rng(0)
+    dealt = sum(
+        rng.multivariate_hypergeometric(people, given, size=PERMUTATIONS, method="marginals")
+        for people, given in zip(decisions.astype(np.int64), favourable.sum(axis=1).astype(np.int64), strict=True)
     )
-    return float(np.ptp(dealt / decisions, axis=1).mean())
+    return float(np.ptp(dealt / decisions.sum(axis=0), axis=1).mean())
 
 
 def rate(hits: NDArray[Any], people: NDArray[Any], confidence: float = 0.95) -> Interval:

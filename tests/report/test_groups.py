@@ -115,4 +115,11 @@ def test_the_chance_gap_is_the_mean_over_all_ways_to_deal(sizes, data):
     first = np.minimum(np.cumsum([0, *sizes])[:-1] + np.array(sizes), favourable) - np.minimum(
         np.cumsum([0, *sizes])[:-1], favourable
     )
-    assert chance_gap(first, np.array(sizes)) == pytest.approx(exact, abs=0.04)
+    assert chance_gap(first[None], np.array([sizes])) == pytest.approx(exact, abs=0.06)
+
+
+def test_a_policy_blind_to_the_groups_may_decide_differently_in_different_episodes():
+    """Everybody is accepted where the first group is common, nobody where it is rare, and half in the third episode."""
+    assert chance_gap(np.array([[90, 10], [0, 0]]), np.array([[90, 10], [10, 90]])) == pytest.approx(0.8)
+    within = chance_gap(np.array([[90, 10], [0, 0], [50, 50]]), np.array([[90, 10], [10, 90], [100, 100]]))
+    assert within == pytest.approx(0.4, abs=0.01)
