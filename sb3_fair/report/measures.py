@@ -66,9 +66,9 @@ class Measure:
         """Mean over the episodes that have the figure, NaN if none has."""
         return float(mean_and_interval(self.samples(policy)).mean)
 
-    def half_width(self, policy: EvaluatedPolicy) -> float:
-        """Half the width of the 95 % confidence interval of the mean, NaN with fewer than two episodes."""
-        mean, low, _ = mean_and_interval(self.samples(policy))
+    def half_width(self, policy: EvaluatedPolicy, confidence: float = 0.95) -> float:
+        """Half the width of the confidence interval of the mean, NaN with fewer than two episodes."""
+        mean, low, _ = mean_and_interval(self.samples(policy), confidence=confidence)
         return float(mean - low)
 
     def chance(self, policy: EvaluatedPolicy) -> float:
@@ -136,15 +136,15 @@ def _repeats(front: Front, name: str) -> bool:
     )
 
 
-def differ(front: Front, others: Sequence[EvaluatedPolicy]) -> NDArray[Any]:
-    """Where the mean returns of policies differ beyond their 95 % confidence intervals.
+def differ(front: Front, others: Sequence[EvaluatedPolicy], confidence: float = 0.95) -> NDArray[Any]:
+    """Where the mean returns of policies differ beyond their confidence intervals.
 
     :return: (n, m, k), 1 where the policy of the front is better, -1 where the other is, 0 where the difference may be
         chance or one of them is unknown
     """
     shown = goals(front)
     apart = means(front, shown)[:, None] - means(others, shown)
-    chance = np.hypot(_half_widths(front, shown)[:, None], _half_widths(others, shown))
+    chance = np.hypot(_half_widths(front, shown, confidence)[:, None], _half_widths(others, shown, confidence))
     return np.where(np.abs(apart) > chance, np.sign(apart), 0).astype(np.int8)
 
 
@@ -154,7 +154,7 @@ def means(policies: Sequence[EvaluatedPolicy], shown: Sequence[Measure]) -> Arra
     return np.array(found, dtype=np.float64).reshape(len(policies), len(shown))
 
 
-def _half_widths(policies: Sequence[EvaluatedPolicy], shown: Sequence[Measure]) -> Array:
+def _half_widths(policies: Sequence[EvaluatedPolicy], shown: Sequence[Measure], confidence: float) -> Array:
     """Half the widths of the intervals of these means, (n, k), endless with fewer than two episodes."""
-    found = [measure.half_width(policy) for policy in policies for measure in shown]
+    found = [measure.half_width(policy, confidence) for policy in policies for measure in shown]
     return np.nan_to_num(found, nan=np.inf).reshape(len(policies), len(shown))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.common.front import EvaluatedPolicy, Front
+from sb3_fair.common.pareto import front_of
 from sb3_fair.report.content import content
 from sb3_fair.report.shortlist import beaten, same, short_list, told_apart
 
@@ -55,6 +56,16 @@ def test_only_policies_that_differ_from_each_other_are_counted_as_told_apart():
     assert "differ" not in content(Front((noisy, policy(11, 0, 0))))["lead"]
     twice = content(Front((noisy, noisy)))
     assert twice["lead"].startswith("One way of deciding") and twice["policies"][0]["roles"] == []
+
+
+def test_policies_that_are_the_same_but_for_chance_are_not_told_apart():
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        returns = rng.standard_normal((60, 25, 3))
+        policies = [
+            EvaluatedPolicy(str(number), ("R", "SP", "IF"), each, np.ones(25)) for number, each in enumerate(returns)
+        ]
+        assert len(told_apart(front_of(policies))) == 1
 
 
 def test_beaten_is_who_is_worse_in_something_beyond_chance_and_better_in_nothing():
