@@ -163,7 +163,7 @@ class Agent:
         actions (where actions have parts, record 1 for a favourable one), groups, attributes and distances.
 
         :param limits: notion -> the lowest value that is allowed, such as ``{"SP": -0.1}``
-        :param window: number of latest decisions that count
+        :param window: number of latest decisions that count; limits apply once there are so many
         :param notions: None: those with a limit, else those of the environment
         :param told: f(notion, value, limit), called when a notion leaves its limit
         :raises ValueError: if the environment has no fairness spec, or compares more than a monitor records

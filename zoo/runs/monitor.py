@@ -10,6 +10,7 @@ import numpy as np
 
 from sb3_fair.audit.limits import below, check_limit
 from sb3_fair.fairness import FairnessTracker, Interaction
+from sb3_fair.fairness.histories.history import DEFAULT_HISTORY
 
 
 class Turns:
@@ -32,6 +33,8 @@ class Monitor:
     """Watches over notions of the latest decisions. Threads may share it.
 
     ``left`` holds the notions that are outside their limits now; one that becomes undefined (NaN) stays where it was.
+    Limits apply from the first full window on (with histories that have no window, from 500 decisions on), because two
+    groups of a few people hardly ever have the same rate.
 
     :param limits: notion -> the lowest value that is allowed
     :param notions: what is measured
@@ -59,6 +62,7 @@ class Monitor:
         self.limits, self.told, self.select, self.actions = dict(limits), told, select, actions
         self.left: set[str] = set()
         self._recorded = 0
+        self._enough = getattr(settings.get("history"), "window", DEFAULT_HISTORY.window)
         self._turns = Turns()
 
     @property
@@ -121,7 +125,8 @@ class Monitor:
             outside = {
                 name
                 for name, limit in self.limits.items()
-                if below(values[name], limit) or (math.isnan(values[name]) and name in self.left)
+                if self._recorded >= self._enough
+                and (below(values[name], limit) or (math.isnan(values[name]) and name in self.left))
             }
             news, self.left = sorted(outside - self.left), outside
         if self.told is not None:

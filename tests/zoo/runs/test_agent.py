@@ -22,7 +22,14 @@ import sb3_fair
 from sb3_fair import load_agent
 from sb3_fair.audit import audit, audit_file
 from sb3_fair.common.run_folder import RunFolder
-from sb3_fair.fairness import SlidingWindow, consistency, group_notion, individual_fairness, lipschitz_violation
+from sb3_fair.fairness import (
+    FullHistory,
+    SlidingWindow,
+    consistency,
+    group_notion,
+    individual_fairness,
+    lipschitz_violation,
+)
 from sb3_fair.wrappers.choices import Choices
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.agent import Agent
@@ -295,9 +302,9 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
         assert monitor.values["SP"] == pytest.approx(whole, nan_ok=True)
         whole_eo = group_notion("EO", actions=actions[latest], groups=groups[latest], feedback=outcomes[latest])
         assert monitor.values["EO"] == pytest.approx(whole_eo, nan_ok=True)
-        if whole < -0.3 and not outside:
+        outside, before = step >= 7 and (whole < -0.3 or (np.isnan(whole) and outside)), outside
+        if outside and not before:
             expected.append(("SP", whole))
-        outside = whole < -0.3 or (np.isnan(whole) and outside)
         assert monitor.left == ({"SP"} if outside else set())
     assert len(expected) > 3
     assert [told[:2] for told in left] == [(name, pytest.approx(value)) for name, value in expected]
@@ -311,6 +318,18 @@ def test_a_monitor_has_the_notions_of_its_window_and_tells_who_leaves(clerk):
     for name in ("SP", "SP@sex"):
         with pytest.raises(ValueError, match=rf"limit of {name} must be in \[-1, 0\], got 0.1"):
             Monitor({name: 0.1}, (name,), attributes=("sex",))
+
+
+@pytest.mark.parametrize("settings", [{"history": SlidingWindow(500)}, {"history": FullHistory()}, {}])
+def test_a_limit_applies_from_the_first_full_window_on(settings):
+    """Two decisions on people of two groups, one of them favourable, have an SP of -1."""
+    told = []
+    monitor = Monitor({"SP": -0.25}, ("SP",), lambda *news: told.append(news), **settings)
+    for number in range(499):
+        monitor.feedback(monitor.record(number % 2, number % 2), 1)
+    assert monitor.values["SP"] == -1 and not told and not monitor.left
+    monitor.record(1, 1)
+    assert told == [("SP", -1.0, -0.25)] and monitor.left == {"SP"}
 
 
 @pytest.mark.parametrize("wrong", [7, -1, 1.7, float("nan"), "x"])
