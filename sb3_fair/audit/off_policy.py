@@ -17,13 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from sb3_fair.common.extras import extra
-from sb3_fair.fairness.arguments import Numbers, Range, checked
+from sb3_fair.fairness.arguments import MaybeNumbers, Numbers, Range, checked
 
 Array = NDArray[np.float64]
 LEAST = 50
 """Effective sample size below which nothing is estimated."""
 LEAST_SHARE = 0.01
 """The same as a share of the rows."""
+KINDS = ("unfavourable", "favourable")
 _OFF = 4.0
 """Standard errors that the mean weight may be away from 1."""
 
@@ -66,7 +67,7 @@ class OffPolicy:
 
 @checked
 def off_policy(
-    rewards: Numbers,
+    rewards: MaybeNumbers,
     accepted: Any,
     propensity: Annotated[ArrayLike, Range("(0, 1]")],
     target: Annotated[ArrayLike, Range("[0, 1]")],
@@ -79,7 +80,8 @@ def off_policy(
 ) -> OffPolicy:
     """Mean reward of a decision if another policy had decided, with intervals (normal approximation).
 
-    :param rewards: (n,) of the logged decisions
+    :param rewards: (n,) of the logged decisions; NaN where unknown: known ones also stand for the unknown ones of their
+        kind, favourable or unfavourable, which is right where rewards are missing at random among these
     :param accepted: (n,) whether each was favourable
     :param propensity: (n,) probability, in (0, 1], with which the decision that was made had been made
     :param target: (n,) probability with which the other policy makes the favourable decision
@@ -87,8 +89,9 @@ def off_policy(
     :param regressor: anything with ``fit`` and ``predict``, as in scikit-learn; None: a linear model of
         scikit-learn, which the extra ``[audit]`` installs
     :param folds: parts of the log; the reward of each is predicted from the others
-    :return: without estimates if the effective sample is smaller than 50 or 1 % of the rows, or the mean weight is
-        far from 1: then the log does not have enough of what the other policy does
+    :return: without estimates if the effective sample is smaller than 50 or 1 % of the rows, the mean weight is far
+        from 1, or no reward of a kind of decision is known: then the log does not have enough of what the other policy
+        does; NaN for the logged decisions if no reward of a kind that was made is known
     :raises ValueError: if shapes differ or a probability is out of range
     :raises MissingExtra: if no ``regressor`` is given and scikit-learn is not installed
     """
@@ -97,16 +100,29 @@ def off_policy(
     for name, array in (("accepted", took), ("propensity", chance), ("target", wanted)):
         if array.shape != reward.shape or array.ndim != 1:
             raise ValueError(f"{name} must have the shape of rewards {reward.shape}, (n,), got {array.shape}")
-    if not len(reward):
+    known, kind = ~np.isnan(reward), took.astype(np.intp)
+    if not known.any():
         raise ValueError("rewards must hold at least one number, got none")
     n = len(reward)
+    made, seen = (np.bincount(each, minlength=2) for each in (kind, kind[known]))
+    stands_for = np.where(known, (made / np.maximum(seen, 1))[kind], 0.0)
+
+    def filled(terms: Array) -> Array:
+        """Terms (n,) whose mean is that of all decisions, although those without a reward are NaN."""
+        usual = (np.bincount(kind, np.where(known, terms, 0.0), 2) / np.maximum(seen, 1))[kind]
+        return usual + stands_for * np.where(known, terms - usual, 0.0)
+
     weights = np.where(took, wanted, 1 - wanted) / chance
-    total = weights.sum()
-    effective = float(total**2 / np.square(weights).sum()) if total else 0.0
-    mean = total / n
-    logged = _estimated("logged", "the logged decisions", reward, confidence)
+    mean = float(weights.mean())
+    total = (weights * stands_for).sum()
+    effective = float(total**2 / np.square(weights * stands_for).sum()) if total else 0.0
+    whole = filled(reward) if seen[made > 0].all() else np.full(n, np.nan)
+    logged = _estimated("logged", "the logged decisions", whole, confidence)
     least, refused = max(LEAST, LEAST_SHARE * n), ""
-    if effective < least:
+    lacking = [KINDS[each] for each, asked in enumerate((1 - wanted, wanted)) if asked.any() and not seen[each]]
+    if lacking:
+        refused = f"no reward of {lacking[0]} decisions is known, and the other policy makes some"
+    elif effective < least:
         refused = f"the overlap is too small: the effective sample is {effective:.0f}, at least {least:.0f} is needed"
     elif not averages_one(weights):
         refused = (
@@ -118,11 +134,12 @@ def off_policy(
     predicted = _predicted(reward, took, wanted if features is None else features, regressor, folds, seed)
     own = np.where(took, predicted[:, 1], predicted[:, 0])
     direct = wanted * predicted[:, 1] + (1 - wanted) * predicted[:, 0]
-    ratio = (weights * reward).sum() / total
+    typical = filled(weights).mean()
+    ratio = filled(weights * reward).mean() / typical
     estimates = [
-        _estimated("ips", "inverse propensity", weights * reward, confidence),
-        _estimated("snips", "self-normalised", ratio + weights * (reward - ratio) / mean, confidence),
-        _estimated("dr", "doubly robust", direct + weights * (reward - own), confidence),
+        _estimated("ips", "inverse propensity", filled(weights * reward), confidence),
+        _estimated("snips", "self-normalised", ratio + filled(weights * (reward - ratio)) / typical, confidence),
+        _estimated("dr", "doubly robust", direct + filled(weights * (reward - own)), confidence),
     ]
     return OffPolicy(n, effective, mean, logged, estimates)
 
@@ -153,7 +170,7 @@ def _predicted(reward: Array, took: NDArray[np.bool_], features: Any, regressor:
     fold = np.random.default_rng(seed).integers(folds, size=len(reward))
     predicted = np.zeros((len(reward), 2))
     for part, decision in product(range(folds), (0, 1)):
-        known, here = (fold != part) & (took == decision), fold == part
+        known, here = (fold != part) & (took == decision) & ~np.isnan(reward), fold == part
         if known.any() and here.any():
             predicted[here, decision] = (
                 deepcopy(regressor).fit(described[known], reward[known]).predict(described[here])

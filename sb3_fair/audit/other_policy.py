@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.off_policy import LEAST, OffPolicy, averages_one, off_policy
+from sb3_fair.audit.off_policy import KINDS, LEAST, OffPolicy, averages_one, off_policy
 from sb3_fair.audit.resampling import Array
 from sb3_fair.audit.words import few
 from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN
@@ -83,14 +83,33 @@ def other_policy(
     warnings = [_WRONG.format(few(wrong))] if wrong else []
     if "reward" not in log.numbers or chance is None:
         return rates, None, warnings
-    reward = log.numbers["reward"][decided.rows]
-    rows = np.flatnonzero(there & ~np.isnan(reward))
+    rows = np.flatnonzero(there)
+    reward = log.numbers["reward"][decided.rows][rows]
+    if np.isnan(reward).all():
+        return rates, None, warnings
+    warnings += _unknown(log.columns.reward, accepted[rows], ~np.isnan(reward))
     small = [attribute for attribute in decided.attributes if len(attribute.labels) <= _MOST]
     described = [one.codes[rows] == code for one in small for code in range(1, len(one.labels) + 1)]
     features = np.column_stack([target[rows], *described]).astype(float)
-    given = reward[rows], accepted[rows], chance[rows], target[rows]
-    earned = off_policy(*given, features=features, confidence=confidence, seed=seed) if len(rows) else None
-    return rates, earned, warnings
+    given = reward, accepted[rows], chance[rows], target[rows]
+    return rates, off_policy(*given, features=features, confidence=confidence, seed=seed), warnings
+
+
+def _unknown(column: str | None, accepted: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[str]:
+    """What unknown rewards mean, in a sentence; none where all are known."""
+    made, seen = (np.bincount(kind.astype(np.intp), minlength=2) for kind in (accepted, accepted[known]))
+    if known.all():
+        return []
+    for kind in np.flatnonzero((made > 0) & (seen == 0)):
+        return [
+            f"Selective reward: {column!r} is known after {KINDS[1 - kind]} decisions only. What the others brought, "
+            "nobody knows: the mean reward of the log is undefined. If they brought nothing, write 0."
+        ]
+    return [
+        f"{column!r} is unknown for {made[0] - seen[0]:,} of {made[0]:,} unfavourable decisions and "
+        f"{made[1] - seen[1]:,} of {made[1]:,} favourable ones: for the mean reward, known ones stand for them, which "
+        "is right only if rewards are missing at random among decisions of a kind."
+    ]
 
 
 def _others(

@@ -61,6 +61,41 @@ def test_without_overlap_nothing_is_estimated():
     assert "the mean weight is" in off_policy(**given).refused
 
 
+def test_a_log_without_rewards_of_the_refused_does_not_tell_the_mean_reward():
+    """Although the other policy grants as many loans, so that the weights of the known ones are 1 on average."""
+    given, _ = bank(20_000, 0)
+    given["propensity"], given["target"] = np.full(20_000, 0.5), 0.3 + 0.4 * given["features"]
+    given["accepted"] = RNG(1).random(20_000) < 0.5
+    given["rewards"] = np.where(given["accepted"], given["features"], np.nan)
+    for rows in (slice(None), given["accepted"]):
+        found = off_policy(**{name: column[rows] for name, column in given.items()})
+        assert found.estimates == []
+        assert found.refused == "no reward of unfavourable decisions is known, and the other policy makes some"
+    log = {name: given[name] for name in ("rewards", "accepted", "propensity", "target")} | {"g": ["a", "b"] * 10_000}
+    asked = {"action": "accepted", "group": "g", "propensity": "propensity", "target": "target", "reward": "rewards"}
+    whole = audit(log, **asked, n_boot=2, n_permutations=2)
+    assert np.isnan(whole.off_policy.logged.value) and "nan" not in whole.table()
+    assert any(text.startswith("Selective reward: 'rewards' is known after favourable") for text in whole.warnings)
+    given["target"] = np.ones(20_000)  # needs no reward of the refused
+    assert off_policy(**given).estimates[2].value == pytest.approx(0.5, abs=0.01)
+
+
+def test_rewards_that_are_known_less_often_after_refusals_are_not_counted_less():
+    covered = dict.fromkeys(("logged", "ips", "snips", "dr"), 0)
+    for seed in range(50):
+        given, truth = bank(2000, seed)
+        rewards, took = given["rewards"] + 1, given["accepted"]
+        given["rewards"] = np.where(took | (RNG(seed + 1000).random(2000) < 0.2), rewards, np.nan)
+        found = off_policy(**given)
+        for one in found.all:
+            covered[one.name] += one.low <= (rewards.mean() if one.name == "logged" else truth + 1) <= one.high
+    assert all(number >= 44 for number in covered.values()), covered
+    log = {"h": took, "g": ["a", "b"] * 1000, "p": given["propensity"], "t": given["target"], "gain": given["rewards"]}
+    asked = {"action": "h", "group": "g", "propensity": "p", "target": "t", "reward": "gain"}
+    said = [text for text in audit(log, **asked, n_boot=2, n_permutations=2).warnings if "for the mean reward" in text]
+    assert len(said) == 1 and "and 0 of" in said[0]
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
