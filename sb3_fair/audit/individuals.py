@@ -22,7 +22,7 @@ def individual_notions(
 
     Numerical features are scaled to [0, 1] by the range they have in the log. Without a score, a person's chances are
     1 for the decision that was made and 0 for the other one. Intervals are jackknife intervals over 10 parts of the
-    sample (Student t).
+    sample, which is in random order (Student t). In CSC, people who are equally similar share the places of neighbours.
 
     :param accepted: (rows of the log,) whether the decision was favourable
     """
@@ -40,7 +40,7 @@ def individual_notions(
     formulas: dict[str, Callable[[NDArray[np.intp]], float]] = {
         "IF": lambda rows: individual_fairness(scaled[rows], chances[rows], distance=distance, nominal=nominal),
         "LIP": lambda rows: lipschitz_violation(scaled[rows], chances[rows], distance=distance, nominal=nominal),
-        "CSC": lambda rows: consistency(scaled[rows], actions[rows], distance=distance, nominal=nominal),
+        "CSC": lambda rows: consistency(scaled[rows], actions[rows], distance=distance, nominal=nominal, ties="shared"),
     }
     fold = np.arange(len(scaled)) % FOLDS
     found = []

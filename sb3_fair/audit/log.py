@@ -137,7 +137,7 @@ class Log:
         self.numbers = {role: of_rows[role] for role in PER_ROW if role in of_rows}
         self.warnings = [*self._missing_warnings(), *self._label_warnings(kept)]
         if self.sample is not None:
-            self.sample.sort()
+            self.sample.shuffle()
         return self
 
     def _missing_warnings(self) -> list[str]:
@@ -204,23 +204,23 @@ class Sample:
 
     def add(self, start: int, features: Array, scores: Array | None) -> None:
         """Rows of the log from ``start`` on; those without a feature or a score are not chosen."""
-        keys = self._rng.random(len(features))
         values = np.column_stack([features, np.zeros(len(features)) if scores is None else scores])
-        whole = ~np.isnan(values).any(axis=1)
-        self.eligible += int(np.count_nonzero(whole))
-        if whole.any():
+        whole = np.flatnonzero(~np.isnan(values).any(axis=1))
+        keys = self._rng.random(len(whole))
+        self.eligible += len(whole)
+        if len(whole):
             self.low = np.minimum(self.low, features[whole].min(axis=0))
             self.high = np.maximum(self.high, features[whole].max(axis=0))
-        new = np.flatnonzero(whole & (keys < self._keys.max(initial=0.0) if len(self._keys) == self._size else whole))
+        new = keys < (self._keys.max(initial=0.0) if len(self._keys) == self._size else 1.0)
         self._keys = np.concatenate([self._keys, keys[new]])
-        self.rows = np.concatenate([self.rows, start + new])
-        self._values = np.concatenate([self._values, values[new]])
+        self.rows = np.concatenate([self.rows, start + whole[new]])
+        self._values = np.concatenate([self._values, values[whole[new]]])
         if len(self._keys) > self._size:
             self._choose(np.argpartition(self._keys, self._size)[: self._size])
 
-    def sort(self) -> None:
-        """In the order of the log."""
-        self._choose(np.argsort(self.rows))
+    def shuffle(self) -> None:
+        """In random order: that of the log may depend on the decision."""
+        self._choose(np.argsort(self._keys))
 
     def _choose(self, places: NDArray[np.intp]) -> None:
         self._keys, self.rows, self._values = self._keys[places], self.rows[places], self._values[places]

@@ -221,6 +221,26 @@ def test_individual_notions_are_of_decisions_alone(score):
     assert said in audit(data, **asked, reservoir=50).warnings
 
 
+@pytest.mark.parametrize("order", ["as it came", "h", "x"])
+def test_individual_notions_and_their_intervals_do_not_depend_on_the_order_of_rows(order):
+    """30 % of people are of a kind that is accepted with probability 0.8, the others with 0.2. Two of them are unlike
+    with probability 0.42, and treated unlike with 2 * 0.38 * 0.62; two that are alike with 2 * 0.8 * 0.2."""
+    rng = np.random.default_rng(0)
+    asked = {"action": "h", "group": "g", "features": "x", "nominal": "x", "notions": ["IF", "CSC"]}
+    found = []
+    for seed in range(60):
+        kind = rng.random(200) < 0.3
+        data = {"h": rng.random(200) < np.where(kind, 0.8, 0.2), "g": ["a", "b"] * 100, "x": kind}
+        rows = np.argsort(data[order], kind="stable") if order in data else np.arange(200)
+        of = audit({name: np.asarray(column)[rows] for name, column in data.items()}, **asked, seed=seed).notions
+        found.append([(one.value, one.low, one.high) for one in of])
+    values, low, high = np.array(found).transpose(2, 1, 0)
+    for notion, truth in enumerate((-1 + 0.42 - 2 * 0.38 * 0.62, -0.32)):
+        covered = (low[notion] <= truth) & (truth <= high[notion])
+        assert values[notion].mean() == pytest.approx(truth, abs=0.03)
+        assert covered.sum() >= 53, (notion, covered.sum())
+
+
 def test_welfare_is_of_the_sums_of_rewards():
     from sb3_fair.fairness import Scheme
 

@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -96,6 +97,16 @@ def test_individual_notions_are_the_formulas(history, name, k):
     same(consistency(features, actions, k=k, **metric), consistency_value(history, k, name=name, nominal=[1]))
     weighted = consistency_value(history, k, weights, name=name, nominal=[1])
     same(consistency(features, actions, k=k, weights=weights, **metric), weighted)
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 9])
+def test_people_who_are_equally_near_share_the_places_of_neighbours(k):
+    """As on average over all orders in which they may have come."""
+    features, actions = np.array([[0.0], [0.0], [0.0], [0.5], [1.0], [1.0]]), np.array([1, 0, 0, 1, 1, 0])
+    orders = [list(order) for order in permutations(range(6))]
+    mean = np.mean([consistency(features[order], actions[order], k=k) for order in orders])
+    for order in orders[::100]:
+        same(consistency(features[order], actions[order], k=k, ties="shared"), mean)
 
 
 @pytest.mark.parametrize("notion", GROUP_NOTIONS)

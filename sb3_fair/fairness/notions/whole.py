@@ -6,7 +6,7 @@ trackers give the same numbers.
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -170,16 +170,19 @@ def consistency(
     nominal: Sequence[int] = (),
     favourable: Iterable[int] = (1,),
     weights: Numbers | None = None,
+    ties: Literal["older", "shared"] = "older",
 ) -> float:
     """CSC (Cimpean et al., FAReL, Eq. 14): minus the mean of ``|A_i - mean A of i's k nearest|``, in [-1, 0].
 
-    Nearest by raw distance, rounded to 12 decimals; of equals the older first. With fewer than k others all are
-    neighbours. 0 for fewer than 2 people, NaN if nobody has a weight.
+    Nearest by raw distance, rounded to 12 decimals. With fewer than k others all are neighbours. 0 for fewer than 2
+    people, NaN if nobody has a weight.
 
     :param features: (n, d) in order of time
     :param actions: (n,) int
     :param k: number of neighbours
     :param weights: (n,) of the terms; None: 1
+    :param ties: which of those who are equally near are neighbours: the ``"older"`` first, or all of them, who have the
+        places that are left in ``"shared"`` parts; then the order of people does not matter
     """
     people = feature_array(features)
     taken = np.asarray(actions)
@@ -196,8 +199,14 @@ def consistency(
         distances = in_units(metric.raw(people[rows], people.T[None]))
         own = np.arange(len(people))[rows]
         distances[np.arange(len(own)), own] = np.inf
-        neighbours = np.argsort(distances, axis=1, kind="stable")[:, :nearest]
-        means.append(accepted[neighbours].mean(axis=1))
+        if ties == "older":
+            neighbours = np.argsort(distances, axis=1, kind="stable")[:, :nearest]
+            means.append(accepted[neighbours].mean(axis=1))
+        else:
+            last = np.partition(distances, nearest - 1)[:, nearest - 1, None]
+            nearer, level = distances < last, distances == last
+            left = nearest - nearer.sum(axis=1)
+            means.append((nearer @ accepted + left * (level @ accepted) / level.sum(axis=1)) / nearest)
     weight = _weights(weights, len(people))
     if not weight.any():
         return math.nan
