@@ -69,7 +69,7 @@ def audit(
 ) -> Audit:
     """How fairly the logged decisions in a table treated groups and individuals.
 
-    Intervals of notions are made by a bootstrap that draws people within their groups: see
+    Intervals of notions are made by a parametric bootstrap of the rates of groups: see
     :mod:`sb3_fair.audit.resampling`.
 
     >>> log = {"hired": ["yes", "yes", "no", "no"], "gender": ["m", "m", "f", "f"]}

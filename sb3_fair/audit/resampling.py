@@ -1,8 +1,7 @@
-"""Bootstrap intervals, effective numbers of people and Manski bounds of group notions, from tables of counts alone.
+"""Intervals by a parametric bootstrap, effective numbers of people and Manski bounds of group notions.
 
-A decision is only known by its group and its cell, so that any number of rows is a table of counts (groups, CELLS).
-Drawing n people of a group with replacement is drawing a multinomial count over its cells, which is exact and takes no
-longer for more rows.
+A decision is only known by its group and its cell, so that any number of rows is a table of counts (groups, CELLS), and
+nothing takes longer for more rows.
 """
 
 from itertools import product
@@ -19,8 +18,8 @@ _CANDIDATE = 3.0
 """Groups whose rate is so many standard errors from the highest may be the highest."""
 _PAIRS = 2000
 """With more pairs of groups than this, all have intervals of the same width."""
-_ENTRIES = 2_000_000
-"""Counts drawn at once."""
+_ALIKE = 2.0
+"""Rates that differ up to so many times as much as by chance may be equal."""
 _NUDGE = 1e-6
 """Relative change of a count that shows how much a rate depends on it."""
 
@@ -50,54 +49,38 @@ def effective_part(counts: Array, table: GapTable, hits: Array, people: Array) -
     return part
 
 
-def drawn(counts: Array, n_boot: int, rng: np.random.Generator) -> Array:
-    """Counts (n_boot, ..., groups, CELLS) of as many people of each group, drawn with replacement."""
-    people = counts.sum(axis=-1)
-    shares = np.divide(counts, people[..., None], out=np.zeros_like(counts), where=people[..., None] > 0)
-    # The largest cell is drawn last, as the rest: shares that add up to a little more than 1 do no harm there.
-    order = np.argsort(shares, axis=-1)
-    shares = np.take_along_axis(shares, order, axis=-1)
-    shares[..., -1] = np.maximum(1.0 - shares[..., :-1].sum(axis=-1), 0.0)
-    found = rng.multinomial(people.astype(np.int64), shares, size=(n_boot, *people.shape))
-    back = np.broadcast_to(np.argsort(order, axis=-1), found.shape)
-    return np.take_along_axis(found, back, axis=-1).astype(np.float64)
-
-
 def notion_intervals(counts: Array, table: GapTable, n_boot: int, rng: np.random.Generator, confidence: float) -> Array:
     """Confidence intervals (notions, 2) of the values that ``table`` has for ``counts`` (groups, CELLS).
 
     The value is minus the largest of several differences, so that percentiles of its draws lie beside the truth where
     rates are nearly equal: the largest difference of equal rates is never 0. Therefore every pair of groups that may be
     the furthest apart gets an interval for its signed difference; their half-widths are multiples of the standard
-    errors of the draws, the same for all pairs, chosen so that all of them hold at once. With two groups this is an
-    ordinary bootstrap interval, folded at 0. It covers more than asked for where the extremes are nearly tied. As draws
-    have no spread where all or nobody of a small group got the favourable decision, an interval is never shorter than
-    Newcombe's.
+    errors, the same for all pairs, chosen by draws of all rates so that all of them hold at once. With two groups this
+    is an ordinary interval, folded at 0. An interval is never shorter than Newcombe's. Those of the rates of a notion
+    that has two hold at once (Bonferroni).
 
     :param n_boot: number of draws
     """
     (hits,), (people,) = table.hits_and_people(counts[None])
     part = effective_part(counts, table, hits, people)
-    batch = max(1, _ENTRIES // counts.size)
-    parts = (drawn(counts, min(batch, n_boot - start), rng) for start in range(0, n_boot, batch))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rates = hits / people
-        draws = np.concatenate([np.divide(*table.hits_and_people(part)) for part in parts])
-    ends = np.full((rates.shape[1], 2), np.nan)
-    for rate in range(rates.shape[1]):
-        there = np.flatnonzero(~np.isnan(rates[:, rate]))
-        if len(there) > 1:
-            among = part[there, rate]
-            shares = wilson(hits[there, rate] * among, people[there, rate] * among, confidence)
-            ends[rate] = _range_interval(rates[there, rate], draws[:, there, rate], shares, confidence)
-    return _worst_of_both(table, ends)
+    hits, people = hits * part, people * part
+    draws = rng.standard_normal((n_boot, len(counts)))
+    found = np.full((len(table.rates_of), 2), np.nan)
+    for notion, rates in enumerate(table.rates_of):
+        known = [(rate, there) for rate in rates if (there := people[:, rate] > 0).sum() > 1]
+        ends = [
+            _range_interval(hits[there, rate], people[there, rate], draws[:, there], 1 - (1 - confidence) / len(known))
+            for rate, there in known
+        ]
+        if ends:
+            found[notion] = 0.0 - np.max(ends, axis=0)[::-1]
+    return found
 
 
-def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: float) -> tuple[float, float]:
-    """Interval of max - min of rates (groups,), given draws (n_boot, groups) of them."""
-    off = draws - rates
+def _range_interval(hits: Array, people: Array, draws: Array, confidence: float) -> tuple[float, float]:
+    """Interval of max - min of the rates of groups, (groups,) each, given standard normal draws (n_boot, groups)."""
+    rates, spread = hits / people, _standard_errors(hits, people)
     high, low = rates.argmax(), rates.argmin()
-    spread = _spread(off)
     tops, bottoms = (
         np.flatnonzero(np.abs(rates - rates[end]) <= _CANDIDATE * np.hypot(spread, spread[end])) for end in (high, low)
     )
@@ -106,25 +89,34 @@ def _range_interval(rates: Array, draws: Array, shares: Interval, confidence: fl
     if not len(one):  # all rates are the same, without any spread
         one, two = np.array([high]), np.array([(high + 1) % len(rates)])
     gaps = rates[one] - rates[two]
+    off = draws * spread
     if len(one) > _PAIRS:
         candidates = off[:, np.union1d(tops, bottoms)]
         errors: Array | float = 1.0
-        worst = np.fmax.reduce(candidates, axis=1) - np.fmin.reduce(candidates, axis=1)
+        worst = candidates.max(axis=1) - candidates.min(axis=1)
     else:
-        apart = off[:, one] - off[:, two]
-        errors = _spread(apart)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            worst = np.fmax.reduce(np.where(errors > 0, np.abs(apart) / errors, 0.0), axis=1)
-    half = np.quantile(np.nan_to_num(worst), confidence) * errors
+        errors = np.hypot(spread[one], spread[two])
+        apart = np.abs(off[:, one] - off[:, two])
+        worst = np.divide(apart, errors, out=np.zeros_like(apart), where=errors > 0).max(axis=1)
+    half = np.quantile(worst, confidence) * errors
+    shares = wilson(hits, people, confidence)
     pair = newcombe(*(Interval(*(each[index] for each in shares)) for index in (one, two)))
     lows, highs = np.minimum(gaps - half, pair.low), np.maximum(gaps + half, pair.high)
     return float(np.clip(lows.max(), 0.0, 1.0)), float(np.clip(np.maximum(highs, -lows).max(), 0.0, 1.0))
 
 
-def _spread(draws: Array) -> Array:
-    """Root mean square of draws (n_boot, m) that are defined; 0 where none is."""
-    defined = np.count_nonzero(~np.isnan(draws), axis=0)
-    return np.sqrt(np.nansum(draws * draws, axis=0) / np.maximum(defined, 1))
+def _standard_errors(hits: Array, people: Array) -> Array:
+    """Of the rates of groups.
+
+    The variance of a rate is smaller near 0 and 1, and the groups that are the furthest apart are so in part by chance.
+    Therefore it is that of rates which are moved towards that of all people, the more so the less the groups differ.
+    """
+    rates, whole = hits / people, hits.sum() / people.sum()
+    variance = whole * (1 - whole)
+    chi2 = (people * (rates - whole) ** 2).sum() / variance if variance else 0.0
+    usual = len(rates) - 1
+    moved = np.clip(rates + (whole - rates) * (usual * _ALIKE / max(chi2, usual * _ALIKE)), 0.0, 1.0)
+    return np.sqrt(moved * (1 - moved) / people)
 
 
 def bounds(counts: Array, table: GapTable) -> Array:

@@ -416,7 +416,7 @@ def test_intervals_and_tests_of_shares_are_the_published_ones():
 @pytest.mark.slow
 @pytest.mark.parametrize("rates", [(0.5, 0.5), (0.3, 0.5), (0.05, 0.1), (0.2, 0.4, 0.6)])
 def test_intervals_cover_the_truth(rates):
-    """In 93 to 97 % of 1,000 logs; by how much more where several groups may be the lowest, says the docstring."""
+    """In 93 to 97 % of 1,000 logs."""
     rng = np.random.default_rng(1)
     sizes = rng.integers(100, 400, len(rates))
     groups = np.repeat(np.arange(len(rates)), sizes)

@@ -249,6 +249,8 @@ class GapTable:
         self._rates = len(rates)
         self._starts = np.cumsum([0] + [len(notion.rates) for notion in notions])[:-1]
         self._places = np.array([list(different).index((id(rate), kinds)) for rate, kinds in asked])
+        self.rates_of = np.split(self._places, self._starts[1:])
+        """Which of the different rates each notion has."""
         self._needs = np.array([kinds for _, kinds in different.values()])
         self._judges = feedback_missing != "ignore" and bool(self._needs.any())
         if self._judges:
