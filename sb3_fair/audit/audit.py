@@ -123,17 +123,18 @@ def audit(
     groups, found, gaps = [], [], []
     for attribute in decided.compared:
         counts = attribute.counts(decided.cells)
-        groups += group_rows(attribute, counts, feedback_missing, confidence)
+        own = group_rows(attribute, counts, feedback_missing, confidence)
+        groups += own
         if chosen:
             found += notion_rows(
                 attribute, counts, chosen, feedback_missing, confidence, n_boot, n_permutations, rng
             )  # fmt: skip
-            gaps += gap_rows(attribute, counts, group_names, feedback_missing, confidence)
+            gaps += gap_rows(attribute, counts, own, group_names, feedback_missing, confidence)
     accepted = np.zeros(log.n, dtype=bool)
     accepted[decided.rows] = ACCEPTED[decided.cells]
     individual = [name for name in names if name not in group_names]
     found += individual_notions(log, accepted, individual, distance, confidence)
-    raised = holm([gap.p for gap in gaps])
+    raised = holm([gap.p_holm for gap in gaps])
     gaps = [replace(gap, p_holm=float(p)) for gap, p in zip(gaps, raised, strict=True)]
     windows: RollingNotions | None = None
     series: list[Series] = []

@@ -1,6 +1,7 @@
 """Compares the groups of one attribute: shares, notions with intervals and chance levels, gaps between pairs."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations, repeat
 
@@ -9,6 +10,7 @@ import numpy as np
 from sb3_fair.audit.decisions import Attribute
 from sb3_fair.audit.resampling import Array, bounds, effective_part, notion_intervals
 from sb3_fair.audit.result import Gap, Group, NotionValue, Share
+from sb3_fair.audit.words import TOLD, told_of
 from sb3_fair.fairness.notions.chance import expected_sizes
 from sb3_fair.fairness.notions.table import KNOWN, NOTIONS, FeedbackMissing, GapTable, GroupNotion
 from sb3_fair.fairness.proportions import newcombe, p_value, wilson
@@ -24,7 +26,7 @@ RATES = {
 }
 """Notions whose rate is compared between pairs of groups, and the rate in words; of CUAE the one that PP lacks."""
 MANY = 20
-"""With more groups than this, each is compared with the largest one only."""
+"""With more groups than this, each is compared with the largest one only, and the two that the sentences tell of."""
 
 
 def counted(names: Sequence[str], counts: Array, missing: FeedbackMissing) -> tuple[Array, Array, Array]:
@@ -84,23 +86,43 @@ def notion_rows(
 
 
 def gap_rows(
-    attribute: Attribute, counts: Array, notions: Sequence[str], missing: FeedbackMissing, confidence: float
+    attribute: Attribute,
+    counts: Array,
+    groups: Sequence[Group],
+    notions: Sequence[str],
+    missing: FeedbackMissing,
+    confidence: float,
 ) -> list[Gap]:
-    """Differences between pairs of groups, the lower rate first; p-values are not yet raised."""
+    """Differences between pairs of groups, the lower rate first.
+
+    ``p_holm`` is not yet raised for the number of rows; it is for the number of all pairs where two of many groups are
+    compared because they are the furthest apart.
+
+    :param groups: how each of them fared
+    """
     names = [name for name in RATES if name in notions or ("EqOdds" in notions and name in ("EO", "PE"))]
     hits, people, part = counted(names, counts, missing)
     hits, people = hits * part, people * part
     found = []
     for column, name in enumerate(names):
         there = np.flatnonzero(people[:, column] > 0)
-        largest = there[counts[there].sum(axis=1).argmax()] if len(there) else 0
-        few = len(attribute.labels) <= MANY
-        for pair in combinations(there, 2) if few else ((one, largest) for one in there if one != largest):
-            had, of = hits[:, column], people[:, column]
+        had, of = hits[:, column], people[:, column]
+        pairs: Iterable[tuple[int, ...]] = combinations(there.tolist(), 2)
+        furthest: tuple[int, ...] = ()
+        if len(attribute.labels) > MANY and len(there) > 1:
+            largest = int(there[counts[there].sum(axis=1).argmax()])
+            pairs = [(one, largest) for one in there.tolist() if one != largest]
+            told = [told_of(groups, share) for notion, share, _ in TOLD if notion == name]
+            named = {attribute.labels.index(label) for _, *ends in told for label in ends}
+            if len(named) == 2 and largest not in named:
+                furthest = tuple(named)
+                pairs.append(furthest)
+        for pair in pairs:
             low, high = sorted(pair, key=lambda group: had[group] / of[group])
             gap = newcombe(*(wilson(had[side], of[side], confidence) for side in (low, high)))
             p = p_value((had[low], had[high]), (of[low], of[high]))
             between = RATES[name], attribute.labels[low], attribute.labels[high]
             ends = float(gap.low), float(gap.high)
-            found.append(Gap(attribute.name, name, *between, float(gap.mean), *ends, p, np.nan))
+            raised = min(p * math.comb(len(there), 2), 1.0) if pair == furthest else p
+            found.append(Gap(attribute.name, name, *between, float(gap.mean), *ends, p, raised))
     return found

@@ -95,6 +95,20 @@ def sentences(
     return said
 
 
+def told_of(groups: Sequence[Group], column: str) -> tuple[dict[str, Share], str, str]:
+    """Shares of the groups that have enough people to say something, or else of all with a share; the groups with the
+    lowest and the highest of them.
+
+    :param groups: at least two of them with a share
+    :param column: which share: favourable, deserving or undeserving
+    """
+    shares: dict[str, Share] = {group.group: getattr(group, column) for group in groups}
+    known = {name: share for name, share in shares.items() if share.people > 0}
+    large = {name: share for name, share in known.items() if share.people >= SMALL}
+    told = large if len(large) > 1 else known
+    return told, min(told, key=lambda name: told[name].rate), max(told, key=lambda name: told[name].rate)
+
+
 def _told(
     about: Mapping[str, Any], groups: Sequence[Group], notion: NotionValue, column: str, condition: str,
     gaps: Sequence[Gap],
@@ -108,12 +122,8 @@ def _told(
             f"{notion.attribute}: {notion.title} cannot be told from {source}; the gap is between {points(high)} and "
             f"{points(low)} percentage points, whatever the unknown outcomes are."
         ]
-    shares: dict[str, Share] = {group.group: getattr(group, column) for group in groups}
-    known = {name: share for name, share in shares.items() if share.people > 0}
-    large = {name: share for name, share in known.items() if share.people >= SMALL}
-    told = large if len(large) > 1 else known
-    lowest = min(told, key=lambda name: told[name].rate)
-    highest = max(told, key=lambda name: told[name].rate)
+    told, lowest, highest = told_of(groups, column)
+    known = [group for group in groups if getattr(group, column).people > 0]
     got = "got it" if condition else f"got the favourable decision ({favourable_text(about)})"
     large_only = f" of at least {SMALL} people" if len(told) < len(known) else ""
     which = f", {len(told)} groups{large_only}" if len(told) > 2 or large_only else ""

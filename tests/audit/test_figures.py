@@ -381,6 +381,27 @@ def test_shares_are_as_sure_as_outcomes_that_stand_for_others_allow(accepted):
         assert -notion.high <= newcombe(standing["a"], standing["b"]).low + 1e-6
 
 
+@pytest.mark.parametrize("small", [0, 20])
+def test_the_two_groups_that_are_told_of_are_compared_however_many_there_are(small):
+    sizes = [60] * 23 + [90] + [small] * (small > 0)
+    groups = np.repeat([f"g{group:02d}" for group in range(len(sizes))], sizes)
+    asked = {"action": "hired", "group": "group", **LIGHT}
+    for rates, chance in (((0.35, 0.65), True), ((0.05, 0.95), False)):
+        accepted = np.concatenate([np.arange(size) < 0.5 * size for size in sizes])
+        for group, rate in zip(("g03", "g07"), rates, strict=True):
+            accepted[groups == group] = np.arange(60) < rate * 60
+        found = audit({"hired": accepted, "group": groups}, **asked)
+        (said,) = found.sentences
+        assert "g03 got the favourable decision" in said and "% interval " in said
+        assert ("this difference may be chance" in said) == chance
+        (gap,) = (gap for gap in found.gaps if {gap.first, gap.second} == {"g03", "g07"})
+        n_pairs = math.comb(len(sizes), 2)
+        assert gap.p < 0.05 and gap.p_holm >= min(1, gap.p * n_pairs)
+        assert len(found.gaps) == len(sizes)  # 23 or 24 with the largest group, and these two
+    alike = audit({"hired": np.concatenate([np.arange(size) < 0.5 * size for size in sizes]), "group": groups}, **asked)
+    assert len(alike.gaps) == len(sizes) - 1 and "equally often" in alike.sentences[0]
+
+
 def test_limits_of_undefined_notions_are_broken():
     data = {"hired": [1, 0, 1, 0], "gender": list("mffm"), "right": [1, math.nan, 0, math.nan]}
     found = audit(data, action="hired", group="gender", feedback="right", limits={"EO": -0.5, "SP": -1})
@@ -448,5 +469,5 @@ def test_very_many_groups_are_compared_within_bounds():
     assert found.series == []
     assert any("Combinations of the attributes are not compared" in text for text in found.warnings)
     assert sum("Not followed over time" in text for text in found.warnings) == 2
-    assert len([gap for gap in found.gaps if gap.attribute == "town"]) == 299
+    assert len([gap for gap in found.gaps if gap.attribute == "town"]) == 300
     assert all(one.low <= one.value <= one.high for one in found.notions)
