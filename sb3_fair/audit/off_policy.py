@@ -145,8 +145,12 @@ def off_policy(
 
 
 def averages_one(weights: Array) -> bool:
-    """Whether the mean of weights (n,) is 1 up to chance, as that of propensities that are right."""
-    return bool(abs(weights.mean() - 1) <= max(_OFF * weights.std() / math.sqrt(len(weights)), 0.05))
+    """Whether the mean of weights (n,) is 1 up to chance, as that of propensities that are right.
+
+    Their spread is that around 1: few weights that happen to be equal have none around their mean.
+    """
+    spread = math.sqrt(np.square(weights - 1).mean())
+    return bool(abs(weights.mean() - 1) <= max(_OFF * spread / math.sqrt(len(weights)), 0.05))
 
 
 def _estimated(name: str, title: str, terms: Array, confidence: float) -> Estimated:

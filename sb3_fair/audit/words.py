@@ -11,7 +11,6 @@ from sb3_fair.audit.result import Broken, Gap, Group, Moment, NotionValue, Share
 if TYPE_CHECKING:
     from sb3_fair.audit.other_policy import OtherRate
 
-ALPHA = 0.05
 TOLD = (("SP", "favourable", ""), ("EO", "deserving", "of those who deserved it ({}), "),
         ("PE", "undeserving", "of those who did not deserve it, "))  # fmt: skip
 SMALL = 30
@@ -144,8 +143,9 @@ def _told(
     text += "."
     if len(told) == len(known):
         text += f" Decisions blind to {notion.attribute} would show {points(notion.chance)} by chance."
-    if gap is not None and gap.p_holm >= ALPHA:
-        among = "" if gap.p >= ALPHA else f"Among {len(gaps)} comparisons, "
+    level = 1 - about["confidence"]
+    if gap is not None and gap.p_holm >= level:
+        among = "" if gap.p >= level else f"Among {len(gaps)} comparisons, "
         text += f" {among}{'t' if among else 'T'}his difference may be chance."
     return [text]
 

@@ -381,6 +381,16 @@ def test_shares_are_as_sure_as_outcomes_that_stand_for_others_allow(accepted):
         assert -notion.high <= newcombe(standing["a"], standing["b"]).low + 1e-6
 
 
+def test_what_may_be_chance_depends_on_the_confidence():
+    """12 of 20 and 7 of 20: the score test has p = 0.113."""
+    data = {"hired": np.concatenate([np.arange(20) < 12, np.arange(20) < 7]), "group": ["a"] * 20 + ["b"] * 20}
+    for confidence in (0.95, 0.85):
+        found = audit(data, action="hired", group="group", confidence=confidence, **LIGHT)
+        (gap,) = found.gaps
+        assert gap.p == pytest.approx(0.113, abs=0.001)
+        assert ("This difference may be chance" in found.sentences[0]) == (gap.high >= 0) == (confidence == 0.95)
+
+
 @pytest.mark.parametrize("small", [0, 20])
 def test_the_two_groups_that_are_told_of_are_compared_however_many_there_are(small):
     sizes = [60] * 23 + [90] + [small] * (small > 0)

@@ -179,6 +179,16 @@ def test_propensities_that_do_not_fit_tell_nothing_about_the_deserving():
     assert len(audit(log, **ASKED, n_boot=5, n_permutations=5).other_rates) == 4
 
 
+def test_right_propensities_of_few_people_are_not_called_wrong():
+    log = {"granted": [1, 0] * 300 + [1] * 11 + [0], "group": ["a", "b"] * 300 + ["c"] * 12}
+    log |= {"repaid": [1 if granted else None for granted in log["granted"]], "p": [0.5] * 612, "new": [0.7] * 612}
+    found = audit(log, **ASKED, n_boot=5, n_permutations=5)
+    assert not any("do not fit" in text for text in found.warnings)
+    log["granted"][600:] = [1] * 12
+    log["repaid"][600:] = [1] * 12
+    assert not any("do not fit" in text for text in audit(log, **ASKED, n_boot=5, n_permutations=5).warnings)
+
+
 @pytest.mark.parametrize("known", ["one", 0.3, 0.9])
 def test_some_outcomes_of_the_refused_do_not_spoil_the_rates(known):
     log, deserves = bank_log(20_000, 0)
