@@ -98,15 +98,6 @@ def test_ruff_has_nothing_to_say(command):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
-    """On the contents of the wheel: mypy does not see that folders of a checkout have other import names."""
-    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "-p", "sb3_fair"]
-    ran = subprocess.run(
-        command, cwd=tmp_path, env={"PATH": "", "MYPYPATH": str(wheel_site)}, capture_output=True, text=True
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-
-
 USER = """
 from typing import Any
 
@@ -133,12 +124,17 @@ def use(model: PCN, venv: VecEnv, tracker: FairnessTracker) -> None:
 """
 
 
-def test_what_users_write_is_checked_with_the_types_of_the_package(wheel_site, tmp_path):
-    """Errors are told where names are misspelt, and nowhere else."""
+def test_mypy_has_nothing_to_say(wheel_site, tmp_path):
+    """On the contents of the wheel: mypy does not see that folders of a checkout have other import names. Of what users
+    write, it tells where names are misspelt, and nothing else."""
     (tmp_path / "user.py").write_text(USER)
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports", "silent", "user.py"]
+    config = ["--config-file", str(ROOT / "pyproject.toml")]
     ran = subprocess.run(
-        command, cwd=tmp_path, env={"PATH": "", "MYPYPATH": str(wheel_site)}, capture_output=True, text=True
+        [sys.executable, "-m", "mypy", *config, "-p", "sb3_fair", "-m", "user"],
+        cwd=tmp_path,
+        env={"PATH": "", "MYPYPATH": str(wheel_site)},
+        capture_output=True,
+        text=True,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

@@ -104,7 +104,7 @@ def off_policy(
     if not known.any():
         raise ValueError("rewards must hold at least one number, got none")
     n = len(reward)
-    made, seen = (np.bincount(each, minlength=2) for each in (kind, kind[known]))
+    made, seen = by_kind(took, known)
     stands_for = np.where(known, (made / np.maximum(seen, 1))[kind], 0.0)
 
     def filled(terms: Array) -> Array:
@@ -142,6 +142,12 @@ def off_policy(
         _estimated("dr", "doubly robust", direct + filled(weights * (reward - own)), confidence),
     ]
     return OffPolicy(n, effective, mean, logged, estimates)
+
+
+def by_kind(accepted: NDArray[np.bool_], known: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """(2, 2): how many decisions of each of :data:`KINDS` were made, and of how many the reward is known."""
+    kinds = accepted.astype(np.intp)
+    return np.array([np.bincount(each, minlength=2) for each in (kinds, kinds[known])])
 
 
 def averages_one(weights: Array) -> bool:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.audit.decisions import Decisions
 from sb3_fair.audit.log import Log
-from sb3_fair.audit.off_policy import KINDS, LEAST, OffPolicy, averages_one, off_policy
+from sb3_fair.audit.off_policy import KINDS, LEAST, OffPolicy, averages_one, by_kind, off_policy
 from sb3_fair.audit.resampling import Array
 from sb3_fair.audit.words import few
 from sb3_fair.fairness.notions.table import ACCEPTED, DESERVING, KNOWN
@@ -97,13 +97,13 @@ def other_policy(
 
 def _unknown(column: str | None, accepted: NDArray[np.bool_], known: NDArray[np.bool_]) -> list[str]:
     """What unknown rewards mean, in a sentence; none where all are known."""
-    made, seen = (np.bincount(kind.astype(np.intp), minlength=2) for kind in (accepted, accepted[known]))
     if known.all():
         return []
-    for kind in np.flatnonzero((made > 0) & (seen == 0)):
+    made, seen = by_kind(accepted, known)
+    if (seen[made > 0] == 0).any():
         return [
-            f"Selective reward: {column!r} is known after {KINDS[1 - kind]} decisions only. What the others brought, "
-            "nobody knows: the mean reward of the log is undefined. If they brought nothing, write 0."
+            f"Selective reward: {column!r} is known after {KINDS[seen.argmax()]} decisions only. What the others "
+            "brought, nobody knows: the mean reward of the log is undefined. If they brought nothing, write 0."
         ]
     return [
         f"{column!r} is unknown for {made[0] - seen[0]:,} of {made[0]:,} unfavourable decisions and "

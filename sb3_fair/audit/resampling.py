@@ -109,7 +109,7 @@ def _standard_errors(hits: Array, people: Array) -> Array:
     """Of the rates of groups.
 
     The variance of a rate is smaller near 0 and 1, and the groups that are the furthest apart are so in part by chance.
-    Therefore it is that of rates which are moved towards that of all people, the more so the less the groups differ.
+    Therefore all rates are first moved towards the rate of all people: the less the groups differ, the further.
     """
     rates, whole = hits / people, hits.sum() / people.sum()
     variance = whole * (1 - whole)

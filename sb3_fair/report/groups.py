@@ -13,7 +13,7 @@ from sb3_fair.fairness.descriptions import NO_WORDS, Words
 from sb3_fair.fairness.intervals import Interval, rate_and_interval, rate_difference
 from sb3_fair.fairness.proportions import newcombe, wilson
 
-PERMUTATIONS = 500
+PERMUTATIONS = 2_000
 
 
 def group_rates(policy: EvaluatedPolicy, words: Words = NO_WORDS) -> list[dict[str, Any]]:
