@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -136,13 +137,16 @@ def _repeats(front: Front, name: str) -> bool:
     )
 
 
-def differ(front: Front, others: Sequence[EvaluatedPolicy], confidence: float = 0.95) -> NDArray[Any]:
-    """Where the mean returns of policies differ beyond their confidence intervals.
+def differ(front: Front, others: Sequence[EvaluatedPolicy]) -> NDArray[Any]:
+    """Where the mean returns of policies differ beyond their confidence intervals, which are as wide as if they were to
+    hold for all pairs of policies and all objectives at once (Bonferroni).
 
     :return: (n, m, k), 1 where the policy of the front is better, -1 where the other is, 0 where the difference may be
         chance or one of them is unknown
     """
     shown = goals(front)
+    pairs = comb(len(front), 2) if others is front else len(front) * len(others)
+    confidence = 1 - 0.05 / max(1, pairs * len(shown))
     apart = means(front, shown)[:, None] - means(others, shown)
     chance = np.hypot(_half_widths(front, shown, confidence)[:, None], _half_widths(others, shown, confidence))
     return np.where(np.abs(apart) > chance, np.sign(apart), 0).astype(np.int8)

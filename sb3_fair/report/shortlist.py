@@ -1,7 +1,6 @@
 """From many policies to a few: which are the same, which differ, and about five to begin with."""
 
 from collections.abc import Sequence
-from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +28,8 @@ def representatives(front: Front) -> dict[int, NDArray[np.uint8]]:
 
 
 def told_apart(front: Front) -> list[int]:
-    """Policies that all differ from each other beyond confidence intervals; there may be more. The intervals are as
-    wide as if they were to hold for all pairs of policies and all objectives at once (Bonferroni)."""
-    compared = max(1, comb(len(front), 2) * len(front.objectives))
-    apart = np.any(differ(front, front, 1 - 0.05 / compared), axis=2)
+    """Policies that all differ from each other beyond confidence intervals; there may be more."""
+    apart = np.any(differ(front, front), axis=2)
     found: list[int] = []
     for index in range(len(front)):
         if apart[index, found].all():

@@ -58,7 +58,7 @@ def test_only_policies_that_differ_from_each_other_are_counted_as_told_apart():
     assert twice["lead"].startswith("One way of deciding") and twice["policies"][0]["roles"] == []
 
 
-def test_policies_that_are_the_same_but_for_chance_are_not_told_apart():
+def test_policies_that_are_the_same_but_for_chance_are_neither_told_apart_nor_beaten():
     rng = np.random.default_rng(0)
     for _ in range(5):
         returns = rng.standard_normal((60, 25, 3))
@@ -66,6 +66,7 @@ def test_policies_that_are_the_same_but_for_chance_are_not_told_apart():
             EvaluatedPolicy(str(number), ("R", "SP", "IF"), each, np.ones(25)) for number, each in enumerate(returns)
         ]
         assert len(told_apart(front_of(policies))) == 1
+        assert not beaten(Front(tuple(policies)), policies[::-1]).any()
 
 
 def test_beaten_is_who_is_worse_in_something_beyond_chance_and_better_in_nothing():
