@@ -46,7 +46,7 @@ def tune(
     :param sampler: ``"tpe"``, ``"nsgaii"``, ``"random"``, or ``"auto"``: TPE, and NSGA-II after 250 trials with several
         scores
     :param pruner: ``"median"``, ``"halving"`` or ``"none"``; None: the median, but none where there are several
-        scores or budgets
+        scores or budgets, or a front to evaluate, which may take longer than to train it
     :param n_jobs: processes
     :param command: the command line, for the record
     :return: the study's folder, ``<log_dir>/tune/<study_name>``
@@ -152,7 +152,7 @@ def _pruner(tuning: Tuning, pruner: str | None) -> str:
     elif tuning.n_evaluations == 1:
         reason = "1 evaluation per trial"
     if pruner is None:
-        return "none" if reason else "median"
+        return "none" if reason or tuning.plan.algorithm.vector else "median"
     names.choose("pruner", pruner, PRUNERS)
     if pruner != "none" and reason:
         raise InputError(

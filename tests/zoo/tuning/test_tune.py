@@ -157,15 +157,16 @@ def test_being_watched_changes_nothing_of_a_training():
     assert values[0] == values[1]
 
 
-def test_pcn_is_judged_by_its_hypervolume_above_the_shipped_point():
+def test_pcn_is_judged_by_its_hypervolume_above_the_shipped_point_and_not_pruned(tmp_path):
     settings = {"n_fill_episodes": 4, "n_episodes": 2, "n_updates": 2, "n_eval_episodes": 1, "eval_freq": 0}
     given = make_tuning(
         "pcn", SMALL, objectives=("R", "SP"), hyperparams=settings, only=["learning_rate"], n_timesteps=1000, n_envs=2
     )
     assert given.scores == ("hypervolume",) and given.plan.hyperparams["ref_point"].keys() == {"R", "SP"}
-    study = optuna.create_study(directions=given.directions)
-    study.optimize(lambda trial: run_trial(trial, given), n_trials=1)
-    assert study.trials[0].value > 0 and "ref_point" not in study.trials[0].user_attrs[SETTINGS]
+    folder = tune(given, n_trials=1, log_dir=tmp_path)
+    [trial] = study_of(folder).trials
+    assert trial.value > 0 and "ref_point" not in trial.user_attrs[SETTINGS]
+    assert yaml.safe_load((folder / "study.yml").read_text())["pruner"] == "none"
 
 
 def test_scores_and_settings_may_be_arrays():
