@@ -81,6 +81,18 @@ def test_of_several_groups_the_two_furthest_apart_are_told(names):
     assert found["gini"][0] == found["gini"][1] == pytest.approx(gini(lengths))
 
 
+@pytest.mark.parametrize(
+    ("world", "pair"), [([0, 0, 1, 1], [2, 3, 0, 1]), ([0, 1, 0, 1], [1, 0, 3, 2]), ([1, 1, 0, 0], [3, 2, 1, 0])]
+)
+def test_agents_are_compared_with_their_own_twins_wherever_these_stand(world, pair):
+    venv = DummyVecEnv([lambda n=n: Paid(n) for n in (1, 4, 2, 8)])
+    venv.slot_world, venv.slot_pair, venv.slot_group = np.array(world), np.array(pair), np.array(world)
+    pays = np.array([1, 4, 2, 8])
+    found = {name: values.tolist() for name, values in sb3_fair.evaluate(lambda observation: 0, venv, 1).final.items()}
+    assert found["twins"] == [np.abs(pays - pays[pair]).mean()]
+    assert found["cf"] == [abs(pays[venv.slot_world == 0].sum() - pays[venv.slot_world == 1].sum())]
+
+
 class Paid(gym.Env):
     """Pays once, so much, and takes two steps."""
 
@@ -113,5 +125,8 @@ def test_games_of_any_vec_env_are_evaluated_if_their_agents_are_as_many_and_end_
     for lengths in ([3, 5, 3, 5], [5, 3, 3, 3]):
         with pytest.raises(ValueError, match="of all agents of a game in the same step, got a game of which 1 of 2"):
             sb3_fair.evaluate(lambda observation: 0, carts(lengths, [0, 0, 1, 1]), 4)
+    alone = carts([3] * 4, [1, 1, 0, 0])
+    alone.slot_pair = np.full(4, -1)
+    assert games_of(alone).tolist() == [1, 1, 0, 0]
     with pytest.raises(ValueError, match=r"slot_world must give all games the same number of agents, got \[2, 3\]"):
         sb3_fair.evaluate(lambda observation: 0, carts([3] * 5, [0, 0, 1, 1, 1]), 4)
