@@ -173,6 +173,9 @@ def test_moments_are_the_windows_below_the_limit():
     assert (below <= inside).all() and below.any()
     starts = [moment.first for moment in found.moments[1:]]
     assert all(start - moment.last >= 100 for start, moment in zip(starts, found.moments, strict=False))
+    apart = {"hired": [1, 0, 0, 1], "gender": list("fmfm")}  # the two windows below share no decision
+    found = audit(apart, action="hired", group="gender", window=2, limits={"SP": -0.5}, **LIGHT)
+    assert [(moment.first, moment.last) for moment in found.moments] == [(2, 2), (4, 4)]
 
 
 def test_series_hold_the_lowest_value_since_the_row_shown_before():
@@ -186,20 +189,21 @@ def test_series_hold_the_lowest_value_since_the_row_shown_before():
     assert len(series.rows) == 120 and row == 20_000
 
 
-def test_individual_notions_are_those_of_the_library():
+@pytest.mark.parametrize("distance", ["hmom", "heom"])
+def test_individual_notions_are_those_of_the_library(distance):
     from sb3_fair.fairness import consistency, individual_fairness, lipschitz_violation
 
     data = log(200)
     data["chance"] = np.random.default_rng(5).random(200)
-    found = audit(
-        data, action="hired", group="gender", features=["age", "nation"], nominal="nation", score="chance", **LIGHT
-    )
+    asked = {"features": ["age", "nation"], "nominal": "nation", "score": "chance", "distance": distance}
+    found = audit(data, action="hired", group="gender", **asked, **LIGHT)
     ages = (data["age"] - data["age"].min()) / np.ptp(data["age"])
     features = np.column_stack([ages, np.unique(data["nation"], return_inverse=True)[1]])
     chances = np.column_stack([1 - data["chance"], data["chance"]])
-    same(found.value("IF"), individual_fairness(features, chances, nominal=[1]))
-    same(found.value("LIP"), lipschitz_violation(features, chances, nominal=[1]))
-    same(found.value("CSC"), consistency(features, data["hired"], nominal=[1]))
+    metric = {"nominal": [1], "distance": distance}
+    same(found.value("IF"), individual_fairness(features, chances, **metric))
+    same(found.value("LIP"), lipschitz_violation(features, chances, **metric))
+    same(found.value("CSC"), consistency(features, data["hired"], **metric))
 
 
 @pytest.mark.parametrize("score", [None, "chance"])
@@ -264,8 +268,8 @@ def test_figures_are_written_as_people_write_them():
 def test_stakeholders_of_whom_nothing_is_known_have_no_welfare():
     from sb3_fair.fairness import Scheme
 
-    data = {"hired": [1, 1, None, 0, 1, 1], "gender": list("mffmfm"), "town": list("zxwyxy")}
-    data["gain"] = [math.nan, 1.0, 7.0, 2.0, 3.0, 4.0]
+    data = {"hired": [1, 1, None, 0, 1, 1, 0], "gender": list("mffmfmf"), "town": [*"zxwyxy", None]}
+    data["gain"] = [math.nan, 1.0, 7.0, 2.0, 3.0, 4.0, 5.0]
     known = {name: [column[row] for row in (1, 3, 4, 5)] for name, column in data.items()}
     asked = {"action": "hired", "group": "gender", "reward": "gain", "stakeholder": "town", **LIGHT}
     asked["scheme"] = Scheme(welfare="neg_gini", temporal="last")
@@ -391,6 +395,30 @@ def test_what_may_be_chance_depends_on_the_confidence():
         assert ("This difference may be chance" in found.sentences[0]) == (gap.high >= 0) == (confidence == 0.95)
 
 
+def test_every_interval_has_the_confidence_that_is_asked_for():
+    rng = np.random.default_rng(7)
+    data = {**log(400), "new": rng.random(400), "gain": rng.random(400)}
+    data["p"] = np.where(data["hired"], data["hired"].mean(), 1 - data["hired"].mean())
+    asked = {"action": "hired", "group": "gender", "features": "age", "window": 100, "n_boot": 100}
+    asked |= {"feedback": "right", "propensity": "p", "target": "new", "reward": "gain", "n_permutations": 2}
+
+    def widths(confidence):
+        found = audit(data, **asked, confidence=confidence)
+        shares = [getattr(group, name) for group in found.groups for name in ("favourable", "deserving", "undeserving")]
+        whole = [*shares, *found.notions, *found.gaps, *found.other_rates, *found.off_policy.all]
+        over_time = [np.subtract(series.high, series.low).mean() for series in found.series]
+        return np.array([*(one.high - one.low for one in whole), *over_time])
+
+    half, most = widths(0.5), widths(0.99)
+    assert len(half) == 40 and (half < 0.75 * most).all()
+
+
+def test_what_is_random_follows_the_seed():
+    asked = {"action": "hired", "group": "nation", "notions": ["SP"], "n_boot": 50, "n_permutations": 50}
+    first, second, other = (audit(log(400), **asked, seed=seed).notions[0] for seed in (0, 0, 1))
+    assert first == second and first.low != other.low and first.chance != other.chance
+
+
 @pytest.mark.parametrize("small", [0, 20])
 def test_the_two_groups_that_are_told_of_are_compared_however_many_there_are(small):
     sizes = [60] * 23 + [90] + [small] * (small > 0)
@@ -422,6 +450,8 @@ def test_limits_are_about_attributes_and_combinations_have_their_own():
     data = {"hired": [1, 0, 1, 0] * 9, "search and rescue": list("ynyn") * 9, "land": list("aabb") * 9}
     asked = {"action": "hired", "group": ["search and rescue", "land"], **LIGHT}
     assert [one.attribute for one in audit(data, **asked, limits={"SP": -0.5}).broken] == ["search and rescue"]
+    for limits in ({"SP@search and rescue": -1, "SP": -0.5}, {"SP": -0.5, "SP@search and rescue": -1}):
+        assert not audit(data, **asked, limits=limits).broken
     whole = "search and rescue and land"
     assert [one.attribute for one in audit(data, **asked, limits={f"SP@{whole}": -0.5}).broken] == [whole]
 
@@ -441,6 +471,7 @@ def test_intervals_and_tests_of_shares_are_the_published_ones():
     np.testing.assert_allclose((difference.low, difference.high), (0.0524, 0.3339), atol=5e-5)
     assert p_value((5, 5), (10, 10)) == pytest.approx(1)
     assert p_value((0, 9), (9, 9)) == pytest.approx(2 / math.comb(18, 9))
+    assert p_value((0, 2), (10, 10)) == p_value((10, 8), (10, 10)) == pytest.approx(90 / 190)
     same(holm([0.01, math.nan, 0.04, 0.03]), [0.03, math.nan, 0.06, 0.06])
 
 

@@ -51,6 +51,33 @@ def test_any_regressor_can_model_the_reward():
     assert mine.estimates[2].value == pytest.approx(other.estimates[2].value, abs=1e-3)
 
 
+class NeverSeen:
+    """Predicts the rewards of people whom it was not fitted on."""
+
+    def fit(self, people, rewards):
+        self.known = set(people[:, 0].tolist())
+        return self
+
+    def predict(self, people):
+        assert self.known.isdisjoint(people[:, 0].tolist())
+        return np.zeros(len(people))
+
+
+def test_rewards_are_predicted_from_other_people():
+    given, _ = bank(500, 0)
+    found = off_policy(**given, regressor=NeverSeen())
+    assert found.estimates[2].value == pytest.approx(found.estimates[0].value)
+
+
+def test_a_sample_that_is_a_tiny_part_of_the_log_is_too_small():
+    """The other policy accepts everybody, the log one in a hundred, or in two hundred."""
+    for n, told in ((10_000, True), (20_000, False)):
+        took = np.arange(n) < 100
+        chance = np.where(took, 100 / n, 1 - 100 / n)
+        found = off_policy(took * 1.0, took, chance, np.ones(n), regressor=NeverSeen(), features=np.arange(n))
+        assert found.effective == pytest.approx(100) and bool(found.estimates) == told
+
+
 def test_without_overlap_nothing_is_estimated():
     given, _ = bank(2000, 1)
     given["propensity"] = np.where(RNG(0).random(2000) < 0.01, 1e-4, 0.999)
@@ -184,6 +211,8 @@ def test_right_propensities_of_few_people_are_not_called_wrong():
     log |= {"repaid": [1 if granted else None for granted in log["granted"]], "p": [0.5] * 612, "new": [0.7] * 612}
     found = audit(log, **ASKED, n_boot=5, n_permutations=5)
     assert not any("do not fit" in text for text in found.warnings)
+    (few,) = (rate for rate in found.other_rates if (rate.group, rate.among) == ("c", "deserving"))
+    assert few.logged > 0 and np.isnan([few.other, few.low, few.high]).all(), "each of the 11 stands for another one"
     log["granted"][600:] = [1] * 12
     log["repaid"][600:] = [1] * 12
     assert not any("do not fit" in text for text in audit(log, **ASKED, n_boot=5, n_permutations=5).warnings)
