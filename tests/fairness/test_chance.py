@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from sb3_fair.fairness import chance_level, group_notion
+from sb3_fair.fairness.notions import chance
 
 
 def blind_gap(n, seed):
@@ -66,6 +67,13 @@ def test_errors_of_similar_histories_are_independent():
     )
     off = few - many
     assert abs(off.mean()) < 4 * off.std() / np.sqrt(len(off))
+
+
+def test_a_level_that_is_drawn_in_parts_is_the_mean_of_all(monkeypatch):
+    history = {"actions": [0, 1, 1, 0, 1, 1, 0], "groups": list("abbcabb"), "n_permutations": 2001}
+    whole = chance_level("SP", **history)
+    monkeypatch.setattr(chance, "_ENTRIES", 64_000)  # a thousand tables
+    assert chance_level("SP", **history) == pytest.approx(whole, abs=0.02)
 
 
 def test_levels_of_few_decisions_are_larger():

@@ -5,7 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from sb3_fair.fairness import Distance, FairnessTracker, Interaction, distance_matrix, hellinger, individual_fairness
+from sb3_fair.fairness import (
+    Distance,
+    FairnessTracker,
+    Interaction,
+    consistency,
+    distance_matrix,
+    distances,
+    hellinger,
+    individual_fairness,
+    lipschitz_violation,
+)
 from tests.fairness.formulas import distance as formula
 
 PAIRS = [  # u, v, S, M, heom, hmom, braycurtis, exp(-0.1 S)
@@ -74,7 +84,12 @@ def euclid_rows_in_place(u, crowd):
     return np.sqrt(crowd.sum(axis=1))
 
 
-@pytest.mark.parametrize("function", [euclid, euclid_rows, euclid_in_place, euclid_rows_in_place])
+def euclid_of_two(u, v):
+    """Of a crowd it makes a number per feature, which are as many as people in a crowd of two."""
+    return np.sqrt(((u - v) ** 2).sum(axis=0))
+
+
+@pytest.mark.parametrize("function", [euclid, euclid_of_two, euclid_rows, euclid_in_place, euclid_rows_in_place])
 def test_callables_may_take_one_or_all(function):
     people = np.random.default_rng(0).random((6, 2))
     np.testing.assert_allclose(
@@ -101,6 +116,21 @@ def test_an_always_same_action_policy_gets_the_mean_distance_minus_one():
     matrix = distance_matrix(people)
     value = individual_fairness(people, np.tile([0.0, 1.0], (9, 1)))
     assert value == pytest.approx(matrix[np.triu_indices(9, 1)].mean() - 1)
+
+
+def test_people_who_are_compared_in_parts_are_compared_alike(monkeypatch):
+    rng = np.random.default_rng(0)
+    people, chances, weights = rng.integers(0, 4, (23, 3)) / 3, rng.dirichlet([1, 1], 23), rng.random(23)
+
+    def figures():
+        pairs = [notion(people, chances, weights=weights) for notion in (individual_fairness, lipschitz_violation)]
+        actions = chances[:, 0] > 0.5
+        near = [consistency(people, actions, k=2, weights=weights, ties=ties) for ties in ("older", "shared")]
+        return [*pairs, *near, *distance_matrix(people).ravel()]
+
+    whole = figures()
+    monkeypatch.setattr(distances, "_CHUNK", 500)
+    np.testing.assert_allclose(figures(), whole, atol=1e-12)
 
 
 def test_empty_matrix():

@@ -193,6 +193,12 @@ def test_histories_by_notion():
     assert list(values) == ["SP", "IF", "CSC"]
     agree(values, windowed.values(), ("SP", "CSC"))
     agree(values, full.values(), ("IF",))
+    twice = Tracker(1, notions=("EO", "SP"), history={"SP": SlidingWindow(10), "EO": SlidingWindow(20)})
+    feed([twice], 30)
+    counts = twice.feedback_counts()[""].values()
+    assert sum(of["unfavourable"] + of["favourable"] for of in counts) == 20
+    assert twice.kept.tolist() == [20]
+    assert [twice.update_feedback(0, id, 1.0) for id in (9, 10, 20)] == [False, True, True]
     with pytest.raises(ValueError, match="history must have an entry for each notion, none for 'IF'"):
         Tracker(1, notions=("SP", "IF"), history={"SP": SlidingWindow(10)})
     with pytest.raises(ValueError, match=r"each name in history must be one of \['EO'\], got 'EOO'"):

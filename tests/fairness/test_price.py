@@ -40,6 +40,16 @@ def test_the_interval_is_that_of_all_samples_of_two_seeds(seed):
     assert_allclose([price.low, price.high], [ends.min(), ends.max()])
 
 
+@pytest.mark.parametrize(
+    ("gains", "low", "high"),
+    [([1, 0, 0], 0, 3), ([1, 1, 0], 0, 3), ([1, 0, 0, 0, 0], 0, 3), ([1, 1, 1, 1, 0], 2, 5)],
+)
+def test_the_interval_leaves_out_a_fortieth_at_either_end(gains, low, high):
+    """How often a seed with a gain is drawn is binomial."""
+    price = price_of_fairness(np.add(1, gains), np.ones(len(gains)))
+    assert_allclose([price.low, price.high], 100 * np.array([low, high]) / len(gains))
+
+
 def test_a_single_seed_has_no_interval():
     price = price_of_fairness([50], [100])
     assert price.percent == -50 and np.isnan([price.low, price.high]).all()

@@ -114,6 +114,14 @@ def test_attributes(group, attributes, names, labels):
     tracker.add({name: [label] for name, label in group.items()} if isinstance(group, dict) else [group], [1])
 
 
+def test_groups_are_called_by_the_names_of_their_numbers():
+    spec = FairnessSpec(group=(gender, nationality), group_names={"gender": ("man", "woman")})
+    assert [spec.group_name("gender", label) for label in (0, 1, 1.0, 2)] == ["man", "woman", "woman", "2"]
+    called = [spec.group_name("gender+nationality", (1, label)) for label in ("b", "b+c")]
+    assert called == ["woman+b", "woman+'b+c'"]
+    assert FairnessSpec(group=gender, group_names=("man", "woman")).group_name("", 1) == "woman"
+
+
 def test_sensitive_columns_stay_out_of_the_distance():
     spec = FairnessSpec(group=gender, features=slice(0, 5), nominal=[0, 3, 4], sensitive=[1, 3], notions=("CSC",))
     np.testing.assert_array_equal(spec.individual(OBS, 1, {}).features, [0.1, 0.3, 5.0])

@@ -399,7 +399,7 @@ class TestFairnessTracker:
         with pytest.raises(ValueError, match="value must be a finite number, got 'yes'"):
             FairnessTracker().update_feedback(0, "yes")
         with pytest.raises(ValueError, match="value must be one of the 2 actions"):
-            FairnessTracker(n_actions=2).update_feedback(0, 7)
+            FairnessTracker(n_actions=2).update_feedback(0, 2)
         with pytest.raises(ValueError, match="notions must be a sequence"):
             FairnessTracker(notions="SP")
 
