@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sb3_fair.common.group_counts import COUNTS
-from sb3_fair.report.groups import chance_gap, group_rates, sentence
+from sb3_fair.report.groups import chance_gap, difference, group_rates, sentence
 
 WORDS = {"favourable": "hired", "people": "applicants", "groups": {"f": "women"}}
 
@@ -99,6 +99,14 @@ def test_people_of_a_single_episode_are_no_evidence_of_a_difference():
     few = counts([20] + [0] * 24, [2] + [0] * 24)
     told = sentence("", {"a": counts([50] * 25, [24, 25, 26, 25, 25] * 5), "b": few})
     assert "40.0 percentage points apart, which may be chance. A policy" in told
+
+
+def test_the_interval_of_a_difference_holds_for_all_pairs_of_groups():
+    rng, people = np.random.default_rng(1), np.full(25, 40)
+    groups = {str(rate): counts(people, rng.binomial(people, rate)) for rate in (0.2, 0.4, 0.5, 0.7)}
+    highest, lowest = (groups[rate].T[[1, 0]] for rate in ("0.7", "0.2"))
+    ends = difference(highest, lowest, 1 - 0.05 / 6)[1:]
+    assert interval_of(sentence("", groups)) == pytest.approx([100 * end for end in ends], abs=0.051)
 
 
 def test_no_difference_is_larger_than_all_and_nobody():

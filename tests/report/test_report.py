@@ -90,6 +90,8 @@ def test_a_final_figure_that_repeats_the_return_has_no_column_of_its_own(front):
     twice = [measure for measure in measures(summed) if measure.name == "SP"]
     assert [measure.final for measure in twice] == [False, True]
     assert [measure.name for measure in axes(summed)].count("SP") == 1
+    fair = replace(summed[0], returns=summed[0].returns * [1, 0, 1], final={**summed[0].final, "SP": np.zeros(10)})
+    assert [measure.name for measure in measures(Front((fair, *summed[1:])))].count("SP") == 2
 
 
 def test_gaps_of_opposite_signs_are_not_small(front):
@@ -239,6 +241,15 @@ def test_the_steps_of_the_training_are_those_that_took_place(tmp_path):
     for last, trained in (("", 150), ("128", 150), ("256", 256)):
         (tmp_path / "progress.csv").write_text(f"time/total_timesteps,train/loss\n64,0.5\n{last},0.5\n")
         assert made_by(run)["training steps"] == trained
+
+
+@pytest.mark.parametrize(("held", "shown"), [(None, ["asked", "reached"]), ({"R": 0.9}, ["reached"])])
+def test_commands_that_are_held_have_other_units_than_what_was_reached(run, front, held, shown):
+    run.start(config={**run.config, "hyperparams": {"held": held}}, args={}, command="")
+    (run.path / "progress.csv").write_text("time/total_timesteps,pcn/desired_R,pcn/reached_R\n1,0.9,3\n2,0.9,4\n")
+    run.save_results(front)
+    (curve,) = data_of(from_run(run.path))["curves"]
+    assert [line["name"] for line in curve["series"]] == shown
 
 
 def test_a_folder_without_a_run_or_without_policies_is_refused(tmp_path, run):

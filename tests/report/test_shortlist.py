@@ -116,6 +116,8 @@ def test_the_short_list_has_the_best_of_each_kind_the_compromise_and_the_closest
     assert rule == 1
     oracle = policy(1000, 0, 0)  # which nobody can act like
     assert short_list(front, [oracle])[0] == roles
+    beyond = policy(1000, -0.1, -0.1)  # counts as the best
+    assert short_list(front, [policy(9, -0.6, -0.6), beyond])[1] == 1
 
 
 def test_the_fairest_to_groups_is_found_by_disparities_too():
@@ -132,3 +134,4 @@ def test_noise_is_not_stretched_over_a_whole_axis():
     alike = Front((policy(1, -0.5, 0, noise=1), policy(1.02, -0.1, 0, noise=1)))
     low, high = content(alike)["measures"][0]["span"]
     assert high - low > 0.5 and low < 1 < 1.02 < high
+    assert high - low == pytest.approx(2 * content(alike)["policies"][0]["half"][0])
