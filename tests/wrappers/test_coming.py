@@ -124,3 +124,8 @@ def test_the_share_of_replaced_decisions_is_told_when_an_episode_ends():
     assert told[1][0] == 0.5 and told[3][0] == 0.0, "episodes of two steps"
     assert told[2][1] == 0.0 and told[4][2] == 1.0, "of three and of five"
     assert told[0] == [None, None, None]
+    venv.reset()  # which the running episode of five steps does not outlive
+    for _ in range(5):
+        venv.changed = np.zeros(3, dtype=bool)
+        *_, infos = venv.step(np.zeros(3, dtype=int))
+    assert infos[2]["fairness"]["filtered"] == 0.0

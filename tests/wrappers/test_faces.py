@@ -342,6 +342,8 @@ def test_evaluations_read_what_is_paid_though_a_monitor_is_inside(scheme):
     batched = list(layers("Vec"))[2 if scheme else 1](VecMonitor(DummyVecEnv([Serving] * 2)))
     for venv in (single, batched):
         returns, lengths = evaluate_policy(Ones(), venv, 6, return_episode_rewards=True)
+        for _ in range(3):  # of an episode that is broken off
+            venv.step(np.ones(2, dtype=int))
         venv.seed(1)
         venv.reset()
         paid, sums, told = [], np.zeros(2), []

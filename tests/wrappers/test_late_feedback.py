@@ -197,6 +197,15 @@ def test_feedback_that_was_put_off_survives_a_seed_where_the_history_is_carried_
         assert env.feedback_counts(*copy)[""][0]["favourable_known"] == known
 
 
+def test_each_copy_waits_for_its_feedback_as_long_as_its_infos_say():
+    tells = [lambda t: {"group": 1, "feedback": t % 2}, lambda t: {"group": 3, "feedback": 1}]
+    spec = FairnessSpec(notions=("EO",), feedback_delay=lambda obs, info: info["individual"]["group"])
+    venv = VecFairMDP(DummyVecEnv([lambda tell=tell: Bank(gym.spaces.Discrete(2), tell) for tell in tells]), spec)
+    venv.reset()
+    told = [[info.get("late_feedback") for info in venv.step([1, 1])[3]] for _ in range(5)]
+    assert told == [[None, None], [[(0, 0)], None], [[(1, 1)], None], [[(2, 0)], [(0, 1)]], [[(3, 1)], [(1, 1)]]]
+
+
 @pytest.mark.parametrize("unknown", [None, np.nan, np.ma.masked])
 def test_late_feedback_may_still_be_unknown(unknown):
     env = FairMDP(Bank(gym.spaces.Discrete(2), lambda t: {"group": 0}, late=lambda t: [(0, unknown)]), LATE)

@@ -83,6 +83,12 @@ def test_counterfactuals_are_memories(seed, name):
         assert (np.abs(other - real) <= 5).all() and (other != real).all()
 
 
+def test_counterfactual_differences_are_as_far_from_the_real_one_as_the_window_allows():
+    memory = made("difference", maximum=20, stakeholders=(0, 0, 1))
+    other = memory.sample_counterfactuals(np.full((500, 1), 9.0, np.float32), np.random.default_rng(0))
+    assert set((other - 9).ravel().tolist()) == set(range(-5, 6)) - {0}
+
+
 @pytest.mark.parametrize("name", ["full+clock", "rounds(3)", "min+counter(4)"])
 def test_counterfactuals_do_not_change_the_time(name):
     memory = made(name)
@@ -113,6 +119,20 @@ def test_a_memory_is_picklable_and_shown_as_finite_float32(name):
 def test_encoders_show_counts(encoder, expected):
     shown = made("full", maximum=100, encoder=encoder).encode(np.array([3, 0, 100], np.float32))
     np.testing.assert_allclose(shown, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "expected"),
+    [
+        ("clock", [2], [2 / 8]),
+        ("counter(4)", [3], [3 / 4]),
+        ("rounds(4)", [1, 0, 2, 3], [1 / 4, 0, 2 / 4, 3 / 4]),
+        ("rounds(4)", [1, 1, 2, 4], [0, 0, 0, 0]),  # a round that is over
+    ],
+)
+def test_clocks_show_which_share_has_passed(name, memory, expected):
+    shown = made(name, encoder="raw").encode(np.array([memory], np.float32))
+    np.testing.assert_allclose(shown, [expected])
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

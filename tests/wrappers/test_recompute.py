@@ -111,6 +111,14 @@ def test_nothing_speaks_against_a_memory_that_is_enough(name, scheme):
     assert find_counterexample(env) is None
 
 
+def test_what_an_action_costs_does_not_speak_against_a_memory():
+    def event(obs, action, info):
+        return True, -1.0 * action, 1.0
+
+    env = FairnessScheme(Town(), Scheme(), stakeholders=(0, -1, -1), event=event)
+    assert find_counterexample(MemoryAugmentation(env)) is None
+
+
 @pytest.mark.parametrize(
     ("name", "scheme"),
     [("min", Scheme()), ("reset", Scheme()), ("full", Scheme(when=("period", 3))), ("full", Scheme(when="end"))],

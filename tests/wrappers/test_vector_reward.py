@@ -120,6 +120,10 @@ def test_bounds_of_the_vector(emit, low, high, max_return):
     assert (env.reward_space.low[1], env.reward_space.high[1]) == (low, high)
     np.testing.assert_array_equal(env.max_return, [21.0, max_return])
     assert env.reward_dim == 2 and env.objective_names == ("R", "SP")
+    individual = Told()
+    individual.fairness_names = ("IF",)
+    env = VectorReward(individual, ("IF",), emit=emit)
+    assert (env.reward_space.low, env.reward_space.high, env.max_return) == (2 * low, 2 * high, 2 * max_return)
 
 
 def test_the_batched_twin_answers_for_its_attributes():
@@ -198,8 +202,10 @@ def test_performance_is_the_default_and_must_be_there():
 
 def test_a_function_of_the_return_telescopes():
     chebyshev = Chebyshev((1, 5), ideal=(30, 0))
-    vectors, rewards = episode(Scalarise(VectorReward(Told(), ("R", "SP")), chebyshev))
-    assert sum(rewards) == pytest.approx(chebyshev(vectors.sum(axis=0)) - chebyshev(np.zeros(2)))
+    env = Scalarise(VectorReward(Told(), ("R", "SP")), chebyshev)
+    for _ in range(2):
+        vectors, rewards = episode(env)
+        assert sum(rewards) == pytest.approx(chebyshev(vectors.sum(axis=0)) - chebyshev(np.zeros(2)))
     _, rewards = episode(Scalarise(VectorReward(Told(), ("R", "SP")), chebyshev, on="step"))
     np.testing.assert_allclose(rewards, chebyshev(vectors))
 
@@ -266,6 +272,9 @@ def test_an_array_reward_is_taken_where_it_is():
     env.reset(seed=0)
     _, reward, _, _, info = env.step(1)
     assert reward == pytest.approx(info["vector_reward"] @ [1.0, 0.5])
+    even = Scalarise(mo_gymnasium.make("deep-sea-treasure-v0"))
+    even.reset(seed=0)
+    assert even.step(1)[1] == pytest.approx(info["vector_reward"].mean())
 
 
 def test_an_array_reward_is_no_performance():

@@ -91,8 +91,8 @@ def test_q_learners_hand_over_epsilon_greedy_rows(algorithm):
     rows = recorded(venv)
     model.learn(60, reset_num_timesteps=False)
     rows = np.array(rows)
-    assert (rows[:5] == 0.5).all()
-    assert set(np.unique(rows[12:].round(6))) == {0.2, 0.8}
+    assert (rows[:6] == 0.5).all(), "of steps 8, 10, ..., 18"
+    assert set(np.unique(rows[6:].round(6))) == {0.2, 0.8}
 
 
 @pytest.mark.parametrize("algorithm", OFF_POLICY)
