@@ -32,19 +32,6 @@ def games_of(venv: VecEnv) -> NDArray[np.int64] | None:
     return games.astype(np.int64)
 
 
-def _order(venv: VecEnv, games: NDArray[np.int64]) -> tuple[NDArray[np.intp], bool]:
-    """The slots of each game (games, agents), and whether all have twins: then the second half are those of the
-    first, who are in the world with the lower number."""
-    order, pair = np.argsort(games, kind="stable").reshape(games.max() + 1, -1), slots(venv, "slot_pair")
-    twins = pair is not None and bool((pair >= 0).all())
-    if twins:
-        place = np.argsort(np.argsort(slots(venv, "slot_world"), kind="stable"))
-        order = np.lexsort((place > place[pair], games)).reshape(order.shape)
-        half = order.shape[1] // 2
-        order[:, half:] = pair[order[:, :half]]
-    return order, twins
-
-
 class VecGroupReturns(VecLayer):
     """Adds disparities of returns to ``info["fairness"]`` of every agent when a game ends.
 
@@ -66,7 +53,12 @@ class VecGroupReturns(VecLayer):
         self.games = games
         self._returns = np.zeros(self.num_envs)
         self._numbers: Numbers = {}
-        self._order, self._twins = _order(venv, games)
+        self._order = np.lexsort((slots(venv, "slot_world"), games)).reshape(games.max() + 1, -1)
+        pair = slots(venv, "slot_pair")
+        self._twins = pair is not None and bool((pair >= 0).all())
+        if self._twins:  # the second half of each game are the twins of the first
+            half = self._order.shape[1] // 2
+            self._order[:, half:] = pair[self._order[:, :half]]
         blank = np.zeros(self._order.shape, dtype=np.int64)
         self.return_names = list(self._figures(blank * 0.0, np.arange(blank.shape[1]) % 2 + blank, self._factors))
 
