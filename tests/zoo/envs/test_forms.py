@@ -18,6 +18,7 @@ from sb3_fair.zoo.envs.doughnut.world import DoughnutWorld
 from sb3_fair.zoo.envs.epidemic.world import EpidemicWorld
 from sb3_fair.zoo.envs.fraud.world import FraudWorld
 from sb3_fair.zoo.envs.harvest.ego import EgoHarvestWorld
+from sb3_fair.zoo.envs.harvest.world import HarvestWorld
 from sb3_fair.zoo.envs.hiring.world import HiringWorld
 from sb3_fair.zoo.envs.lending.world import LendingWorld
 from sb3_fair.zoo.envs.loans.world import LoanAllocationWorld
@@ -79,6 +80,29 @@ def test_copy_i_of_a_vecenv_is_the_single_environment_seeded_s_plus_i(world_cls,
         dones.sum() for dones, _ in side_by_side(world_cls, n, seed, actions_of(world_cls, 110, n, config), **config)
     )
     assert ends >= n
+
+
+SPREAD = {"width": 6, "height": 5, "n_agents": 5, "n_bushes": 9, "auto_ripen": 6, "bush_life": 14, "horizon": 30}
+
+
+@pytest.mark.parametrize(
+    ("world_cls", "config"),
+    [*WORLDS, (AttentionWorld, {"ratio": "window", "window": 9}), (HarvestWorld, {**SPREAD, "detail": True})],
+)
+def test_a_seed_begins_anew_whatever_was_before(world_cls, config):
+    used, new = (WorldVecEnv(world_cls, 3, **config) for _ in range(2))
+    actions = actions_of(world_cls, 65, used.num_envs, config)
+    used.seed(1)
+    used.reset()
+    for action in actions[:25]:
+        used.step(action)
+    for env in (used, new):
+        env.seed(7)
+    assert_equal(used.reset(), new.reset())
+    for action in actions[25:]:
+        told = [env.step(action) for env in (used, new)]
+        assert_equal(*([*step[:3], [dict(info.copy()) for info in step[3]]] for step in told))
+        assert_equal(*([dict(info.copy()) for info in env.reset_infos] for env in (used, new)))
 
 
 @pytest.mark.parametrize(("world_cls", "config"), ALLOCATIONS)
