@@ -1,5 +1,6 @@
 """Do the customers live, buy and come as the published figures say?"""
 
+import copy
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -82,7 +83,7 @@ def test_the_first_zones_have_the_offsets_of_january():
             assert offset == timedelta(hours=offsets[country]), country
 
 
-@pytest.mark.parametrize("start", ["2016-01-01T00:00", "2016-03-26", "2016-06-01T05:00+02:00"])
+@pytest.mark.parametrize("start", ["2016-01-01T00:00", "2016-03-26", "2016-06-01T05:00+02:00", "2016-12-30T07:00"])
 def test_the_calendar_shows_the_time_of_day_and_daylight_saving(start):
     config = FraudConfig(start=start, n_hours=72)
     tables = countries()
@@ -96,7 +97,8 @@ def test_the_calendar_shows_the_time_of_day_and_daylight_saving(start):
             assert_array_equal(
                 calendar.moments[hour, code], [local.month, local.day, local.weekday(), local.hour], err_msg=country
             )
-    assert (calendar.months == config.start_time.month - 1).all() or start == "2016-03-26"
+    own = [config.start_time + timedelta(hours=hour) for hour in range(72)]
+    assert calendar.months.tolist() == [moment.month - 1 for moment in own]
 
 
 def test_summer_time_moves_the_clock():
@@ -193,6 +195,10 @@ def test_as_many_arrive_as_expected_from_the_satisfied():
         came = [(customers.genuine - before[0]).mean(), (world.fraudsters - before[1]).mean()]
         expected = 20 * customers.immigration[0] * [0.5 if kind == "few" else 1.0, 1.0]
         assert_allclose(came, expected, atol=4 * (20 / 40) ** 0.5 / 2)
+        customers.immigration[25] = 0
+        before = customers.genuine.copy(), world.fraudsters
+        customers.end_hour(everyone, np.full(40, 25))
+        assert_array_equal(before, (customers.genuine, world.fraudsters))
 
 
 def test_customers_buy_as_often_as_rate_and_satisfaction_say():
@@ -258,23 +264,56 @@ def test_merchants_follow_from_currency_and_class_and_authentication_from_patien
                 assert now.kind.mean() == pytest.approx(chance.mean(), abs=0.015)
 
 
-def test_a_thief_lives_by_his_victims_clock_from_now_on():
+@pytest.mark.parametrize("at_once", [1, 2**18])
+def test_a_day_is_planned_by_its_date_also_for_those_who_are_made_in_the_course_of_it(at_once, monkeypatch):
+    monkeypatch.setattr("sb3_fair.zoo.envs.fraud.customers._LARGEST_BLOCK", at_once)
+    customers, _ = made(2, n_hours=48)
+    banks, days = np.arange(2), np.array([[0], [1]])
+    customers.found(banks, [np.random.default_rng(0) for _ in banks])  # the same people and luck
+
+    def luck():
+        rates = customers.rates(banks[:, None], np.arange(customers.capacity), days).swapaxes(1, 2)
+        at_most = np.where(customers.fraud[:, None], np.minimum(rates, 1), rates)
+        buys = (rates > 0).all(axis=0)
+        return customers.reluctance[:, buys] * at_most[:, buys]
+
+    customers.begin_hour(banks, np.array([0, 24]))
+    assert_allclose(*luck(), rtol=1e-5)
+    here = np.flatnonzero(customers.eagerness[0])
+    customers.card[:] = np.arange(customers.capacity)
+    kept = {name: getattr(customers, name)[:, here] for name in customers._arrays}
+    customers._end[:], customers._doors[:] = customers._next, 0  # nobody is in reserve any more, and somebody comes
+    customers.end_hour(banks, np.array([5, 29]))
+    for name, values in kept.items():
+        assert_array_equal(getattr(customers, name)[:, : len(here)], values)
+    assert np.count_nonzero(customers.eagerness[0]) == len(here) + 2
+    assert_allclose(*luck(), rtol=1e-5)
+    assert (customers.reluctance[0] != customers.reluctance[1]).any()
+
+
+@pytest.mark.parametrize("day", [0, 2])
+def test_a_thief_lives_by_his_victims_clock_from_now_on(day):
     customers, _ = made(1, num_customers=3, num_fraudsters=1, fraud_proportion=0.9, start="2016-08-01")
-    everyone = np.zeros(1, dtype=int)
-    customers.begin_hour(everyone, np.zeros(1, dtype=int))
+    everyone, hours, days = np.zeros(1, dtype=int), np.array([24 * day]), np.array([[day]])
+    customers.begin_hour(everyone, hours)
     thief = int(np.flatnonzero(customers.fraud[0] & (customers.eagerness[0] > 0))[0])
     names = countries().names
     customers.country[0, :3], customers.country[0, thief] = names.index("JP"), names.index("US")
     customers.trade[0, :3], customers.card[0, 1] = 1, 17
-    before = customers.rates(everyone[:, None], np.array([[thief]]), np.zeros((1, 1), dtype=int))
-    luck = customers.reluctance[0, :, thief].copy()
-    customers.issue(everyone, np.array([thief]), np.array([[0.0, 0.99]]), np.zeros(1, dtype=int))
+    customers.rate[0, thief] /= 1000  # not always at the cap of 1
+    before = customers.rates(everyone[:, None], np.array([[thief]]), days)
+    luck, stream = customers.reluctance[0, :, thief].copy(), copy.deepcopy(customers.streams[0])
+    customers.issue(everyone, np.array([thief]), np.array([[0.0, 0.99]]), hours)
     assert (customers.card[0, thief], customers.country[0, thief], customers.trade[0, thief]) == (
         17,
         names.index("JP"),
         6,
     )
-    after = customers.rates(everyone[:, None], np.array([[thief]]), np.zeros((1, 1), dtype=int))
+    after = customers.rates(everyone[:, None], np.array([[thief]]), days)
+    new = stream.random(24, dtype=np.float32)
+    buys = after[0, 0] > 0
+    at_most = np.minimum(after[0, 0, buys], 1)
+    assert_allclose(customers.reluctance[0, buys, thief] * at_most, new[buys], rtol=1e-5)
     shift = 14  # from the east of the United States in summer, -4, to Japan, +9: 13 hours later by the clock
     assert_allclose(np.argmax(after[0, 0]), (np.argmax(before[0, 0]) - shift + 1) % 24)
     assert (customers.reluctance[0, :, thief] != luck).any()
