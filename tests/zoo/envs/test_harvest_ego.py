@@ -144,6 +144,8 @@ def test_lonely_agents_work():
     env = gym.make(HARVEST, n_agents=1, width=3, height=3, n_bushes=1)
     obs, _ = env.reset(seed=0)
     assert obs[9] == 6 and env.step(0)[1] == 0
+    narrow = gym.make(HARVEST, n_agents=1, width=1, height=3, n_bushes=1)  # where all have the same x
+    assert narrow.reset(seed=0)[0][0] == 0
 
 
 def test_detail_and_features_are_those_of_the_ego():

@@ -163,6 +163,9 @@ def test_a_layout_is_installed_through_the_options_of_a_reset():
     rewards = [venv.step([5, 0, 5, 0])[1][0] for _ in range(4)]
     assert rewards == [0, 3, 0, 5]
     assert not (venv.reset()[:, :2] == obs[:, :2]).all()
+    venv.set_options([{}, {}, {"layout": LAYOUT}, {"layout": LAYOUT}])
+    own = venv.reset()[:, :2] == obs[:, :2]
+    assert own[2:].all() and not own[:2].all()
 
 
 def test_an_agent_may_be_alone():
