@@ -154,6 +154,14 @@ def test_rules_that_accept_a_share_do_so_whatever_scores_are_the_same(scores, ha
         assert_allclose(world.rules[name](world)[:, 1], np.array(chances)[world.person])
 
 
+def test_rules_by_score_are_chosen_among_people_for_training():
+    score = np.arange(30)
+    score[TableWorld(1, **ASKED, split="test").part] += 100  # all of them above those for training
+    world = begun(TableWorld, 50, **{**ASKED, "table": {**PEOPLE, "score": score}}, score="score", split="test")
+    for name in ("score-top-half", "score-top-quarter"):
+        assert_array_equal(world.rules[name](world)[:, 1], np.ones(50))
+
+
 def test_missing_values_are_refused_filled_in_or_dropped_and_counted():
     table = {**PEOPLE, "income": [np.nan, None, *PEOPLE["income"][2:]], "job": ["", *PEOPLE["job"][1:]]}
     with pytest.raises(InputError, match=r"'job' is missing in row 1: .*|'income' is missing in rows 1, 2: fill it in"):
