@@ -221,6 +221,7 @@ def test_individuals_are_those_who_could_be_infected():
         assert [*people["feedback"]] == [
             None if node == action else ill for node, ill in zip(nodes, now.tolist(), strict=True)
         ]
+        assert_allclose(env.fairness_spec.select(people["features"]), people["features"] / 17)  # the most neighbours
 
 
 def test_an_episode_is_truncated_after_its_length():

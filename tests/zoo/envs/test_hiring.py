@@ -176,6 +176,12 @@ def test_the_yearly_figures_on_leaving_become_those_of_a_step():
         assert np.mean(stay <= 1000) == pytest.approx(yearly, abs=4 * math.sqrt(yearly / len(stay)) + 1e-4)
 
 
+def test_the_smallest_uniforms_are_no_boundless_noise():
+    pool = ApplicantPool(HiringConfig(), Groups("gender", {"gender": ("man", "woman")}))
+    person = pool.draw(np.zeros((1, pool.columns)))
+    assert person.reward_noise[0] == person.team_noise[0] == -0.05 and person.merit[0] == 0.2 * -0.05
+
+
 def test_leaving_can_be_switched_off():
     world = started(50, leaving=False, steps_per_year=1, team_size=30)
     for hired in range(1, 20):

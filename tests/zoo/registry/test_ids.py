@@ -148,6 +148,19 @@ def test_several_distances_have_figures_of_their_own():
     assert env.get_wrapper_attr("objective_names") == ("R", "IF@heom", "IF@braycurtis")
 
 
+@pytest.mark.parametrize(
+    ("env_id", "most"),
+    [
+        ("Lending-v0", 2000),
+        ("EpidemicControl-v0", 20),
+        ("AllelopathicHarvest-v0", 5 * 3000),
+        ("FraudDetection-BiasEU-v0", 1.1 * 1000),
+    ],
+)
+def test_the_bound_of_a_return_is_the_best_of_all_steps(env_id, most):
+    assert gym.make(f"sb3_fair/{env_id}").get_wrapper_attr("max_return") == pytest.approx(most)
+
+
 def test_another_spec_replaces_the_scenarios_own():
     spec = FairnessSpec(group=lambda obs, info: int(obs[17]), notions=("SP",), history=SlidingWindow(10))
     env = gym.make(SMALL, spec=spec)
