@@ -223,6 +223,21 @@ def test_a_box_action_outside_its_bounds_is_an_error(action):
         env.step(np.array(action))
 
 
+@pytest.mark.parametrize("before", [0, 5])
+def test_a_copy_that_is_seeded_alone_takes_a_path_of_its_own_and_the_others_go_on(before):
+    world, untouched = begun(DoughnutWorld, 3), begun(DoughnutWorld, 3)
+    path = np.random.default_rng(0).integers(5, size=(before + 20, 3))
+    for actions in path[:before]:
+        world.step(actions)
+        untouched.step(actions)
+    world.reset(np.array([1]), [np.random.default_rng(9)])
+    alone = begun(DoughnutWorld, seed=9)
+    for actions in path[before:]:
+        obs = world.step(actions)[0]
+        assert_array_equal(obs[1:2], alone.step(actions[1:2])[0])
+        assert_array_equal(obs[::2], untouched.step(actions)[0][::2])
+
+
 def test_discrete_actions_may_start_elsewhere_and_be_several():
     class Lines(WalkWorld):
         def __init__(self, n_worlds, space):
