@@ -74,6 +74,8 @@ def test_the_worked_step_has_its_values(mode):
     assert_array_equal(people["group"][0], range(5))
     assert_array_equal(people["action"][0], (3, 2, 1, 0, 0))
     assert_array_equal(people["feedback"][0], (7, 5, 3, 4, 1))
+    assert_array_equal(world.fairness_spec.decided(people["action"])[0], (1, 1, 1, 0, 0))
+    assert_array_equal(record["needed"][0], (1, 1, 1, 1, 1))
 
 
 def test_rewards_are_float64_with_whole_weights_too():
