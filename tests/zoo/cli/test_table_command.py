@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from sb3_fair.common.run_folder import RunFolder
+from sb3_fair.zoo.envs.table.people import People
 
 ASKED = "--table people.csv --group gender --outcome repaid --features age income --loss -3"
 SHORT = "--objectives R:SP --n-timesteps 1000 -P n_eval_episodes:2 --episode-length 50 --no-progress"
@@ -23,8 +24,12 @@ def command(command):
 
 @pytest.mark.parametrize("algo", ["pcn", "ppo"])
 def test_a_table_becomes_a_page_by_one_command(command, monkeypatch, tmp_path, algo):
+    parts, part = [], People.part
+    monkeypatch.setattr(People, "part", lambda people, split, *rest: parts.append(split) or part(people, split, *rest))
     code, out, err = command(f"train --algo {algo} {ASKED} --moves income:1.5 {SHORT}")
     assert code == 0, err
+    assert "train" in parts and parts[-1] == "test"
+    parts.clear()
     assert all(rule in out for rule in ("accept all", "reject all", "oracle"))
     run = RunFolder.open(Path(out.strip().splitlines()[-1]).parent)
     settings = run.config["env_kwargs"]
@@ -35,6 +40,7 @@ def test_a_table_becomes_a_page_by_one_command(command, monkeypatch, tmp_path, a
     monkeypatch.chdir(tmp_path / "elsewhere")
     assert command(f"evaluate --run {folder} --n-eval-episodes 2")[0] == 0
     assert command(f"enjoy --run {folder} --film film.gif --every 25")[0] == 0
+    assert {*parts} == {"test"}
     assert command(f"report --run {folder}")[0] == 0
     table = tmp_path / "people.csv"
     table.write_text(table.read_text() + "\nm,30,3,1")
