@@ -7,6 +7,8 @@ import pytest
 
 from sb3_fair.fairness import count_status
 from sb3_fair.zoo.envs.vaccines import exact as vaccines_exact
+from sb3_fair.zoo.registry.layers import copies
+from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.runs.train import build_model, training_env
 from sb3_fair.zoo.studies import fair_qcm, schemes
 from sb3_fair.zoo.studies.grid import run_grid
@@ -123,6 +125,26 @@ def test_every_learner_of_an_experiment_runs(short, tmp_path, name):
 def test_routes_are_scored_under_every_scheme(short, tmp_path):
     found = fair_qcm.study(["schemes"], seeds=1, n_jobs=1, log_dir=tmp_path)["schemes"]
     assert found.keys() == schemes.SCHEMES.keys() and (tmp_path / "full" / "schemes.png").is_file()
+
+
+@pytest.mark.parametrize("name", schemes.SCHEMES)
+def test_routes_score_what_the_environment_pays(name, monkeypatch):
+    class Wanderer:
+        rng = np.random.default_rng(0)
+
+        def follow(self, venv):
+            return venv
+
+        def predict(self, observations, deterministic):
+            return self.rng.integers(2, size=3), None
+
+    monkeypatch.setattr(schemes, "EPISODES", schemes.SHOWN)
+    plan = make_plan("tabular_fair_qcm", schemes.ENV, preset="default", env_kwargs={"scheme": schemes.SCHEMES[name]})
+    found, venv = schemes.judge(plan, Wanderer()), copies(plan, schemes.SHOWN, seed=schemes.SEED)
+    venv.reset()
+    paid = np.sum([venv.step(actions)[1] for actions in found["routes"].T], axis=0)
+    assert found["scores"][name] == pytest.approx(paid.mean())
+    assert not found["arrived"].all()
 
 
 def test_scores_are_those_of_the_environment():

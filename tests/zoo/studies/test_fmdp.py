@@ -1,10 +1,12 @@
 """Does the study of fairness MDPs give learners equal budgets, judge them on fresh episodes, and resume?"""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.runs.plan import make_plan
 from sb3_fair.zoo.studies import fmdp, fmdp_figures, fmdp_results, fmdp_runs, training
@@ -39,7 +41,17 @@ def test_learners_take_the_same_steps_and_a_second_call_takes_none(tiny, tmp_pat
     assert all(
         (folder / "competitors" / name).stat().st_size > 5000 for name in ("radar.png", "fronts.png", "curves.png")
     )
-    assert len(list((folder / "dqn").glob("*/*/*.json"))) == 4
+    runs = list((folder / "dqn").glob("*/*/*.json"))
+    assert len(runs) == 4
+    ranges = json.loads((folder / "scales/R-SP-IF/plain.json").read_text())["result"]["returns"]["range"]
+    floors = make_plan("pcn", SCENARIOS["hiring-small"]["env"]).hyperparams["scaling_floor"]
+    for path in runs:
+        plan = json.loads(path.read_text())["arguments"]["plan"]
+        scaled = [
+            weight * max(ranges[name], floors[name]) for name, weight in zip(ranges, plan["weights"], strict=True)
+        ]
+        np.testing.assert_allclose(scaled, [float(weight) for weight in path.parent.name.split("-")], atol=1e-9)
+        assert plan["hyperparams"]["buffer_size"] == 100 * 100  # episodes of 100 steps
     monkeypatch.setattr(training, "build_model", None)
     for work in ("scales", "play_rules"):
         monkeypatch.setattr(fmdp_runs, work, None)
@@ -83,6 +95,23 @@ def test_the_size_of_the_window_in_training_is_noted_and_drawn_below_the_learnin
     _, window = fmdp_figures.panels({label: Row(("R",), {}, {}, [[run]]) for label, run in runs.items()})
     steps, drawn = window.curves["factor 0.9"]
     assert steps.tolist() == runs["factor 0.9"]["window"]["steps"] and drawn.tolist() == [sizes["factor 0.9"]]
+
+
+def test_policies_are_judged_on_other_episodes_than_they_are_chosen_on(monkeypatch):
+    asked = []
+    found = EvaluatedPolicy("x", ("R", "SP"), np.zeros((3, 2)), np.ones(3))
+
+    def noted(plan, model, *given):
+        *_, venv, episodes, seed = (each for each in given if not isinstance(each, bool | EvaluatedPolicy))
+        asked.append((venv.num_envs, episodes, seed))
+        return found
+
+    for work in ("evaluate_model", "evaluate_again"):
+        monkeypatch.setattr(fmdp_runs, work, noted)
+    settings = {"objectives": ["R", "SP"]}
+    plan = fmdp_runs.plan_of("dqn", SCENARIOS["hiring-small"]["env"], settings, steps=512, weights=[1, 0])
+    fmdp_runs.judge(plan, SimpleNamespace(num_timesteps=512), choosing=2, fresh=3)
+    assert asked == [(2, 2, fmdp_runs.CHOOSING)] * 2 + [(3, 3, fmdp_runs.FRESH)] * 2
 
 
 def test_sweeps_learn_with_the_defaults_even_where_the_zoo_has_tuned_ones():

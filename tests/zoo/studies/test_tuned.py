@@ -102,6 +102,12 @@ def test_a_quick_study_replaces_no_results(tiny, tmp_path, monkeypatch):
     assert all(path.read_bytes() == content for path, content in full.items())
 
 
+@pytest.mark.parametrize("sampled", [False, True])
+def test_actions_are_sampled_where_they_were_in_the_tuning(sampled, monkeypatch):
+    monkeypatch.setattr(tuned, "measure", lambda *_, deterministic: {"R": deterministic, "more": 0.0})
+    assert tuned.judge(make_plan("ppo", DOUGHNUTS), None, ("R",), sampled) == {"R": not sampled}
+
+
 @pytest.mark.parametrize(
     ("by", "after", "better"), [("R", 2.0, True), ("R", 0.5, False), ("d_l", 0.5, True), ("SP", -0.5, True)]
 )
