@@ -127,6 +127,7 @@ def test_numbers_are_rounded_so_that_a_file_says_what_was_trained():
     trial = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1)).ask()
     value = Values(1e-5, 1e-2, log=True).suggest(trial, "x")
     assert value == float(f"{value:.3g}") and trial.params["x"] == pytest.approx(value, rel=5e-3)
+    assert Values(0.9, 0.9999).suggest(optuna.trial.FixedTrial({"x": 0.99987}), "x") == 0.9999  # still within its ends
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,13 @@ def test_trials_above_a_budget_are_not_among_the_best(tmp_path, capsys):
     assert "no trial is within the budgets" in capsys.readouterr().out
 
 
+def test_of_the_best_trials_the_most_balanced_comes_first():
+    study = optuna.create_study(directions=["maximize", "minimize"])
+    for values in ((0, 0), (10, 8), (5, 5), (8, 2)):
+        study.add_trial(optuna.create_trial(values=values))
+    assert [trial.number for trial in results.best(study)] == [3, 0, 1]
+
+
 def test_a_study_leaves_what_optuna_and_warnings_tell_as_it_was(tmp_path):
     given = tuning()  # imports what has filters of its own
     with warnings.catch_warnings():
@@ -129,14 +136,18 @@ def test_a_trial_without_prospects_is_ended_before_its_last_step():
     assert trial.state.name == "PRUNED" and list(trial.intermediate_values) == [1] and FIGURES not in trial.user_attrs
 
 
-def test_a_trial_is_judged_by_the_mean_of_its_seeds_and_tells_how_it_is_doing():
+def test_a_trial_is_judged_by_the_mean_of_its_seeds_and_tells_how_it_is_doing(monkeypatch):
+    judged = []
+    monkeypatch.setattr(trials, "measure", lambda *given: judged.append(measure(*given)) or judged[-1])
     study = optuna.create_study(direction="maximize")
     given = tuning(n_timesteps=256, n_evaluations=4, n_seeds=2)
     study.optimize(lambda trial: run_trial(trial, given, prunes=True), n_trials=1)
     (trial,) = study.trials
     first, second = trial.user_attrs[SEEDS]
     assert first["R"] != second["R"] and trial.value == pytest.approx((first["R"] + second["R"]) / 2)
-    assert list(trial.intermediate_values) == [1, 2, 3, 5, 6, 7]
+    told = [figures["R"] for figures in judged]
+    means = [*told[:3], *((told[3] + each) / 2 for each in told[4:7])]
+    assert trial.intermediate_values == pytest.approx(dict(zip([1, 2, 3, 5, 6, 7], means, strict=True)))
 
 
 def test_a_trial_closes_its_environments(monkeypatch):
