@@ -82,7 +82,7 @@ def test_actions_are_counted_as_chosen_and_as_carried_out():
     (row,) = evaluate_harvest(Always(ACTIONS.index("stay")), 1, 1, 0).itertuples()
     assert (row.void_U, row.void_S) == (0, 1)
     (row,) = evaluate_harvest(Always(ACTIONS.index("obstruct")), 1, 30, 0).itertuples()
-    assert row.chosen_S_obstruct == 1 and row.void_U > 0 and row.obstructed_S > 0
+    assert row.chosen_S_obstruct == 1 and row.void_U > 0 and 0 < row.obstructed_S < 1
     assert 0 < row.executed_U_obstruct < 1 and row.executed_U_obstruct + row.executed_U_stay == pytest.approx(1)
 
 
