@@ -1,8 +1,18 @@
 """Are reference points those of the rule, and used only where they belong?"""
 
+import numpy as np
 import pytest
+from gymnasium import spaces
+from numpy.testing import assert_array_equal
 
-from sb3_fair.zoo.registry.reference import OBJECTIVES, shipped_reference, with_all_objectives, worst_returns
+from sb3_fair.zoo.registry.reference import (
+    EPISODES,
+    OBJECTIVES,
+    policies,
+    shipped_reference,
+    with_all_objectives,
+    worst_returns,
+)
 
 SMALL = "sb3_fair/JobHiring-Small-v0"
 
@@ -20,6 +30,12 @@ def test_the_table_holds_what_the_rule_gives(settings):
     assert shipped_reference(SMALL, {"objectives": OBJECTIVES, **settings}) == pytest.approx(
         worst_returns(SMALL, **settings), abs=1e-4
     )
+
+
+def test_actions_that_are_no_numbers_from_0_on_are_the_smallest_and_the_largest():
+    _, low, high = policies(spaces.Box(-1, 2, (2,)))
+    for policy, action in ((low, -1), (high, 2)):
+        assert_array_equal(policy.predict(np.zeros((EPISODES, 3)))[0], np.full((EPISODES, 2), action))
 
 
 def test_it_covers_the_objectives_in_their_order():
