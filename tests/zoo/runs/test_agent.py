@@ -398,10 +398,22 @@ def test_a_monitor_compares_as_the_environment_does(clerk, spec, people):
     assert monitor.values[name] == 0.0
 
 
+@pytest.mark.filterwarnings("ignore:EO is undefined")
+@pytest.mark.parametrize("missing", ["undefined", "ignore"])
+def test_a_monitor_counts_unknown_outcomes_as_the_environment_does(clerk, missing):
+    agent = copy(clerk)
+    agent.spec = replace(clerk.spec, feedback_missing=missing)
+    monitor = agent.monitor({"EO": -0.5})
+    for group in "fm":
+        monitor.record(1, group, feedback=1)
+        monitor.record(0, group)
+    assert np.isnan(monitor.values["EO"]) == (missing == "undefined")
+
+
 def test_a_monitor_compares_the_features_that_the_environment_compares(clerk):
     agent, rng = copy(clerk), np.random.default_rng(0)
     settings = {"sensitive": (0,), "nominal": (0, 2), "low": (0, 18, 0), "high": (1, 68, 2), "feature_names": None}
-    agent.spec = replace(clerk.spec, notions=("IF", "LIP", "CSC"), **settings)
+    agent.spec = replace(clerk.spec, notions=("IF", "LIP", "CSC"), k=3, **settings)
     monitor = agent.monitor()
     people, actions = rng.integers([0, 18, 0], [2, 69, 3], (30, 3)), rng.integers(2, size=30)
     for person, action in zip(people, actions, strict=True):
@@ -410,7 +422,7 @@ def test_a_monitor_compares_the_features_that_the_environment_compares(clerk):
     assert monitor.values == {
         "IF": pytest.approx(individual_fairness(seen, np.eye(2)[actions], nominal=[1])),
         "LIP": pytest.approx(lipschitz_violation(seen, np.eye(2)[actions], nominal=[1])),
-        "CSC": pytest.approx(consistency(seen, actions, nominal=[1])),
+        "CSC": pytest.approx(consistency(seen, actions, nominal=[1], k=3)),
     }
 
 
