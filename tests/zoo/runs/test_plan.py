@@ -90,10 +90,11 @@ def test_presets_build(env):
     assert model.storage == "rows" and model.learn(300).num_timesteps == 300
 
 
-def test_a_learning_rate_may_fall_linearly():
-    plan = make_plan("dqn", "sb3_fair/JobHiring-Small-v0", hyperparams={"learning_rate": "lin_0.01"})
+@pytest.mark.parametrize(("rate", "rates"), [("lin_0.01", (0.01, 0.005, 0)), ("lin_0.01_0.002", (0.01, 0.006, 0.002))])
+def test_a_learning_rate_may_fall_linearly(rate, rates):
+    plan = make_plan("dqn", "sb3_fair/JobHiring-Small-v0", hyperparams={"learning_rate": rate})
     model = build_model(plan, training_env(plan), "cpu")
-    assert model.lr_schedule(1.0) == 0.01 and model.lr_schedule(0.5) == pytest.approx(0.005)
+    assert [model.lr_schedule(left) for left in (1.0, 0.5, 0.0)] == pytest.approx(rates)
 
 
 def test_weights_belong_to_objectives_by_name():
