@@ -85,12 +85,11 @@ def _of_length(runs: Sequence[Result], classic: Sequence[Result], columns: Mappi
 
     found: Figures = {"disparities": {}, "returns": {}, "prices": {}}
     for words, column in columns.items():
-        (sizes, before), (signed, signed_before) = both(column, "absolute"), both(column)
+        sizes, before = both(column, "absolute")
         found["disparities"][words] = {
             "absolute": mean_and_interval(sizes),
-            "signed": mean_and_interval(signed),
+            "signed": mean_and_interval(_means(runs, column, length=length)),
             "cut": mean_and_interval(100 * (1 - sizes / before)),
-            "cut_of_mean": mean_and_interval(100 * (1 - np.abs(signed / signed_before))),
         }
     for group in GROUPS:
         returns, before = both(f"mean_{group}")
