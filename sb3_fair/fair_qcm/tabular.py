@@ -143,7 +143,6 @@ class TabularFairQCM(OwnGenerator):
             most = np.ravel(attribute(self.env, "max_return", 0.0))  # one per objective where there are several
             self.initial_value = float(most[0]) if len(most) == 1 and np.isfinite(most[0]) else 0.0
         self.table = QTable(int(self.action_space.n), self.initial_value)  # type: ignore[attr-defined]
-        self.figures = EpisodeFigures(self._stats_window_size)
 
     def _set_up_learning(self) -> None:
         """What the arguments say, which ``load`` may change."""
@@ -186,6 +185,8 @@ class TabularFairQCM(OwnGenerator):
         total_timesteps, callback = self._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if reset_num_timesteps or not hasattr(self, "figures"):
+            self.figures = EpisodeFigures(self._stats_window_size)
         callback.on_training_start(locals(), globals())
         states, _ = self.states.split(self._last_obs)
         self._last_states = self.states(states)

@@ -414,6 +414,7 @@ def test_a_new_training_begins_with_iteration_0():
     model = model_of(banks(start=1)).learn(144)
     assert model.iteration == 2
     assert model.learn(72).iteration == 1
+    assert len(model.figures.figures["d_s"]) == len(model.ep_info_buffer) < 100
     assert model.threshold == 0
 
 

@@ -248,6 +248,8 @@ def test_fairness_of_finished_episodes_is_logged(tmp_path):
     assert not {"fairness/counts", "fairness/undefined"} & set(header)
     assert len(model.figures.figures["spread"]) == 60
     assert 1 <= model.figures.means()["spread"] <= 5  # five things for two people
+    model.learn(100)
+    assert len(model.figures.figures["spread"]) == 20, "a new training, as for the returns of episodes"
 
 
 # ---------------------------------------------------------------- seeds, save and load

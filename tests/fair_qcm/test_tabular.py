@@ -379,6 +379,8 @@ def test_callbacks_the_progress_bar_and_the_log_work(tmp_path):
     assert (tmp_path / "best_model.zip").exists()
     assert (tmp_path / "rl_model_400_steps.zip").exists()
     assert model.figures.means().keys() >= {"spread", "wasted"}
+    model.learn(40)
+    assert len(model.figures.figures["spread"]) == len(model.ep_info_buffer) < 100
 
 
 class Walk(gym.Env):
