@@ -59,7 +59,7 @@ class Categorical:
         if uniforms is None:
             chosen = rows.argmax(axis=-1)
         else:
-            below = (rows.cumsum(axis=-1) < uniforms[..., None]).sum(axis=-1)
+            below = (rows.cumsum(axis=-1) <= uniforms[..., None]).sum(axis=-1)
             last = self.exist.shape[-1] - 1 - self.exist[..., ::-1].argmax(axis=-1)
             chosen = np.minimum(below, last)
         return Choices(chosen + self.low, rows)

@@ -12,7 +12,7 @@ from sb3_fair import make_vec
 from sb3_fair.common.front import Command
 from sb3_fair.common.pareto import nondominated
 from sb3_fair.pcn import PCN
-from sb3_fair.pcn.actions import Continuous
+from sb3_fair.pcn.actions import Categorical, Continuous
 from sb3_fair.pcn.coverage import evaluated
 from tests.models import weights
 from tests.pcn.chain import FRONT, SPACES, Chain
@@ -228,6 +228,12 @@ def test_actions_of_any_space_are_learnt(kind, fill, tmp_path):
     model.save(tmp_path / "model")
     loaded = PCN.load(tmp_path / "model", venv, device="cpu")
     np.testing.assert_array_equal(loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0])
+
+
+def test_what_a_part_does_not_have_is_never_drawn():
+    head = Categorical(spaces.MultiDiscrete([2, 2], start=[0, 1]))
+    rows = head.rows(head.outputs(th.zeros(1, 4)))
+    assert [head.draw(rows, np.full((1, 2), luck)).tolist() for luck in (0.0, 1 - 2**-24)] == [[[0, 1]], [[1, 2]]]
 
 
 @pytest.mark.parametrize(("low", "high", "dtype"), [(0, 255, np.uint8), (-128, 90, np.int8), (0, 3, np.int64)])
