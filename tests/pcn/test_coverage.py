@@ -152,6 +152,19 @@ def test_training_evaluates_one_way_and_the_coverage_set_both_unless_told(told, 
     assert len(set(ways)) == at_the_end and len(ways) == 3 * at_the_end
 
 
+def test_evaluations_log_the_best_and_how_far_commands_were_missed():
+    model = model_on(chains(2, noise=0.3), scaling_floor={"left": 100.0}, eval_deterministic=False).learn(200)
+    coverage.evaluate_in_training(model)
+    policies = coverage.evaluated(model, model.n_eval_episodes, False, model.n_eval_commands, None)
+    reached, aims = (np.array([getattr(policy, name) for policy in policies]) for name in ("mean", "aim"))
+    missed = np.abs(reached - aims) / [100.0, np.ptp(aims[:, 1])]
+    logs = model.logger.name_to_value
+    assert [logs["eval/best_left"], logs["eval/best_right"]] == reached.max(axis=0).tolist()
+    assert logs["eval/epsilon_mean"] == pytest.approx(missed.max(axis=1).mean())
+    assert logs["eval/epsilon_max"] == pytest.approx(missed.max())
+    assert logs["eval/hypervolume"] == pytest.approx(hypervolume(reached, model.ref_point))
+
+
 def test_equal_returns_are_listed_once_as_most_probable(grown):
     front = grown.coverage_set(1)
     assert len(rounded(front.means)) == len(front)

@@ -141,6 +141,7 @@ def test_every_iteration_is_a_row_of_the_log(tmp_path):
     model = model_on(chains(2), eval_freq=0.5, n_eval_episodes=2)
     model.set_logger(configure(str(tmp_path), ["csv", "tensorboard"]))
     model.learn(300)
+    model.learn(100, reset_num_timesteps=False)
     model.logger.close()
     header, *rows = (tmp_path / "progress.csv").read_text().splitlines()
     assert {
@@ -158,7 +159,7 @@ def test_every_iteration_is_a_row_of_the_log(tmp_path):
         "time/total_timesteps",
     } <= set(header.split(","))
     assert len(rows) > 5
-    assert [time for time, _ in model.evaluations] == [150, 306]
+    assert [time for time, _ in model.evaluations] == [150, 306, 366, 414]
 
 
 def test_evaluation_steps_do_not_count_as_training():

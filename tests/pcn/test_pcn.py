@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecTransposeImage
 
@@ -78,6 +79,10 @@ def test_objectives_that_are_not_optimised_are_recorded_only():
     assert front[0].mean == [3.0]
     assert front[0].final["left (return)"].tolist() == [0.0, 0.0]
     assert model.observation_space["desired_return"].shape == (1,)
+    env = Chain()
+    env.max_return, env.ref_point = [1.0, 2.0], [-1.0, -2.0]
+    model = model_on(env, objectives=["right"])
+    assert (model.max_return.tolist(), model.ref_point.tolist()) == ([2.0], [-2.0])
 
 
 def test_objectives_may_be_an_array():
@@ -230,6 +235,12 @@ def test_actions_of_any_space_are_learnt(kind, fill, tmp_path):
     np.testing.assert_array_equal(loaded.predict(obs, deterministic=True)[0], model.predict(obs, deterministic=True)[0])
 
 
+def test_an_action_of_several_parts_is_as_likely_as_all_of_them_together():
+    head = Categorical(spaces.MultiDiscrete([2, 3]))
+    loss = head.loss(head.outputs(th.zeros(4, 5)), th.zeros((4, 2), dtype=th.long))
+    assert float(loss) == pytest.approx(np.log(2 * 3))
+
+
 def test_what_a_part_does_not_have_is_never_drawn():
     head = Categorical(spaces.MultiDiscrete([2, 2], start=[0, 1]))
     rows = head.rows(head.outputs(th.zeros(1, 4)))
@@ -273,15 +284,50 @@ def test_episodes_are_shared_out_over_the_copies_and_all_finished():
 def test_extra_options_change_what_they_say():
     options = {"standardise": True, "fill": "mixed", "scaling_floor": {"left": 10.0}, "scaling_factor": "auto"}
     model = model_on(Chain(), **options, seed=3).learn(200)
-    assert not th.equal(model.policy.feature_scale, th.ones(2))
+    filled = model_on(chains(2, early=0.3), standardise=True).learn(1)
+    features = filled.policy.features(filled.policy.shown(filled.buffer.seen()))
+    features = (features - filled.policy.feature_mean) * filled.policy.feature_scale
+    np.testing.assert_allclose(features.mean(dim=0), 0, atol=1e-6)
+    np.testing.assert_allclose(features.std(dim=0, correction=0), 1, rtol=1e-5)
     assert model.policy.command_scale[0] == pytest.approx(0.1)
     assert model.policy.command_scale[1] == pytest.approx(1 / 3)
+    limited = model_on(TimeLimit(Chain(), 10), scaling_factor="auto").learn(30)
+    assert limited.policy.command_scale[2] == pytest.approx(1 / 10)
     fixed = model_on(Chain(), scaling_factor=[1.0, 2.0, 0.1]).learn(50)
     assert fixed.policy.command_scale.tolist() == pytest.approx([1.0, 2.0, 0.1])
     per_step = model_on(Chain(), updates_per_step=0.5).learn(30)
     assert per_step._n_updates == 0
     per_step.learn(10, reset_num_timesteps=False)
     assert per_step._n_updates == 15
+    slower = model_on(Chain(), learning_rate=lambda left: 1e-3 * left).learn(90)
+    assert slower.policy.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * (1 - 78 / 90))
+
+
+def test_a_command_asks_for_a_little_more_of_one_objective_in_two_steps_less():
+    model = model_on(chains(2, noise=0.1, early=0.2)).learn(200)
+    model.buffer.asks[:, 1] *= 100
+    slots = model.buffer.best(model.n_command_candidates)
+    asks, lengths = model.buffer.asks[slots], model.buffer.lengths[slots]
+    shares = ([], [])
+    for _ in range(200):
+        command = model._choose_command()
+        more = command.desired_return - asks
+        (chosen,) = np.flatnonzero((more == 0).sum(axis=1) == 1)
+        objective = int(more[chosen].argmax())
+        shares[objective].append(more[chosen, objective] / asks[:, objective].std())
+        assert command.desired_horizon == max(lengths[chosen] - 2, 1)
+    assert all(0 < min(share) < 0.1 and 0.9 < max(share) < 1 for share in shares)
+
+
+def test_noise_is_in_units_of_the_spread_of_each_objective(monkeypatch):
+    model = model_on(Chain(), noise=0.5, batch_size=5_000, n_updates=1).learn(100)
+    model.buffer.returns[:, 1] *= 100
+    sample, batches, seen = model.buffer.sample, [], []
+    monkeypatch.setattr(model.buffer, "sample", lambda *given: batches.append(sample(*given)) or batches[-1])
+    model.policy.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1].numpy()))
+    model.train()
+    added = (seen[0] - batches[0].returns).std(axis=0)
+    np.testing.assert_allclose(added, 0.5 * model.buffer.points.std(axis=0), rtol=0.05)
 
 
 def test_a_held_objective_is_commanded_by_its_mean_and_not_reduced():
@@ -294,6 +340,10 @@ def test_a_held_objective_is_commanded_by_its_mean_and_not_reduced():
     env.reset()
     assert env.step(0)[0]["desired_return"] == pytest.approx([1.5, 2.0])
     assert env.step(1)[0]["desired_return"] == pytest.approx([1.5, 1.0])
+    model = model_on(Chain(), held={"left": 0.5}, gamma=0.9, scaling_factor="auto").learn(100)
+    assert model.buffer.discounts.tolist() == [0.5, 0.9]
+    model.train()
+    assert model.policy.command_scale[0] == pytest.approx(1 / (4 * model.buffer.labels()[:, 0].std()))
 
 
 def test_a_single_layer_more_or_a_relu_layer_first_is_a_setting():
@@ -367,8 +417,9 @@ def test_commands_are_evaluated_both_ways():
 
 
 def test_optimistic_evaluation_asks_for_more_than_was_reached():
-    model = model_on(chains(2, noise=0.1, early=0.1), eval_optimism=(1, 2)).learn(200)
-    policies = evaluated(model, 3, True, None, None)
+    model = model_on(chains(2, noise=0.1, early=0.1), eval_optimism=(1, 2), max_return={"left": 2.5}).learn(200)
+    model.buffer.lengths[: len(model.buffer)] = np.arange(len(model.buffer)) % 7 + 1
+    policies = evaluated(model, 3, False, None, None)
     plain = [policy for policy in policies if policy.aim is not None]
     raised = [policy for policy in policies if policy.aim is None]
     k = len(model.optimised)
@@ -377,5 +428,7 @@ def test_optimistic_evaluation_asks_for_more_than_was_reached():
     best = np.argmax([policy.mean for policy in plain], axis=0)
     for objective in range(k):
         for times in (1, 2):
-            more = raised.pop(0).command.desired_return - plain[best[objective]].command.desired_return
-            np.testing.assert_allclose(more, times * spread * np.eye(k)[objective])
+            own, more = plain[best[objective]].command, raised.pop(0).command
+            wanted = own.desired_return + times * spread * np.eye(k)[objective]
+            np.testing.assert_allclose(more.desired_return, np.minimum(wanted, [2.5, np.inf]))
+            assert more.desired_horizon == own.desired_horizon
