@@ -62,6 +62,9 @@ def test_it_goes_on_where_other_settings_change():
     heavier = Coefficient(alpha=2.0, lam="dual")
     heavier.go_on(coefficient)
     assert heavier.value == coefficient.value and heavier.update(0.1, 0.0) == coefficient.update(0.1, 0.0)
+    lower = Coefficient(alpha=1.0, lam="dual", lam_max=0.5)
+    lower.go_on(coefficient)
+    assert lower.value == 0.5 < coefficient.value
     number = Coefficient(alpha=2.0, lam=3.0)
     number.go_on(coefficient)
     assert number.value == 3.0

@@ -86,6 +86,7 @@ def test_critics_of_penalties_learn_from_their_own_group():
     obs[:, 2] = np.arange(64) % 2
     before = [first.values(obs), second.values(obs)]
     assert_allclose(critic.values(obs), np.where(obs[:, 2] == 0, *before))
+    assert not np.array_equal(*before), "each critic has a seed of its own"
     critic.fit(obs[1::2], np.full(32, 7.0), epochs=3, batch_size=16)
     assert_array_equal(first.values(obs), before[0])
     assert abs(second.values(obs).mean() - 7) < 1
@@ -130,6 +131,8 @@ def test_other_weights_may_be_given_to_a_loaded_model_or_between_rollouts(tmp_pa
     again.alpha = 0.5
     again.learn(64, reset_num_timesteps=False)
     assert again.penalties is not None
+    again.alpha = 0.0
+    assert again.learn(64, reset_num_timesteps=False).penalties is None
 
 
 def test_episodes_begin_anew_after_an_interruption():

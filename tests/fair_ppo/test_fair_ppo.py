@@ -10,6 +10,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor, VecNormalize
 
 from sb3_fair.fair_ppo import GroupedActorCriticPolicy
+from sb3_fair.fair_ppo.prospective import advantage_clip
 from sb3_fair.fair_ppo.retrospective import Retrospective
 from sb3_fair.fairness import FairnessSpec
 from sb3_fair.wrappers import VecFairMDP
@@ -254,6 +255,27 @@ def test_a_clip_is_added_after_normalisation(whole, monkeypatch):
     )
     model.train()
     assert seen == [False] and model.normalize_advantage
+
+
+def test_values_are_compared_in_units_of_rewards_also_those_after_the_rollout(whole):
+    venv = VecNormalize(Pairs(n_worlds=8, length=5, noise=0.3), norm_obs=False)
+    model = whole(venv=venv, beta=2.0, prosp="advantage_clip")
+    rows = model.rollout_buffer.columns
+    scales = np.append(rows["reward_scale"][:, 0], rows["reward_scale"][-1, 0])
+    last = model._last_values().numpy().reshape(1, -1)
+    values = np.concatenate([model.rollout_buffer.values, last]) / scales[:, None]
+    disparity = np.repeat(np.abs(values[:, ::2] - values[:, 1::2]), 2, axis=1)
+    assert not np.allclose(scales, 1) and (disparity[-1] > disparity[-2]).any()
+    assert logs(model)["fair/D_prosp"] == pytest.approx(disparity[:-1].mean())
+    normalised = disparity / model.retrospective.scale
+    expected = 2 * advantage_clip(normalised[:-1], rows["done"] > 0, normalised[-1])
+    assert_allclose(rows["bonus"], expected, atol=1e-6)
+
+
+def test_the_loss_that_sizes_lambda_has_the_weights_of_ppo():
+    whole_rollout = {"batch_size": 64, "n_epochs": 1, "ent_coef": 0.1, "vf_coef": 0.3}
+    model = learned(model_of(Pairs(), alpha=1.0, lam="auto", **whole_rollout), 64)
+    assert model._last_loss == pytest.approx(model.logger.name_to_value["train/loss"], rel=1e-5)
 
 
 # ---------------------------------------------------------------- episodes of one decision, or that end apart

@@ -131,6 +131,9 @@ def test_every_group_has_its_own_features_extractor():
     assert first and not any(first[name] is second[name] for name in first)
     assert len(weights(policy)) == len(weights(policy.networks[0])) + len(weights(policy.networks[1]))
     assert policy.predict({"image": np.zeros((2, 1, 36, 36), np.uint8), "group": np.array([0, 1])})[0].shape == (2,)
+    apart = policy_of(space, net_arch=[8], share_features_extractor=False)
+    obs = {"image": th.randint(256, (2, 1, 36, 36), dtype=th.uint8), "group": th.tensor([0, 1])}
+    assert_allclose(apart(obs)[1].detach(), apart.predict_values(obs).detach(), atol=1e-6)
 
 
 class Side(gym.Env):

@@ -33,6 +33,12 @@ def test_worlds_in_which_nobody_is_compared_do_not_count():
     assert value_disparity(VALUES, [nobody] * 3, Disparity(), scale=2.0).means() == (0, 0)
 
 
+def test_where_episodes_end_apart_steps_add_up_to_the_disparity_of_the_groups_means():
+    worth = value_disparity(VALUES, [FOUR] * 3, Disparity("dp"), scale=3.0, apart=True)
+    assert_allclose(worth.disparity.mean(axis=0), 2 * (20 / 6 - 16 / 6))
+    assert_allclose(worth.normalised, worth.disparity / 6)
+
+
 def test_streams_compare_the_means_so_far():
     steps = [Population([group]) for group in (0, 1, 1, 0)]
     worth = value_disparity([[4.0], [1], [3], [2]], steps, Disparity("dp"), scale=2.0, streaming=True)

@@ -82,6 +82,8 @@ def test_twins_share_their_penalty():
         assert_array_equal(retrospective(rewards, [twins], dones), np.full((1, 8), expected))
         assert retrospective.past.disparity == 7
         assert_allclose(retrospective.past.normalised, np.mean([7 / (4 * retrospective.scale)]))
+    retrospective(rewards, [twins], dones & (np.arange(8) < 4))
+    assert retrospective.apart, "the episodes of one world go on"
     assert_array_equal(
         Retrospective("own_reweight", Disparity("cf"))(rewards, [twins], dones), [[1, 0, 1, -1, -1, 0, -1, 1]]
     )
@@ -122,8 +124,8 @@ def d_of(figures, groups, fairness="dp", factors=None):
 @st.composite
 def games(draw):
     """Worlds with agents whose labels are drawn anew for each episode; rewards, labels and ends of some steps."""
-    worlds, agents, steps = draw(st.integers(1, 3)), draw(st.integers(1, 4)), draw(st.integers(1, 9))
-    slots = worlds * agents
+    agents, steps = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)), draw(st.integers(1, 9))
+    worlds, slots = len(agents), sum(agents)
     row = lambda values: st.lists(values, min_size=slots, max_size=slots)  # noqa: E731
     world = np.repeat(np.arange(worlds), agents)
     labels = Population(draw(row(st.integers(0, 1))), draw(row(st.integers(1, 2))), world)
@@ -216,6 +218,14 @@ def test_linear_follows_the_sign_of_an_average_over_episodes(game):
         for gap in gaps:
             average = gap if average is None else 0.95 * average + 0.05 * gap
         cumulated[dones[step]] = 0
+
+
+def test_averages_are_over_the_worlds_whose_episodes_ended():
+    worlds, dones = Population([0, 1, 1, 0, 1], world=[0, 0, 0, 1, 1]), np.array([[True] * 3 + [False] * 2])
+    linear = Retrospective("linear")
+    linear(np.array([[1.0, 2, 2, 100, 0]]), [worlds], dones)
+    penalties = linear(np.array([[1.0, 0, 0, 1, 0]]), [worlds], np.zeros_like(dones))
+    assert_array_equal(penalties, [[2, 2, 2, 1, 1]])
 
 
 @st.composite
@@ -437,7 +447,29 @@ def test_a_stream_that_carries_over_goes_on_where_episodes_end():
     late = Retrospective("terminal")
     dones[:3] = False
     assert_allclose(late(rewards, steps, dones, streaming=True, carries=True)[:, 0], [0, 0, 0, -1])
+    late(rewards[:3], steps[:3], dones[:3], streaming=True, carries=True)
+    late.restart()
+    assert_allclose(late(rewards, steps, dones, streaming=True, carries=True)[:, 0], [0, 0, 0, -1])
     assert not Retrospective()(rewards, steps, np.ones((4, 1), dtype=bool), streaming=True).any()
+
+
+@pytest.mark.parametrize(
+    ("retro", "expected"), [("own_reweight", [1, 1, -1, -1]), ("linear", [0, 0, 9 * (3 + 2) / (2 * 2), 0])]
+)
+def test_a_stream_that_carries_over_remembers_who_led_in_the_rollouts_before(retro, expected):
+    """Group 0 led, and the lead of group 1 in the third step is not looked at."""
+    steps, dones = [Population([group]) for group in (0, 0, 1, 1)], np.ones((4, 1), dtype=bool)
+    retrospective = Retrospective(retro, g="episode")
+    retrospective(np.array([[1.0], [1], [0], [1]]), steps, dones, streaming=True, carries=True)
+    found = retrospective(np.array([[0.0], [0], [9], [0]]), steps, dones, streaming=True, carries=True)
+    assert_allclose(found[:, 0], expected)
+
+
+def test_a_restart_in_the_middle_of_an_episode_begins_anew():
+    telescoped = Retrospective("telescoped")
+    for _ in range(2):
+        assert_allclose(telescoped(REWARDS[:1], [FOUR], ENDS[:1]), np.full((1, 4), -3.0))
+        telescoped.restart()
 
 
 def test_only_a_lead_of_the_lower_label_counts_if_one_sided():
