@@ -275,8 +275,9 @@ def test_the_seed_decides_the_counterfactuals_and_by_default_sb3_s_seed_does():
 
 def test_stored_rows_are_the_memories_above_the_real_one_and_consistent_transitions():
     venv = sharing(2, presence=1.0, length=5)
-    buffer = buffer_for(venv, 10_000, storage="rows")
-    play(venv, [buffer], n_steps=1)
+    buffer, exact = (buffer_for(venv, size, storage="rows") for size in (10_000, 10))
+    play(venv, [buffer, exact], n_steps=1)
+    assert exact.full and exact.size() == 10
     rows = slice(buffer.pos)
     assert buffer.pos == 2 * (1 + 4)
     memory = buffer.observations["memory"][rows, 0]
@@ -347,6 +348,15 @@ def test_without_counterfactuals_shaping_stores_and_relabels_real_rows_only():
     real = {tuple(memory) for memory in buffer.observations["memory"].reshape(-1, 2)}
     assert {tuple(memory) for memory in drawn(buffer).observations["memory"].numpy()} <= real
     assert buffer.rng.bit_generator.state == state
+
+
+@pytest.mark.parametrize("storage", ["virtual", "rows"])
+@pytest.mark.parametrize("handled", [True, False])
+def test_time_limits_may_count_as_ends(handled, storage):
+    venv = sharing(3)
+    buffer = buffer_for(venv, 1000, storage=storage, handle_timeout_termination=handled)
+    play(venv, [buffer])
+    assert bool(drawn(buffer, 500).dones.any()) != handled
 
 
 def test_reward_scale_also_scales_batches_without_counterfactuals():

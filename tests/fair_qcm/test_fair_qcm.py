@@ -413,6 +413,11 @@ def test_episodes_that_turn_out_to_terminate_at_their_limit_need_a_clock(algorit
             train(steps=steps)
     for allowed in ({"early": True}, {"clock": True}, {"memory": "full+clock"}, {"n_counterfactual": 0}):
         train(**allowed)
+    given = ("MlpPolicy",) if algorithm is FairQCM else ()
+    model = algorithm(*given, Untold(clock=True), seed=0, **(QUICK if algorithm is FairQCM else {})).learn(50)
+    model.set_env(Untold())
+    with pytest.raises(ValueError, match="env must truncate episodes"):
+        model.learn(60)
 
 
 @pytest.mark.parametrize("algorithm", [FairQCM, TabularFairQCM])

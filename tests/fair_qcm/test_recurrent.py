@@ -347,6 +347,15 @@ def test_every_environment_has_a_coin_of_its_own():
     assert np.mean(differing) == pytest.approx(64 * 0.6 * 2 / 3, rel=0.1)
 
 
+def test_the_first_steps_are_random_whatever_epsilon(monkeypatch):
+    greedy = {"exploration_initial_eps": 0.0, "exploration_final_eps": 0.0}
+    model = model_on(diaries(3), learning_starts=30, **greedy)
+    explored, rates = model._explored, []
+    monkeypatch.setattr(model, "_explored", lambda actions, rate: rates.append(rate) or explored(actions, rate))
+    model.learn(60)
+    assert rates == [1.0] * 10 + [0.0] * 10
+
+
 def test_rewards_are_scaled_in_training_only():
     model = model_on(diaries(), gradient_steps=0).learn(60)
     unscaled = copy.deepcopy(model.replay_buffer).sample(20).rewards

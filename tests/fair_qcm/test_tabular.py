@@ -383,6 +383,14 @@ def test_callbacks_the_progress_bar_and_the_log_work(tmp_path):
     assert len(model.figures.figures["spread"]) == len(model.ep_info_buffer) < 100
 
 
+def test_the_learning_rate_follows_its_schedule(monkeypatch):
+    model = TabularFairQCM(doughnuts(4), learning_rate=lambda left: 0.5 * left, seed=0)
+    learn, rates = model.table.learn, []
+    monkeypatch.setattr(model.table, "learn", lambda *given: rates.append(given[-1]) or learn(*given))
+    model.learn(40)
+    np.testing.assert_allclose(rates, 0.5 * np.arange(1.0, 0.0, -0.1))
+
+
 class Walk(gym.Env):
     """A state that is a number or a point; both actions take effect."""
 
