@@ -103,6 +103,11 @@ def test_means_of_copies_that_do_not_tell_figures_at_every_step(order):
         _, _, dones, infos = venv.step(np.zeros(2, int))
         if dones.all():
             assert [info["fairness"]["mean_gap"] for info in infos][::order] == [-1.5, None]
+    venv.step(np.zeros(2, int))
+    venv.reset()
+    for _ in range(3):
+        _, _, _, infos = venv.step(np.zeros(2, int))
+    assert [info["fairness"]["mean_gap"] for info in infos][::order] == [-1.5, None]
     wrong = VecMeans(DummyVecEnv([Early]), ["gaps"])
     wrong.reset()
     with pytest.raises(ValueError, match=r"figures in info\['fairness'\], got 'gaps' \(did you mean 'gap'"):
@@ -119,6 +124,8 @@ def test_sb3_models_are_evaluated_reproducibly(algorithm):
     )
     assert np.array_equal(one, two)
     assert not np.array_equal(one, other)
+    sampled = [evaluate_vector(model, chains(), 6, deterministic=False, seed=seed).returns for seed in (0, 1)]
+    assert not np.array_equal(*sampled)
 
 
 def test_global_generators_are_put_back():

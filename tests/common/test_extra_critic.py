@@ -109,6 +109,10 @@ def test_a_moving_scale_of_the_targets_leaves_the_values_where_they_are():
     critic.fit(observations, 100 + 50 * observations[:, 0], epochs=0, batch_size=16)
     assert critic.mean > mean + 10
     np.testing.assert_allclose(critic.values(observations), before, atol=1e-4)
+    for target in (0, 1):
+        for _ in range(50):
+            critic.fit(observations, np.full(64, target), epochs=0, batch_size=16)
+    assert critic.mean > 0.99, "what was long ago no longer counts"
 
 
 def test_targets_that_are_all_alike_do_no_harm():

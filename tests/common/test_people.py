@@ -298,3 +298,16 @@ def test_late_outcomes_may_be_an_array():
     infos = [venv.step([1])[3][0] for _ in range(4)]
     known = list(COUNTS).index("outcome known")
     assert [int(counts[known]) for counts in infos[-1][GROUPS][""].values()] == [1, 1]
+
+
+def test_late_outcomes_of_an_episode_that_was_broken_off_are_forgotten():
+    """A seeded reset numbers decisions from 0 on again."""
+    told = iter([(), np.array([[0, 1]]), (), (), (), ()])
+    bank = Bank(gym.spaces.Discrete(2), late=lambda t: next(told), length=4)
+    venv = VecPeople(VecFairMDP(DummyVecEnv([lambda: bank]), FairnessSpec()))
+    for steps in (2, 4):
+        venv.seed(0)
+        venv.reset()
+        infos = [venv.step([1])[3][0] for _ in range(steps)]
+    known = list(COUNTS).index("outcome known")
+    assert [int(counts[known]) for counts in infos[-1][GROUPS][""].values()] == [0, 0]

@@ -119,7 +119,7 @@ def test_advantages_that_do_not_vary_are_not_scaled_by_them():
 def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
     model = PPOLagrangian("MlpPolicy", greed(), **SMALL)
     model.dual = 2.0
-    plain, judged = {}, {}
+    plain, judged, fitted = {}, {}, []
     compute, judge = RolloutBuffer.compute_returns_and_advantage, model.cost_critic.judge
 
     def computed(buffer, last_values, dones):
@@ -128,6 +128,7 @@ def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
 
     monkeypatch.setattr(RolloutBuffer, "compute_returns_and_advantage", computed)
     monkeypatch.setattr(model.cost_critic, "judge", lambda *given: judged.setdefault("credit", judge(*given)))
+    monkeypatch.setattr(model.cost_critic, "fit", lambda *given: fitted.append(given[2:]))
     trained = {}
     monkeypatch.setattr(
         model,
@@ -140,6 +141,7 @@ def test_the_policy_follows_the_advantages_of_the_formula(monkeypatch):
     expected = (plain["advantages"] - model.multiplier * scaled) / (1 + model.multiplier)
     np.testing.assert_allclose(trained["advantages"], expected, rtol=1e-4, atol=1e-5)
     np.testing.assert_array_equal(trained["returns"], plain["returns"])  # of the rewards alone
+    assert fitted == [(SMALL["n_epochs"], SMALL["batch_size"])]
 
 
 # -------------------------------------------------------------------- PPO

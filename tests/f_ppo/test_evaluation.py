@@ -131,6 +131,12 @@ def test_an_episode_that_ends_early_has_no_figures_afterwards():
     np.testing.assert_allclose(found.curve("utility").mean[-1], cash[~early, -1].mean())
 
 
+def test_episodes_may_be_shorter_than_what_is_evaluated():
+    found = evaluate_fairness(Always(1), LENDING, 2, 10, seed=0, episode_length=4)
+    np.testing.assert_array_equal(found.lengths, 4)
+    assert found.n_steps == 10
+
+
 def test_training_seeds_are_summarised_by_their_means():
     evaluations = [evaluate_fairness(MaxProfitAgent(), LENDING, 3, 10, seed=seed) for seed in (0, 10, 20)]
     finals = [evaluation.summary()["utility"]["final"].mean for evaluation in evaluations]

@@ -37,7 +37,7 @@ def test_a_floor_is_the_same_for_environments_in_other_processes():
 
 @pytest.mark.parametrize("normalised", [False, True])
 def test_a_floor_that_is_missed_lessens_all_weights_by_its_multiplier(normalised):
-    given = {"reg_lambda": 5.0, "beta1": 1.0, "minmax_weights": (2.0, 4.0)}
+    given = {"reg_lambda": 5.0, "beta1": 1.0, "beta2": 3.0, "minmax_weights": (2.0, 4.0)}
     multipliers, dual = [0.0], 0.0
 
     def follow(model):
@@ -45,7 +45,7 @@ def test_a_floor_that_is_missed_lessens_all_weights_by_its_multiplier(normalised
         share = 1 / (1 + multipliers[-1])
         used = model.rollout_buffer.regulariser
         assert_allclose(used["reg_lambda"], 5 * share)
-        assert_allclose(used["beta1"], share)
+        assert_allclose([used["beta1"], used["beta2"]], [share, 3 * share])
         assert_allclose(used["minmax_weights"], [2 * share, 4 * share])
         earned = model.rollout_buffer.columns["reward"]
         assert np.isin(earned, (-1.0, 0.0, 1.0)).all()  # as they are without VecNormalize

@@ -28,6 +28,16 @@ def test_values_of_a_linear_process_are_exact_sums(gamma):
     assert_allclose(critic.values(states), expected, rtol=0.03)
 
 
+def test_where_the_numbers_are_counted_from_does_not_matter():
+    before, after, signal = drifting(np.random.default_rng(0), 2000)
+    found = []
+    for shift in (0.0, 30.0):
+        critic = LinearCritic(0.9)
+        critic.fit(before + shift, after + shift, signal, np.zeros(2000, dtype=bool))
+        found.append(critic.values(before + shift))
+    assert_allclose(*found, rtol=1e-3)
+
+
 def test_nothing_comes_after_the_end():
     critic = LinearCritic(0.9)
     before = np.random.default_rng(0).normal(size=(500, 3))

@@ -248,15 +248,21 @@ def test_an_environment_must_tell_the_disparities():
 
 def test_disparities_must_be_defined_where_they_count():
     class Undefined(Bank):
+        def __init__(self, figure="d_l_next"):
+            super().__init__()
+            self.figure = figure
+
         def step(self, action):
             *step, info = super().step(action)
-            info["fairness"]["d_l_next"] = None
+            info["fairness"][self.figure] = None
             return *step, info
 
     venv = make_vec_env(Undefined, n_envs=3, seed=0)
     with pytest.raises(ValueError, match="d_l_next must be a number after every step"):
         model_of(venv, massage=False).learn(72)
     model_of(venv, **NEUTRAL).learn(72)
+    harmless = make_vec_env(Undefined, n_envs=3, seed=0, env_kwargs={"figure": "d_s"})
+    assert model_of(harmless, cost_limit=-1.0, **NEUTRAL).learn(72).duals["cost"] == 1  # as a disparity of 0
 
 
 def test_a_buffer_of_ones_own_may_be_used():
