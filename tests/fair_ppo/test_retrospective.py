@@ -49,6 +49,8 @@ def test_four_agents(retro, disparity, expected, cut):
     assert retrospective.scale == 5.75
     assert retrospective.past.disparity == (5 if disparity.fairness == "csp" else 4)
     assert retrospective.past.returns == {0: 6.5, 1: 5.0}
+    retrospective(REWARDS[:1], [FOUR], ENDS[:1])
+    retrospective.restart()
     again = followed(retrospective, REWARDS, FOUR, ENDS, cut)
     assert_allclose(again, penalties, atol=1e-12)
 
@@ -424,6 +426,13 @@ def test_where_episodes_end_apart_only_groups_with_an_episode_are_compared_and_a
         assert_allclose(penalty, -2.0 * due)
 
 
+def test_twins_whose_episodes_end_apart_share_what_rewards_add_once_both_are_known():
+    twins, retrospective = [Population([0, 1], world=[0, 1], pair=[1, 0])], Retrospective(disparity=Disparity("cf"))
+    assert not retrospective(np.array([[4.0, 1]]), twins, np.array([[True, False]])).any()
+    penalties = retrospective(np.array([[2.0, 5]]), twins, np.array([[False, True]]))
+    assert_allclose(penalties, [[2 - 5] * 2])  # 6 less 4
+
+
 def test_a_lag_of_phases_is_no_disparity():
     """All earn 1 a step, in episodes of 5 steps, or of 4 and 6 in turn."""
     steps, two = np.arange(60), [Population([0, 1])] * 60
@@ -463,13 +472,6 @@ def test_a_stream_that_carries_over_remembers_who_led_in_the_rollouts_before(ret
     retrospective(np.array([[1.0], [1], [0], [1]]), steps, dones, streaming=True, carries=True)
     found = retrospective(np.array([[0.0], [0], [9], [0]]), steps, dones, streaming=True, carries=True)
     assert_allclose(found[:, 0], expected)
-
-
-def test_a_restart_in_the_middle_of_an_episode_begins_anew():
-    telescoped = Retrospective("telescoped")
-    for _ in range(2):
-        assert_allclose(telescoped(REWARDS[:1], [FOUR], ENDS[:1]), np.full((1, 4), -3.0))
-        telescoped.restart()
 
 
 def test_only_a_lead_of_the_lower_label_counts_if_one_sided():
