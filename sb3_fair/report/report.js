@@ -25,9 +25,11 @@
     return made;
   }
   const known = (values) => values.filter((value) => value !== null && value !== undefined);
+  const formats = []; // by decimals; toLocaleString would make one for every number
   function number(value, places) {
     if (value === null || value === undefined) return "–";
-    const text = value.toLocaleString("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
+    formats[places] ??= new Intl.NumberFormat("en-US", { minimumFractionDigits: places, maximumFractionDigits: places });
+    const text = formats[places].format(value);
     return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
   }
   // One number of decimals per measure, so that figures can be compared at a glance.
