@@ -46,7 +46,7 @@ def tune(
     :param sampler: ``"tpe"``, ``"nsgaii"``, ``"random"``, or ``"auto"``: TPE, and NSGA-II after 250 trials with several
         scores
     :param pruner: ``"median"``, ``"halving"`` or ``"none"``; None: the median, but none where there are several
-        scores or budgets, or a front to evaluate, which may take longer than to train it
+        scores or budgets, or a front, whose evaluations would take longer than its training
     :param n_jobs: processes
     :param command: the command line, for the record
     :return: the study's folder, ``<log_dir>/tune/<study_name>``
