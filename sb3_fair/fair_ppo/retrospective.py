@@ -97,6 +97,7 @@ class Retrospective:
         what they have so far."""
         self._episodes_ended = False
         self._kind: type[Run] | None = None
+        self._slots = 0
         self._state: Any = None
 
     @property
@@ -124,9 +125,9 @@ class Retrospective:
         rewards, dones = np.asarray(rewards, dtype=np.float64), np.asarray(dones, dtype=bool)
         check_shapes("rewards", rewards, populations, dones)
         kind: type[Run] = StreamRun if streaming else PopulationRun
-        if kind is not self._kind:
+        if (kind, rewards.shape[1]) != (self._kind, self._slots):
             self.restart()
-            self._kind = kind
+            self._kind, self._slots = kind, rewards.shape[1]
         self.apart = not streaming and (self.apart or end_apart(populations, dones, self.disparity))
         if self.apart:
             return self._of_apart(rewards, populations, dones)
@@ -181,6 +182,7 @@ class Retrospective:
         if episodes is not None:
             self.scale = float(episodes.level.mean())
             self.past = summary([episodes], self.scale)
+            self._episodes_ended = True
         mode = "linear" if self.retro in ("telescoped", "terminal") else self.retro
         penalties = self._of_mode(mode, run, dones[-1])
         return self._at_ends(penalties, dones) if self.retro == "terminal" else penalties
