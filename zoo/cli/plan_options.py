@@ -64,7 +64,7 @@ STUDY = (
     ),
     option("n_jobs", int, "Processes.", default=1),
     option("sampler", str, "auto, tpe, nsgaii or random.", default="auto"),
-    option("pruner", str, "median, halving or none; by default median where there is one score, no budget, no front."),
+    option("pruner", str, "median, halving or none; by default median; none with several scores, a budget or PCN."),
 )
 """Arguments of :func:`~sb3_fair.zoo.tuning.tune.tune`."""
 READ: dict[str, Callable[[Any], Any]] = {

@@ -46,7 +46,7 @@ def tune(
     :param sampler: ``"tpe"``, ``"nsgaii"``, ``"random"``, or ``"auto"``: TPE, and NSGA-II after 250 trials with several
         scores
     :param pruner: ``"median"``, ``"halving"`` or ``"none"``; None: the median, but none where there are several
-        scores or budgets, or a front, whose evaluations would take longer than its training
+        scores or budgets, or where trials learn a front, as five evaluations of one take longer than its training
     :param n_jobs: processes
     :param command: the command line, for the record
     :return: the study's folder, ``<log_dir>/tune/<study_name>``
@@ -143,7 +143,7 @@ def make_tuning(
 
 
 def _pruner(tuning: Tuning, pruner: str | None) -> str:
-    """The pruner of a study; none where its trials cannot be pruned."""
+    """The pruner of a study; by default none where its trials cannot be pruned, or learn a front."""
     reason = ""
     if len(tuning.scores) > 1:
         reason = f"{len(tuning.scores)} scores"
