@@ -478,9 +478,10 @@
     const reached = axes.filter((i) => measures[i].better === "higher" && !measures[i].zero_is_fair);
     $("radar-hint").textContent = "The further out, the better. The number under a name is the value in the middle, not that of a policy. The rim is the best there can be, 0 for what is best at 0" +
       (reached.length ? `; for ${reached.map((i) => measures[i].title).join(", ")} the best that a policy or rule reaches (${reached.map((i) => show(measures[i].ideal, i)).join(", ")}).` : ".");
-    const even = axes.find((i) => measures[i].name.split("@")[0] === "IF");
-    for (const place of document.querySelectorAll(".even-hint"))
-      place.textContent = even === undefined ? "" : `${measures[even].title[0].toUpperCase()}${measures[even].title.slice(1)} is below 0 even where everybody is treated alike, as by a rule that rejects all: compare it with the rules, not with 0.`;
+    for (const place of document.querySelectorAll(".even-hint")) {
+      const even = measures[(place.classList.contains("goals") ? goals : axes).find((i) => measures[i].name.split("@")[0] === "IF")];
+      place.textContent = !even ? "" : `${even.title[0].toUpperCase()}${even.title.slice(1)} is below 0 even where everybody is treated alike, as by a rule that rejects all: compare it with the rules, not with 0.`;
+    }
     $("chance-hint").textContent = policies.some((p) => known(p.chance).length) ? "Chance: what a policy blind to the groups has on average, from luck alone." : "";
     const boxes = (list, prefix) => list.map((item, k) => element("figure", {}, item.title ? element("figcaption", { class: "hint" }, item.title) : "",
       element("div", { class: "chart", id: `${prefix}-${k}`, "data-height": 300 })));

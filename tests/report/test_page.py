@@ -256,11 +256,13 @@ def test_a_rule_that_beats_a_policy_is_named_with_what_it_is_better_in(tmp_path,
     page = opened(write_report(tmp_path, Front((lone,)), baselines=(better,)))
     assert page.locator("#chosen .note").inner_text() == "In performance, the rule “hire all” is better."
     assert page.locator("#table b").count() == 0 and not page.locator("#bold-hint").is_visible()
+    assert [bool(hint) for hint in page.locator(".even-hint").all_text_contents()] == [False, True, False, True]
     equal = replace(front[0], name="reject all")
     page = opened(write_report(tmp_path, Front((front[0],)), baselines=(equal,)))
     assert page.locator("#chosen .note").inner_text() == "The very same: reject all."
     told = "Individual fairness is below 0 even where everybody is treated alike"
     assert told in page.locator("#table-card .even-hint").inner_text()
+    assert told in page.locator("#short-card .even-hint").text_content()
 
 
 def test_nothing_is_cut_off_on_paper(tmp_path, opened, front, baselines, curves):
