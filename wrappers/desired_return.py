@@ -71,7 +71,7 @@ class Pursuing(Core):
         if not k:
             raise ValueError("columns and desired_return must be about at least one objective, got none")
         most = np.array(np.inf if max_return is None else max_return, dtype=np.float64)
-        if most.shape not in ((), (k,)) or np.isnan(most).any():
+        if most.shape not in ((), (k,)):
             raise ValueError(f"max_return must be one number per commanded objective ({k}), got {max_return!r}")
         self._max_return = np.broadcast_to(most, (k,))
         self._held = np.zeros(k, dtype=bool) if held is None else np.array(held, dtype=bool)

@@ -63,7 +63,7 @@ class GroupLabelObs(Labelling, Face):
     """
 
     def __init__(self, env: gym.Env, group: Label, *, n_groups: int = 2, flatten: bool = False) -> None:
-        if isinstance(group, (int, np.integer)) and not 0 <= group < n_groups:
+        if isinstance(group, int) and not 0 <= group < n_groups:
             raise ValueError(f"group must be a whole number from 0 to {n_groups - 1}, got {group!r}")
         super().__init__(env, group, n_groups, flatten)
 

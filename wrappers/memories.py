@@ -407,7 +407,6 @@ class ProductMemory(_Known):
 
 COUNTING = {kind.name: kind for kind in (FullMemory, MinMemory, ResetMemory, DifferenceMemory)}
 MemoryLike: TypeAlias = str | Memory | Sequence[str | Memory]
-_PROTOCOL = ("name", "dim", "low", "high", "initial", "update", "encode", "status", "sample_counterfactuals")
 _NAMES = (*COUNTING, "clock", "counter(period)", "rounds(period)")
 
 
@@ -457,9 +456,8 @@ def make_memory(
     if isinstance(parts, Memory):
         own: Any = parts
         return replace(own, window=window) if window and has_window(own) else own
-    if not isinstance(parts, Sequence) or not parts:
-        missing = [name for name in _PROTOCOL if not hasattr(parts, name)]
-        raise TypeError(f"memory must be a name or have all a Memory has (missing: {missing}), got {memory!r}")
+    if not len(parts):
+        raise TypeError(f"memory must be a name, have all that Memory has, or join such, got {memory!r}")
     made = [
         _named(part, maximum, stakeholders=stakeholders, encoder=encoder, window=window, first_action=first_action)
         if isinstance(part, str)

@@ -192,8 +192,6 @@ def _asked(notions: Iterable[str] | None, columns: Columns) -> list[str]:
     }  # fmt: skip
     if notions is None:
         return [name for name, what in lacking.items() if not what]
-    if isinstance(notions, str) or not isinstance(notions, Iterable):
-        raise ValueError(f"notions must be a list of names, got {notions!r}")
     names = list(dict.fromkeys(notions))
     for name in names:
         notion_named(name)

@@ -205,9 +205,6 @@ def feature_array(features: ArrayLike) -> Array:
     array = np.asarray(features, dtype=np.float64)
     if array.ndim != 2:
         raise ValueError(f"features must have shape (individuals, columns), got shape {array.shape}")
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"features must be finite, got {array[row, column]} in row {row}, column {column}")
     return array
 
 

@@ -93,7 +93,7 @@ class FairnessSpec:
     _parts: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self._set("notions", self.notions if isinstance(self.notions, str) else tuple(self.notions))
+        self._set("notions", tuple(self.notions))
         self._set("nominal", columns("nominal", self.nominal))
         self._set("sensitive", columns("sensitive", self.sensitive))
         if not callable(self.favourable):

@@ -61,7 +61,7 @@ def columns(name: str, value: Any) -> tuple[int, ...]:
 
 def actions(name: str, value: Any) -> tuple[int, ...]:
     """A non-empty set of action numbers as a sorted tuple."""
-    given = list(value) if isinstance(value, Iterable) and not isinstance(value, (str, bytes)) else [value]
+    given = list(value)
     if not given or any(isinstance(a, bool) or not isinstance(a, numbers.Integral) for a in given):
         raise ValueError(f"{name} must hold at least one action number, got {value!r}")
     return tuple(sorted({int(action) for action in given}))

@@ -20,7 +20,7 @@ def wasserstein_gap(first: MaybeNumbers, second: MaybeNumbers, values: Numbers |
     :raises ValueError: if the shapes do not fit, or ``values`` do not rise
     """
     a, b = (as_array(masses, np.float64) for masses in (first, second))
-    if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-1]:
+    if a.shape[-1] != b.shape[-1]:
         raise ValueError(f"first and second must have the same number of values, got shapes {a.shape} and {b.shape}")
     if a.shape[-1] < 1:
         raise ValueError(f"first and second must have masses, got shape {a.shape}")

@@ -37,7 +37,7 @@ def price_of_fairness(fair: Numbers, classic: Numbers, *, n_resamples: int = 10_
     Source: La Malfa et al. (arXiv 2502.03953), section 6.2 and table 1.
     """
     ours, theirs = np.asarray(fair, dtype=np.float64), np.asarray(classic, dtype=np.float64)
-    if ours.shape != theirs.shape or not ours.ndim or not len(ours):
+    if ours.shape != theirs.shape or not len(ours):
         raise ValueError(f"fair and classic must have the same seeds, got shapes {ours.shape} and {theirs.shape}")
     n = len(ours)
     percent = _percent(ours.mean(axis=0), theirs.mean(axis=0))

@@ -282,7 +282,7 @@ def _aligned(returns: ArrayLike, labels: ArrayLike, name: str = "groups") -> tup
 
 def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]:
     array, other = np.asarray(factual, dtype=np.float64), np.asarray(counterfactual, dtype=np.float64)
-    if not array.ndim or array.shape != other.shape:
+    if array.shape != other.shape:
         raise ValueError(f"counterfactual must have the shape of factual {array.shape}, got shape {other.shape}")
     return array, other
 

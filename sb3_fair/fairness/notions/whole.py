@@ -217,6 +217,6 @@ def _weights(weights: ArrayLike | None, n: int) -> NDArray[np.float64]:
     if weights is None:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (n,) or not (np.isfinite(array) & (array >= 0)).all():
+    if array.shape != (n,) or (array < 0).any():
         raise ValueError(f"weights must be {n} finite numbers, not negative, got {weights!r}")
     return array

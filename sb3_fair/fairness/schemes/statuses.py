@@ -55,12 +55,10 @@ def count_status(
     :raises ValueError: if shapes differ or an action has no entry in ``stakeholders``
     """
     serves = np.asarray(stakeholders)
-    if serves.ndim != 1 or (serves.size and (serves.dtype.kind not in "iu" or serves.min() < -1)):
-        raise ValueError(f"stakeholders must be one integer of at least -1 per action, got {stakeholders!r}")
     if not len(serves) or serves.max() < 0:
         raise ValueError(f"stakeholders must serve somebody, got {stakeholders!r}")
     taken = np.asarray(actions)
-    if not taken.ndim or (taken.size and taken.dtype.kind not in "iu"):
+    if taken.size and taken.dtype.kind not in "iu":
         raise ValueError(f"actions must be integers of shape (..., T), got {actions!r}")
     counted = within(lengths, taken.shape)
     taken = np.where(counted, taken, 0).astype(int)

@@ -126,7 +126,7 @@ def check_groups(groups: Iterable[Hashable], name: str = "groups") -> tuple[Hash
 def aligned(array: NDArray[Any], labels: ArrayLike, name: str, of: str) -> NDArray[Any]:
     """``labels`` of agents, (n,) or (..., n), as one label per entry of ``array`` (..., n), which is ``of`` what."""
     given = np.asarray(labels)
-    if not array.ndim or given.shape not in (array.shape, array.shape[-1:]):
+    if given.shape not in (array.shape, array.shape[-1:]):
         allowed = f"one label per agent, (agents,) or the shape of {of} {array.shape}"
         raise ValueError(f"{name} must have {allowed}, got shape {given.shape}")
     return np.broadcast_to(given, array.shape)

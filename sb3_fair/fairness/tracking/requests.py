@@ -34,8 +34,6 @@ def find_requests(
     """The outputs in the order of ``notions``: "SP" for all attributes or distances, "SP@gender" for one of them; what
     is asked for both ways comes once.
     """
-    if isinstance(notions, str) or not isinstance(notions, Iterable):
-        raise ValueError(f"notions must be a sequence of names, got {notions!r}")
     notions = tuple(notions)
     requests: dict[str, Request] = {}
     for place, wanted in enumerate(notions):
