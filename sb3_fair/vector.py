@@ -46,7 +46,7 @@ from sb3_fair.common.pareto import (
     reference_point,
     sparsity,
 )
-from sb3_fair.common.rollout import vector_rewards
+from sb3_fair.wrappers.infos import vector_rewards
 
 __all__ = [
     "Command",

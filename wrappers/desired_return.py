@@ -115,7 +115,7 @@ class Pursuing(Core):
         self._steps_left[which] = self._desired_horizon[which]
 
     def _record(self, step: Step) -> None:
-        rewards = np.asarray(step.vectors(), dtype=np.float64)
+        rewards = step.vectors()
         if not np.isfinite(rewards).all():
             raise ValueError(f"the vector reward must be finite, got {rewards.tolist()}")
         left = np.minimum((self._left - rewards[:, self._columns]) / self._gamma, self._max_return)

@@ -24,11 +24,10 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepR
 from sb3_fair.fairness.arguments import check
 from sb3_fair.fairness.validation import out_of_array
 from sb3_fair.wrappers.ends import Ends
-from sb3_fair.wrappers.infos import publish, stack, taken_over
+from sb3_fair.wrappers.infos import publish, taken_over, vector_rewards
 from sb3_fair.wrappers.layer import Observations, VecLayer, forget_history, kept
 
 Wrapped: TypeAlias = gym.Env | VecEnv
-NO_VECTOR = "env must have a vector reward: wrap it in VectorReward first, or use a MO-Gymnasium env"
 LAST = "terminal_observation"
 EPISODE = "episode"
 """Under which SB3's monitors publish."""
@@ -51,13 +50,10 @@ class Step(NamedTuple):
     ended: NDArray[np.bool_]
     infos: Sequence[dict[str, Any]]
 
-    def vectors(self) -> Any:
+    def vectors(self) -> NDArray[np.float64]:
         """The vector rewards (n, k): an array reward, which is put there, else ``info["vector_reward"]``."""
         if self.rewards.ndim != 2:
-            try:
-                return stack(self.infos, "vector_reward")
-            except KeyError:
-                raise ValueError(NO_VECTOR) from None
+            return vector_rewards(self.infos)
         vectors = self.rewards.astype(np.float64)
         publish(self.infos, "vector_reward", vectors)
         return vectors

@@ -22,6 +22,10 @@ from sb3_fair.fairness.spec import individual_in
 from sb3_fair.fairness.validation import as_array, is_missing
 
 Record: TypeAlias = dict[str, Any]
+NO_VECTOR = (
+    "env must have a vector reward in info['vector_reward']: make it with objectives=('R', 'SP'), wrap it in "
+    "VectorReward, or use a MO-Gymnasium env"
+)
 
 
 class Shared(Record):
@@ -270,6 +274,17 @@ def stack(infos: Sequence[Mapping[str, Any]], key: str, otherwise: Any = REQUIRE
         if key not in info:
             raise KeyError(f"{key!r} is not in the infos of this environment, which have {sorted(info)}")
     return stacked([info[key] for info in infos])
+
+
+def vector_rewards(infos: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
+    """The vector rewards (n, K) of one step.
+
+    :raises ValueError: if the environment has none
+    """
+    try:
+        return np.asarray(stack(infos, "vector_reward"), dtype=np.float64)
+    except KeyError as error:
+        raise ValueError(NO_VECTOR) from error
 
 
 def figures_in(info: Mapping[str, Any]) -> dict[str, Any]:

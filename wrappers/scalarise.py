@@ -14,7 +14,8 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.validation import function_of_vectors, on_copies
-from sb3_fair.wrappers.faces import NO_VECTOR, Core, Face, Step, VecFace, Wrapped
+from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
+from sb3_fair.wrappers.infos import NO_VECTOR
 from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.vector_reward import PERFORMANCE, Rewarding
 

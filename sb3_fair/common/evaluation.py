@@ -11,10 +11,10 @@ from stable_baselines3.common.vec_env import VecEnv
 from sb3_fair.common.front import EvaluatedPolicy
 from sb3_fair.common.group_counts import COUNTS
 from sb3_fair.common.people import CHANCE, GROUPS
-from sb3_fair.common.rollout import episodes, seeded, shares, vector_rewards
+from sb3_fair.common.rollout import episodes, seeded, shares
 from sb3_fair.fairness.warning import warn
 from sb3_fair.wrappers.group_returns import games_of
-from sb3_fair.wrappers.infos import figures_in, is_numeric, tells
+from sb3_fair.wrappers.infos import figures_in, is_numeric, tells, vector_rewards
 from sb3_fair.wrappers.labels import slots
 from sb3_fair.wrappers.layer import attribute
 

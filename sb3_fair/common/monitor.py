@@ -6,7 +6,7 @@ import numpy as np
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
-from sb3_fair.common.rollout import vector_rewards
+from sb3_fair.wrappers.infos import vector_rewards
 from sb3_fair.wrappers.layer import VecLayer
 
 

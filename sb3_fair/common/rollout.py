@@ -20,7 +20,6 @@ from stable_baselines3.common.monitor import Monitor, ResultsWriter
 from stable_baselines3.common.vec_env import SubprocVecEnv, VecEnv, VecEnvWrapper, VecNormalize
 
 from sb3_fair.common.connection import own_scale
-from sb3_fair.wrappers.infos import stack
 from sb3_fair.wrappers.layer import forget_history, seed_copies
 
 
@@ -95,20 +94,6 @@ def play(venv: VecEnv, act: Act, quotas: NDArray[np.int64], n_steps: int | None 
         yield Step(observations, actions, rewards, dones, infos, left > 0, following)
         left -= dones
         observations, begins = following, dones
-
-
-def vector_rewards(infos: list[dict[str, Any]]) -> NDArray[np.float64]:
-    """The vector rewards (n, K) of one step.
-
-    :raises ValueError: if the environment has none
-    """
-    try:
-        return np.asarray(stack(infos, "vector_reward"), dtype=np.float64)
-    except KeyError as error:
-        raise ValueError(
-            "env must have a vector reward in info['vector_reward']: make it with objectives=('R', 'SP'), wrap it in "
-            "VectorReward, or use a MO-Gymnasium env"
-        ) from error
 
 
 def twin(venv: VecEnv) -> VecEnv:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from sb3_fair.common.evaluation import invented_names, objective_names
-from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.wrappers.choices import random_actions
+from sb3_fair.wrappers.infos import vector_rewards
 from sb3_fair.wrappers.layer import attribute
 
 Array: TypeAlias = NDArray[np.float64]

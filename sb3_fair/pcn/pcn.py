@@ -21,7 +21,7 @@ from sb3_fair.common.front import Command, EvaluatedPolicy, Front
 from sb3_fair.common.monitor import VectorMonitor
 from sb3_fair.common.own_generator import OwnGenerator
 from sb3_fair.common.pareto import front_of, hypervolume, nondominated, reference_point
-from sb3_fair.common.rollout import Act, play, shares, vector_rewards
+from sb3_fair.common.rollout import Act, play, shares
 from sb3_fair.common.same_layers import SameLayers
 from sb3_fair.fairness.arguments import Count, Share, checked, recheck
 from sb3_fair.fairness.warning import warn
@@ -31,6 +31,7 @@ from sb3_fair.pcn.coverage import evaluate_in_training, evaluated, evaluation_ti
 from sb3_fair.pcn.objectives import Objectives, PerObjective, check_alike, check_emit, names_of
 from sb3_fair.pcn.policies import PCNPolicy
 from sb3_fair.wrappers.desired_return import HORIZON, RETURN, Bound, DesiredReturn, VecDesiredReturn, command_setter
+from sb3_fair.wrappers.infos import vector_rewards
 from sb3_fair.wrappers.layer import attribute, max_steps_of
 from sb3_fair.wrappers.scalarise import with_scalar_reward
 from sb3_fair.wrappers.vector_reward import Emit

@@ -10,8 +10,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.evaluation import objective_names
-from sb3_fair.common.rollout import vector_rewards
 from sb3_fair.fairness.validation import integer
+from sb3_fair.wrappers.infos import vector_rewards
 
 
 class EpisodeMemory:
