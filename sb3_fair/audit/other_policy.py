@@ -122,14 +122,14 @@ def _others(
 
     :param chance: (n,) propensities, or None
     """
-    kind = accepted.astype(np.intp)
-    made, seen = (np.bincount(each, minlength=2) for each in (kind, kind[known]))
+    made, seen = by_kind(accepted, known)
     if not seen.any():
         return None
     if chance is None:
         return (np.ones(len(known)), accepted, 1.0) if seen[made > 0].all() else None
     share = np.divide(seen, made, out=np.zeros(2), where=made > 0)
     after = np.where(made > 0, share / share.max(), 1.0)  # chance of a known outcome, as a part of the better kind's
+    kind = accepted.astype(np.intp)
     same, other = after[kind], after[1 - kind]
     weights = np.divide(1.0, other + chance * (same - other), out=np.zeros(len(known)), where=known)
     took = accepted if after[1] == 1 else np.where(accepted, weights, weights - 1)

@@ -146,10 +146,4 @@ def bounds(counts: Array, table: GapTable) -> Array:
             always = (people[:, there, rate] > 0).all(axis=0)  # other groups may have no rate at all
             least = low[always].max() - high[always].min() if always.any() else 0.0
             gaps[rate] = max(0.0, least), apart.max()
-    return _worst_of_both(table, gaps)
-
-
-def _worst_of_both(table: GapTable, ends: Array) -> Array:
-    """Lowest and highest values (notions, 2) from the smallest and largest size (rates, 2) of each rate's gap."""
-    low, high = (table.worst(0.0 - ends[None, :, end])[0] for end in (1, 0))
-    return np.stack([low, high], axis=-1)
+    return np.stack([table.worst(0.0 - gaps[None, :, end])[0] for end in (1, 0)], axis=-1)

@@ -6,6 +6,7 @@ A column is a numpy array, a list, or an array of pyarrow. Rows are counted from
 import math
 import re
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -214,8 +215,6 @@ def _both(name: str, numeric: NDArray[Any], start: int = 0) -> ValueError:
 
 
 def _moment(value: str | None) -> Any:
-    from datetime import datetime, timedelta
-
     try:
         moment = datetime.fromisoformat((value or "").replace("Z", "+00:00"))
     except ValueError:
