@@ -24,10 +24,10 @@ class VecMeans(VecLayer):
     def __init__(self, venv: VecEnv, names: Sequence[str] | None = None) -> None:
         super().__init__(venv)
         self.names = None if names is None else list(names)
-        self._sums = self._counts = np.zeros((0, self.num_envs))
+        self._totals = np.zeros((2, 0, self.num_envs))  # sums of the figures, and of how many steps
 
     def reset(self) -> VecEnvObs:
-        self._sums, self._counts = np.zeros_like(self._sums), np.zeros_like(self._counts)
+        self._totals = np.zeros_like(self._totals)
         return self.venv.reset()
 
     def step_wait(self) -> VecEnvStepReturn:
@@ -45,26 +45,19 @@ class VecMeans(VecLayer):
         told = [fairness.get(name) for name in self.names]
         values = np.array([each if self._is_figure(each) else missing for each in told], dtype=np.float64)
         known = ~np.isnan(values)
-        if not len(self._sums):
+        if not self._totals.size:
             for name in self.names:
                 if name not in fairness:
                     raise ValueError(
                         f"names must be figures in info['fairness'], got {name!r}{did_you_mean(name, fairness)}"
                     )
-            self._sums, self._counts = np.zeros_like(values), np.zeros_like(values)
-        self._sums += np.where(known, values, 0.0)
-        self._counts += known
-        for copy in np.flatnonzero(dones):
-            means = (
-                float(total / count) if count else None
-                for total, count in zip(self._sums[:, copy], self._counts[:, copy], strict=True)
-            )
-            infos[copy]["fairness"] = {
-                **figures_in(infos[copy]),
-                **{f"{MEAN}{name}": mean for name, mean in zip(self.names, means, strict=True)},
-            }
-        self._sums[:, dones] = 0.0
-        self._counts[:, dones] = 0.0
+            self._totals = np.zeros((2, *values.shape))
+        self._totals += np.where(known, values, 0.0), known
+        for copy in np.flatnonzero(dones).tolist():
+            totals = zip(self.names, *self._totals[:, :, copy].tolist(), strict=True)
+            means = {f"{MEAN}{name}": total / count if count else None for name, total, count in totals}
+            infos[copy]["fairness"] = {**figures_in(infos[copy]), **means}
+        self._totals[:, :, dones] = 0.0
         return obs, rewards, dones, infos
 
     def _is_figure(self, values: Any) -> bool:
