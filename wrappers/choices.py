@@ -122,6 +122,7 @@ class VecChoices(VecLayer):
             check_discrete(space, "VecChoices")
         check_starts(space)
         super().__init__(venv)
+        self._n_values = existing(space)[1].shape[-1]  # of the largest part
         self.model: BaseAlgorithm | None = None
         self._used: Any = None
         self._seen: Any = None
@@ -141,11 +142,7 @@ class VecChoices(VecLayer):
         self.venv.step_async(actions)
 
     def _probabilities(self, model: BaseAlgorithm, actions: NDArray[Any]) -> NDArray[Any]:
-        space: Any = self.action_space
-        n_actions = 2
-        if not isinstance(space, spaces.MultiBinary):
-            n_actions = int(space.nvec.max() if isinstance(space, spaces.MultiDiscrete) else space.n)
-        executed = np.eye(n_actions)[actions.astype(np.int64)]
+        executed = np.eye(self._n_values)[actions.astype(np.int64)]
         policy: Any = getattr(model, "policy", None)  # a table has none
         if hasattr(policy, "action_dist"):
             drawn = policy.action_dist.distribution
@@ -159,7 +156,7 @@ class VecChoices(VecLayer):
         self._seen = learner._last_obs
         epsilon = 1.0 if learner.num_timesteps < learner.learning_starts else learner.exploration_rate
         greedy, _ = policy.predict(learner._last_obs, deterministic=True)
-        return np.eye(n_actions)[greedy] * (1 - epsilon) + epsilon / n_actions
+        return np.eye(self._n_values)[greedy] * (1 - epsilon) + epsilon / self._n_values
 
     def _trains(self, model: BaseAlgorithm) -> bool:
         env = model.get_env()

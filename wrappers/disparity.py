@@ -272,8 +272,7 @@ def _executed(infos: Sequence[dict[str, Any]], actions: NDArray[Any]) -> NDArray
 
 
 def _parity_of(spec: FairnessSpec, attribute_: Attribute, actions: Any) -> DemographicParity:
-    groups = spec.groups.get(attribute_name(attribute_)) if isinstance(spec.groups, Mapping) else spec.groups
     favourable = spec.favourable
     if callable(favourable):
         favourable = np.flatnonzero(spec.decided(np.arange(actions.n))).tolist()
-    return DemographicParity(favourable=favourable, groups=groups)
+    return DemographicParity(favourable=favourable, groups=spec.compared(attribute_name(attribute_)))

@@ -149,8 +149,7 @@ def with_scalar_reward(env: Any) -> Any:
 
     SB3's Monitor and DummyVecEnv take scalar rewards only; the scalar is the sum of the objectives.
     """
-    if not isinstance(env, gym.Env) or is_wrapped(env, Scalarise) or not env.has_wrapper_attr("reward_space"):
+    space = attribute(env, "reward_space") if isinstance(env, gym.Env) and not is_wrapped(env, Scalarise) else None
+    if space is None or not attribute(env, "vector", True):  # VectorReward may keep a scalar
         return env
-    if env.has_wrapper_attr("vector") and not env.get_wrapper_attr("vector"):  # VectorReward keeps a scalar
-        return env
-    return Scalarise(env, np.ones(env.get_wrapper_attr("reward_space").shape))
+    return Scalarise(env, np.ones(space.shape))

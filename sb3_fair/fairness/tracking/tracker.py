@@ -229,7 +229,7 @@ class Tracker:
             raise ValueError(f"group has no attribute {attribute!r}, only {sorted(map(str, group))}")
         if group is None:
             raise ValueError(f"group is needed by {self._needing('needs_groups')}, got None")
-        if len(self._attributes) > 1 or not isinstance(self._attributes[next(iter(self._attributes))], str):
+        if len(self._attributes) > 1 or not isinstance(next(iter(self._attributes.values())), str):
             named = chain(*([each] if isinstance(each, str) else each for each in self._attributes.values()))
             raise ValueError(f"group must be a dict with the attributes {list(dict.fromkeys(named))}, got {group!r}")
         return group
