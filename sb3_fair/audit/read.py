@@ -41,10 +41,8 @@ def read_log(
         used = list(dict.fromkeys([*(name for name in used if name != policy.name), *policy.columns]))
     chunks = chunks_of(used)
     log = Log(columns, reservoir, seed, comma=chunks.comma)
-    start = 0
     for chunk in chunks.chunks:
-        log.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, start, chunks.comma)})
-        start += len(chunk[columns.action])
+        log.add(chunk if policy is None else {**chunk, policy.name: _asked(policy, chunk, log.n, chunks.comma)})
     log.finish().warnings.extend(chunks.warnings)
     return log
 

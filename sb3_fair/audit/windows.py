@@ -46,10 +46,9 @@ class RollingNotions:
     ) -> None:
         self.window = window
         self.notions = [notion.name for notion in notions]
-        self._rows = notions
         self._attributes = {attribute.name: attribute for attribute in attributes}
         self._cells = cells
-        self._missing = feedback_missing
+        self._table = GapTable(notions, feedback_missing)
 
     @property
     def attributes(self) -> list[str]:
@@ -66,7 +65,6 @@ class RollingNotions:
     def _blocks(self, attribute: str) -> Iterator[tuple[int, Array, Array]]:
         """First row, counts (m, groups, CELLS) and values (m, notions) of successive windows."""
         one = self._attributes[attribute]
-        table = GapTable(self._rows, self._missing)
         width = (len(one.labels) + 1) * CELLS
         used = np.zeros(width, dtype=bool)
         for start in range(0, len(self), 2**20):
@@ -90,7 +88,7 @@ class RollingNotions:
             flat = np.zeros((stop - start, width - CELLS))
             flat[:, shown - CELLS] = inside[:, of_group:]
             counts = flat.reshape(stop - start, -1, CELLS)
-            yield start, counts, table(counts)
+            yield start, counts, self._table(counts)
 
     def _codes(self, attribute: Attribute, start: int, stop: int) -> NDArray[np.int64]:
         return attribute.codes[start:stop].astype(np.int64) * CELLS + self._cells[start:stop]
@@ -113,14 +111,13 @@ class RollingNotions:
         rows = np.unique(np.linspace(first, len(self) - 1, points).astype(np.int64))
         shown = np.full((4, len(rows), len(self.notions)), np.nan)
         lowest = shown[3]
-        table = GapTable(self._rows, self._missing)
         runs: dict[str, list[Run]] = {name: [] for name in limits if name in self.notions}
         for start, counts, found in self._blocks(attribute):
             begin, end = np.searchsorted(rows, (start, start + len(found)))
             here = rows[begin:end] - start
             shown[0, begin:end] = found[here]
             for place, row in enumerate(here, start=begin):
-                shown[1:3, place] = notion_intervals(counts[row], table, n_boot, rng, confidence).T
+                shown[1:3, place] = notion_intervals(counts[row], self._table, n_boot, rng, confidence).T
             skip = max(0, first - start)
             if skip < len(found):
                 last = np.searchsorted(rows, start + len(found) - 1)
