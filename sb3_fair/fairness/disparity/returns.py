@@ -52,7 +52,7 @@ def demographic_disparity(
     :param compared: the labels of U and S; None: 0 and 1, or where other labels occur and they are two, these in order
     :raises ValueError: if shapes do not fit, ``normalise`` is not one of these, or the labels to compare do not occur
     """
-    return _between(returns, groups, compared, per_capita, normalise)
+    return _gap(*_two_groups(returns, groups, compared), per_capita, normalise)
 
 
 @checked
@@ -75,9 +75,8 @@ def conditional_disparity(
     :param factors: values, (n,) or (..., n); the other arguments are those of :func:`demographic_disparity`
     :raises ValueError: as :func:`demographic_disparity` does
     """
-    array, labels = _aligned(returns, groups)
+    array, first, second = _two_groups(returns, groups, compared)
     _, values = _aligned(returns, factors, "factors")
-    first, second = (labels == label for label in compared_labels(labels, compared))
     return {
         value: _gap(array, first & (values == value), second & (values == value), per_capita, normalise)
         for value in np.unique(values).tolist()
@@ -100,9 +99,7 @@ def pairwise_disparity(
         of :func:`demographic_disparity`
     :raises ValueError: if shapes do not fit, or ``aggregate`` is neither
     """
-    array, labels = _aligned(returns, groups)
-    first, second = compared_labels(labels, compared)
-    total, n_pairs = _over_pairs(array, labels == first, labels == second)
+    total, n_pairs = _over_pairs(*_two_groups(returns, groups, compared))
     return total if aggregate == "sum" else _ratio(total, n_pairs)
 
 
@@ -119,7 +116,7 @@ def value_disparity(
     :param values: (..., n), what a critic expects for each agent, NaN where unknown, which gives NaN; the other
         arguments are those of :func:`demographic_disparity`
     """
-    return _between(values, groups, compared, True, normalise)
+    return _gap(*_two_groups(values, groups, compared), True, normalise)
 
 
 @checked
@@ -287,13 +284,11 @@ def _twins(factual: ArrayLike, counterfactual: ArrayLike) -> tuple[Array, Array]
     return array, other
 
 
-def _between(
-    returns: ArrayLike, groups: ArrayLike, compared: Sequence[Hashable] | None, per_capita: bool, normalise: Norm | None
-) -> Array:
-    """The gap between the two groups compared."""
+def _two_groups(returns: ArrayLike, groups: ArrayLike, compared: Sequence[Hashable] | None) -> tuple[Array, Mask, Mask]:
+    """Returns as floats, and who is in either of the two groups compared."""
     array, labels = _aligned(returns, groups)
     first, second = compared_labels(labels, compared)
-    return _gap(array, labels == first, labels == second, per_capita, normalise)
+    return array, labels == first, labels == second
 
 
 def _over_pairs(returns: Array, first: Mask, second: Mask) -> tuple[Array, Array]:
