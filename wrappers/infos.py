@@ -245,7 +245,7 @@ def record_of(infos: Sequence[Mapping[str, Any]], *keys: str) -> Shared | None:
                 return None
     else:
         return None
-    return None if record.own and not record.own.isdisjoint(keys) else record
+    return record if record.own.isdisjoint(keys) else None
 
 
 def taken_over(infos: list[Any]) -> list[Any]:
