@@ -1,5 +1,6 @@
 """The command `sb3-fair enjoy`: films of a trained policy."""
 
+from contextlib import closing
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -109,13 +110,12 @@ def enjoy(
     limit = max_steps_of(env)
     most = LONGEST if every is None and limit is None else None
     every = every or max(1, ceil((limit or 0) * n_episodes / LONGEST))
-    venv = vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))
-    try:
-        played = evaluate_again(plan, model, learned, venv, n_episodes, seed)
-    except NotImplementedError as error:
-        raise InputError(f"env must draw pictures with render, got {plan.env}: {error}") from error
+    with closing(vectorised(plan, DummyVecEnv([lambda: Camera(env, pictures, every, most)]))) as venv:
+        try:
+            played = evaluate_again(plan, model, learned, venv, n_episodes, seed)
+        except NotImplementedError as error:
+            raise InputError(f"env must draw pictures with render, got {plan.env}: {error}") from error
     save_film(pictures, film, fps)
-    venv.close()
     return played
 
 

@@ -104,12 +104,11 @@ def obstacles(
     """
     given = {key: value for key, value in env_kwargs.items() if key not in ("objectives", "scalarise", "vector")}
     needs = [NEEDS[name] for name in algorithm.needs if (hyperparams or {}).get(name) is None]
-    venv = make_vec(env_id, monitor=False, **given)
-    for text, lack_of in needs:
-        lack = lack_of(venv)
-        if lack is not None:
-            yield f"{algorithm.name} needs {text}, but in {bare(env_id)} {lack}"
-    venv.close()
+    with closing(make_vec(env_id, monitor=False, **given)) as venv:
+        for text, lack_of in needs:
+            lack = lack_of(venv)
+            if lack is not None:
+                yield f"{algorithm.name} needs {text}, but in {bare(env_id)} {lack}"
 
 
 def check_pair(
@@ -128,9 +127,9 @@ def fitting(objectives: Sequence[str], env_id: str, env_kwargs: Mapping[str, Any
     """Objectives for an environment without settings of its own: for R alone R, else R and the notions of its spec."""
     if len(objectives) < 2:
         return list(objectives)
-    with input_errors():
-        venv = make_vec(env_id, monitor=False, **{key: env_kwargs[key] for key in env_kwargs if key != "objectives"})
-    return ["R", *attribute(venv, "fairness_spec").notions]
+    given = {key: value for key, value in env_kwargs.items() if key != "objectives"}
+    with input_errors(), closing(make_vec(env_id, monitor=False, **given)) as venv:
+        return ["R", *attribute(venv, "fairness_spec").notions]
 
 
 def named_in_full(env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
@@ -145,14 +144,13 @@ def named_in_full(env_id: str, env_kwargs: Mapping[str, Any]) -> list[str]:
 
 def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
     """Plays an environment at random until every episode, group and notion is known to be what its spec says."""
-    venv = make_vec(env_id, monitor=False, **env_kwargs)
-    spec, notions = attribute(venv, "fairness_spec"), set(attribute(venv, "fairness_names"))
     seen: set[Any] = set()
-    waiting, told, endless = set(spec.compared_groups or ()), False, max_steps_of(venv) is None
-    venv.action_space.seed(0)
-    venv.seed(0)
-    venv.reset()
-    with warnings.catch_warnings():
+    with closing(make_vec(env_id, monitor=False, **env_kwargs)) as venv, warnings.catch_warnings():
+        spec, notions = attribute(venv, "fairness_spec"), set(attribute(venv, "fairness_names"))
+        waiting, told, endless = set(spec.compared_groups or ()), False, max_steps_of(venv) is None
+        venv.action_space.seed(0)
+        venv.seed(0)
+        venv.reset()
         warnings.simplefilter("ignore")  # what is wrong is told in one line
         for step in range(MOST):
             if step >= ENOUGH and not (waiting or notions or endless):
@@ -165,7 +163,6 @@ def check_env(env_id: str, env_kwargs: Mapping[str, Any]) -> None:
             told = told or any(value is not None for value in np.asarray(person.get("feedback"), dtype=object).ravel())
             notions -= {name for name, value in infos[0]["fairness"].items() if value is not None}
             endless = endless and not dones[0]
-    venv.close()
     if endless:
         raise InputError(
             f"max_episode_steps must be given for {bare(env_id)}: no episode was over after {MOST:,} steps"

@@ -7,6 +7,7 @@ ships with the package.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from copy import deepcopy
 from functools import cache
 from itertools import product
@@ -69,8 +70,8 @@ def policies(space: Space[Any]) -> list[Any]:
 
 def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **settings: Any) -> dict[str, float]:
     """The reference point of an ID by objective, computed now."""
-    venv = make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=objectives, **settings)
-    means = [evaluate_vector(policy, venv, EPISODES, seed=SEED).mean for policy in policies(venv.action_space)]
+    with closing(make_vec(env_id, n_envs=EPISODES, monitor=False, objectives=objectives, **settings)) as venv:
+        means = [evaluate_vector(policy, venv, EPISODES, seed=SEED).mean for policy in policies(venv.action_space)]
     return dict(zip(objectives, reference_point(means).tolist(), strict=True))
 
 

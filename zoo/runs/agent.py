@@ -1,6 +1,7 @@
 """Agents: trained policies that decide about people from outside, where there is no environment."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from numbers import Number
 from os import PathLike
@@ -69,11 +70,8 @@ def load_agent(run: str | Path, policy: int | str | None = None, *, device: str 
         )
     learned = chosen(front, 0 if policy is None else policy)
     check_transparent(plan)
-    venv = evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None, audit=()), 1)
-    try:
+    with closing(evaluation_env(replace(plan, env_wrapper=None, vec_env_wrapper=None, audit=()), 1)) as venv:
         return Agent(load_policy(plan, folder, device), learned, venv)
-    finally:
-        venv.close()
 
 
 class Agent:

@@ -5,6 +5,7 @@ import json
 import pickle
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -100,28 +101,28 @@ def evaluate_file(
     size = min(COPIES, n_eval_episodes)
     if audit is not None and not ours:
         raise InputError(f"audit must be left out: {env} measures what its own specification says")
-    foreign = None if ours else _foreign(plan.env, size, env_kwargs or {})
-    model = _load(plan, path, device, foreign, trust)
-    with input_errors():
-        if algorithm.vector and ours:
-            settings["objectives"] = list(model.objective_names)
-            if model.emit is not None:
-                settings.setdefault("emit", model.emit)
-            venv = evaluation_env(plan)
-            policies = model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)
-            return [*policies], evaluate_rules(plan, seed=seed), words_in(venv)
-        rewards: Any = (model.objective_names, model.emit or "level") if algorithm.vector else ([PERFORMANCE], "level")
-        venv = evaluation_env(plan, size) if foreign is None else foreign
-        words = words_in(venv)
-        if attribute(venv, "objective_names") is None:
-            venv = VecVectorReward(venv, rewards[0], emit=rewards[1])
-        if algorithm.vector:
-            return [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)], [], words
-        check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
-    averaged = partial(VecMeans, names=_disparities(venv))
-    policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
-    rules = evaluate_rules(plan, seed=seed, around=averaged) if ours else []
-    return [policy], rules, words
+    with ExitStack() as stack:
+        foreign = None if ours else stack.enter_context(closing(_foreign(plan.env, size, env_kwargs or {})))
+        model = _load(plan, path, device, foreign, trust)
+        with input_errors():
+            if algorithm.vector and ours:
+                settings["objectives"] = list(model.objective_names)
+                if model.emit is not None:
+                    settings.setdefault("emit", model.emit)
+            n_envs = COPIES if algorithm.vector else size
+            venv = stack.enter_context(closing(evaluation_env(plan, n_envs))) if foreign is None else foreign
+            words = words_in(venv)
+            if attribute(venv, "objective_names") is None:
+                names_, emit = (model.objective_names, model.emit) if algorithm.vector else ([PERFORMANCE], None)
+                venv = VecVectorReward(venv, names_, emit=emit or "level")
+            if algorithm.vector:
+                policies = [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)]
+                return policies, evaluate_rules(plan, seed=seed) if ours else [], words
+            check_for_correct_spaces(connected(model, venv), model.observation_space, model.action_space)
+        averaged = partial(VecMeans, names=_disparities(venv))
+        policy = evaluate_model(plan, model, averaged(venv), n_eval_episodes, seed)
+        rules = evaluate_rules(plan, seed=seed, around=averaged) if ours else []
+        return [policy], rules, words
 
 
 def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool) -> Any:
@@ -145,18 +146,19 @@ def _load(plan: Plan, path: Path, device: str, venv: VecEnv | None, trust: bool)
     except Exception as error:
         raise InputError(f"model must be a .zip that {plan.algo} saved, got {str(path)!r} ({why(error)})") from error
     check_weights(model)
-    if scale is not None:
-        venv = copies(plan, 1) if venv is None else venv
+    if scale is None:
+        return model
+    with closing(copies(plan, 1)) if venv is None else nullcontext(venv) as scaled:
         try:
             normaliser = pickle.loads(scale)
-            normaliser.set_venv(venv)
+            normaliser.set_venv(scaled)
         except AssertionError as error:  # of SB3, about spaces
             raise InputError(
                 f"env must have the observations that {run.normaliser} is the scale of, got {plan.env} ({error})"
             ) from error
         except Exception as error:
             raise DamagedError(run.normaliser, f"it is no scale ({why(error)})") from error
-        model._vec_normalize_env = normaliser
+    model._vec_normalize_env = normaliser
     return model
 
 

@@ -21,7 +21,6 @@ from stable_baselines3.common.vec_env import VecNormalize, unwrap_vec_normalize
 from sb3_fair.common.run_folder import DamagedError, RunFolder
 from sb3_fair.common.whole_file import whole
 from sb3_fair.zoo.names import InputError, why
-from sb3_fair.zoo.registry.layers import copies, normalising
 from sb3_fair.zoo.runs.plan import Plan
 from sb3_fair.zoo.runs.weights import check_weights
 
@@ -56,7 +55,7 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     :raises DamagedError: if it is missing, or not what the run wrote
     :raises InputError: if the model cannot be built with the settings of the run
     """
-    from sb3_fair.zoo.runs.train import build_model
+    from sb3_fair.zoo.runs.train import built
 
     arrays = run.parse(run.policy.name, _read)
     if arrays is None:
@@ -64,14 +63,16 @@ def load_policy(plan: Plan, run: RunFolder, device: str = "auto") -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they are about training
-            model = build_model(plan, normalising(plan, copies(plan, plan.n_envs)), device)
+            with built(plan, device) as model:
+                model.env = None  # as in a model that SB3 has loaded
+                if plan.algorithm.vector:
+                    model.eval_env = None
     except InputError:
         raise
     except Exception as error:  # settings of a stranger may raise anything
         raise InputError(f"{run.path / 'config.yml'} must have settings that can be built: {error}") from error
-    model.env = None  # as in a model that SB3 has loaded
     try:
-        _restore(plan, model, arrays)
+        _restore(model, arrays)
     except Exception as error:
         raise DamagedError(run.policy, f"it does not fit config.yml ({why(error)[:200]})") from error
     check_weights(model)
@@ -86,7 +87,7 @@ def _read(content: bytes) -> Arrays:
         return {name: file[name] for name in file.files}
 
 
-def _restore(plan: Plan, model: Any, arrays: Arrays) -> None:
+def _restore(model: Any, arrays: Arrays) -> None:
     _set_state(model, json.loads(str(arrays[STATE])))
     if getattr(model, "policy", None) is not None:
         weights = {name: th.as_tensor(array) for name, array in _part(arrays, WEIGHTS).items()}
@@ -94,8 +95,9 @@ def _restore(plan: Plan, model: Any, arrays: Arrays) -> None:
         model.policy.set_training_mode(False)
     if hasattr(model, "set_table_arrays"):
         model.set_table_arrays(_part(arrays, TABLE))
-    if plan.normalize is not None:
-        model._vec_normalize_env = _normaliser(plan, _part(arrays, SCALE))
+    normaliser = model.get_vec_normalize_env()
+    if normaliser is not None:
+        _set_scale(normaliser, _part(arrays, SCALE))
 
 
 def _set_state(model: Any, state: Mapping[str, Any]) -> None:
@@ -108,14 +110,11 @@ def _set_state(model: Any, state: Mapping[str, Any]) -> None:
             setattr(model, name, value)
 
 
-def _normaliser(plan: Plan, arrays: Arrays) -> VecNormalize:
-    normaliser = normalising(plan, copies(plan, 1))
-    assert isinstance(normaliser, VecNormalize)
+def _set_scale(normaliser: VecNormalize, arrays: Arrays) -> None:
     for name, found, part in _moments(normaliser):
         if arrays[name].shape != np.shape(getattr(found, part)):
             raise ValueError(f"{SCALE}{name} must have the shape {np.shape(getattr(found, part))}")
         setattr(found, part, arrays[name] if arrays[name].ndim else float(arrays[name]))
-    return normaliser
 
 
 def _moments(normaliser: VecNormalize) -> list[tuple[str, RunningMeanStd, str]]:

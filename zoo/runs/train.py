@@ -211,6 +211,8 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
         tracking.finish()
     forget(run.checkpoint)
     model.get_env().close()
+    if plan.algorithm.vector:
+        model.eval_env.close()
     return run
 
 

@@ -48,16 +48,16 @@ def check_figures(plan: Plan, scores: Sequence[str], budgets: Iterable[str]) -> 
 def _known(plan: Plan) -> list[str]:
     if plan.algorithm.vector:
         return [HYPERVOLUME]
-    venv = evaluation_env(plan, 1)
-    venv.reset()
-    infos = venv.step(random_actions(venv))[3]
-    fairness = [name for name, value in stack(infos, "fairness").items() if np.ndim(value) == 1]
-    venv.close()
+    with closing(evaluation_env(plan, 1)) as venv:
+        venv.reset()
+        infos = venv.step(random_actions(venv))[3]
+        fairness = [name for name, value in stack(infos, "fairness").items() if np.ndim(value) == 1]
+        returns = attribute(venv, "return_names", ())
     return [
         *(name for name in plan.objectives if name == RETURN),
         *fairness,
         *(f"{MEAN}{name}" for name in fairness),
-        *attribute(venv, "return_names", ()),
+        *returns,
     ]
 
 
