@@ -311,7 +311,9 @@ class Agent:
             raise ValueError(f"{part} must be numbers, got {rows.ravel()[0]!r}")
         low, high = ends(space)
         whole = np.issubdtype(space.dtype, np.integer)
-        wrong = ~((rows >= low) & (rows <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
+        with np.errstate(over="ignore"):
+            held = rows if whole else rows.astype(space.dtype)  # as exact as the ends are
+        wrong = ~((held >= low) & (held <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
             named = self._entries and len(place) == 1 and space is self.space

@@ -110,6 +110,15 @@ def test_what_does_not_fit_an_observation_of_whole_numbers_is_refused(tmp_path):
             agent._rows(wrong)
 
 
+def test_the_ends_of_an_observation_are_told_as_they_are_written(tmp_path):
+    agent = load_agent(trained(tmp_path, "ppo", SMALL, **small("ppo")))
+    agent.space = gym.spaces.Box(0.1, 0.7, (2,))  # float32, in which 0.1 is a little more, and 0.7 a little less
+    assert agent._rows([0.1, 0.7])[0].dtype == np.float32
+    for wrong in ([0.09, 0.7], [0.1, 0.71], [0.1, 1e300], [0.1, np.inf]):
+        with pytest.raises(ValueError, match=r"must be between 0.1 and 0.7"):
+            agent._rows(wrong)
+
+
 def test_observations_are_scaled_as_in_training(tmp_path):
     conf = tmp_path / "conf.yml"
     conf.write_text(f"{SMALL}: {{n_timesteps: 128, normalize: true, n_steps: 32, batch_size: 32}}")
