@@ -10,6 +10,12 @@ Partition: TypeAlias = str | tuple[str, ...]
 Group: TypeAlias = Partition | list[Partition]
 
 
+def attributes_of(group: Group) -> tuple[str, ...]:
+    """The attributes that a choice of groups is made of, each once."""
+    partitions = group if isinstance(group, list) else [group]
+    return tuple(dict.fromkeys(name for part in partitions for name in ([part] if isinstance(part, str) else part)))
+
+
 class Groups:
     """The attributes that a choice of groups needs.
 
@@ -23,11 +29,9 @@ class Groups:
     """
 
     def __init__(self, group: Group, attributes: Mapping[str, Sequence[str]]) -> None:
-        partitions = group if isinstance(group, list) else [group]
-        names = [name for part in partitions for name in ([part] if isinstance(part, str) else part)]
-        if not names or not set(names) <= set(attributes):
+        self.attributes = attributes_of(group)
+        if not self.attributes or not set(self.attributes) <= set(attributes):
             raise ValueError(f"group must be made of the attributes {tuple(attributes)}, got {group!r}")
-        self.attributes = tuple(dict.fromkeys(names))
         self.alone = isinstance(group, str)
         self.source = None if self.alone else group
         """``group`` of the fairness spec."""

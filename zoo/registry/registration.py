@@ -214,8 +214,6 @@ def _entry_point(given: Any) -> Any:
 def _fairness(given: Any) -> Any:
     if given is None or callable(given) or (isinstance(given, str) and ":" in given):
         return given
-    from sb3_fair.fairness import FairnessSpec
-
     if not isinstance(given, FairnessSpec):
         raise TypeError(f"fairness must be a FairnessSpec, 'module:name' or a function that makes one, got {given!r}")
     return given

@@ -18,7 +18,7 @@ from sb3_fair.fairness import average
 from sb3_fair.report.disparities import Setting
 from sb3_fair.zoo.evaluation.harvest_evaluation import harvest_figures
 from sb3_fair.zoo.runs.plan import Plan, make_plan
-from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, Runs, compare, draw, table
+from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, WEIGHTS, Runs, compare, draw, table
 from sb3_fair.zoo.studies.grid import Job, Result
 from sb3_fair.zoo.studies.study import Results, Study, read
 
@@ -31,7 +31,6 @@ SCALE = 10
 """How many times more a training at the paper's scale does."""
 QUICK = 10
 """How many times less a quick study does."""
-OVER = ("alpha", "beta", "tolerance")
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class Arm:
 def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> dict[str, Any]:
     """An entry of the YAML file with the arms of every curve, and what changes along them: ``"alpha"`` and ``"beta"``
     grow, ``"tolerance"`` falls."""
-    (over,) = {name for curve in curves.values() for name in OVER if isinstance(curve.get(name), list)}
+    (over,) = {name for curve in curves.values() for name in WEIGHTS if isinstance(curve.get(name), list)}
     arms = {
         label: [Arm() if value == math.inf else Arm(**{**curve, over: value}) for value in curve[over]]
         for label, curve in curves.items()

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.fairness.descriptions import Words
+from sb3_fair.fairness.tracking.requests import attribute_name
 from sb3_fair.fairness.validation import one_of
 from sb3_fair.wrappers.infos import Record
 from sb3_fair.zoo.envs.fraud import transactions
@@ -269,5 +270,5 @@ def _compared(group: Group) -> Any:
         return COMPARED[part] if isinstance(part, str) else tuple(product(*(COMPARED[name] for name in part)))
 
     if isinstance(group, list):
-        return {part if isinstance(part, str) else "+".join(part): labels(part) for part in group}
+        return {attribute_name(part): labels(part) for part in group}
     return labels(group)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sb3_fair.audit.values import text
 from sb3_fair.fairness import FairnessSpec, SlidingWindow
 from sb3_fair.wrappers.infos import Record
-from sb3_fair.zoo.envs.groups import Group, Groups
+from sb3_fair.zoo.envs.groups import Group, Groups, attributes_of
 from sb3_fair.zoo.envs.table.people import Columns, People, people_of
 from sb3_fair.zoo.envs.table.settings import TableConfig
 from sb3_fair.zoo.envs.tapes import Tapes
@@ -56,10 +56,9 @@ class TableWorld(World):
             self.config = settings = self.configured(n_worlds, detail, TableConfig, config)
             if not group:
                 raise ValueError("group must name at least one column, got none")
-            parts = group if isinstance(group, list) else [group]
-            attributes = dict.fromkeys(name for part in parts for name in ([part] if isinstance(part, str) else part))
+            attributes = attributes_of(group)
             columns = Columns(
-                groups=tuple(attributes),
+                groups=attributes,
                 outcome=str(settings.outcome),
                 good=None if settings.good is None else text(settings.good),
                 features=settings.seen,
@@ -70,7 +69,7 @@ class TableWorld(World):
             )
             if settings.outcome in attributes:
                 raise ValueError(f"group must not be the column of the outcome, got {settings.outcome!r}")
-            if {*columns.features} <= attributes.keys():
+            if {*columns.features} <= {*attributes}:
                 raise ValueError(f"features must tell more of people than their groups, got {columns.features!r}")
             self.people: People = people_of(settings.table, columns, settings.sha256)
             """Everybody in the table."""
