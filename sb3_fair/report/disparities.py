@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sb3_fair.fairness.validation import one_of
-from sb3_fair.report.figures import GREY, INK, SOFT, blank, grid, styled
+from sb3_fair.report.figures import GREY, INK, SOFT, blank, grid, star, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,27 +112,13 @@ def plot_action_radar(panels: Mapping[str, Mapping[Any, ArrayLike]], actions: Se
         if values.shape != shape:
             raise ValueError(f"panels must have frequencies of shape {shape}, got {values.shape}")
     reach = max(map(np.nanmax, drawn), default=1.0)
-    angles = np.linspace(0, 2 * np.pi, len(actions), endpoint=False)
     figure, axes = grid(len(GROUPS) * len(panels), 4.6, 4.2, columns=len(panels), projection="polar")
     shown = product(enumerate(GROUPS), frequencies.items())
     for polar, ((row, group), (title, lines)) in zip(axes, shown, strict=True):
-        polar.set_theta_zero_location("N")
         polar.set_theta_direction(-1)
-        for setting, values in lines.items():
-            classic = tuple(setting) == CLASSIC
-            polar.plot(
-                np.append(angles, angles[0]),
-                np.append(values[row], values[row][0]),
-                color=setting_colour(setting),
-                linewidth=2.4 if classic else 1.6,
-                label=_name(setting),
-                zorder=3 if classic else 2,
-            )
-        polar.set_xticks(angles, actions)
+        star(polar, actions, ((values[row], _line(setting)) for setting, values in lines.items()))
         polar.set_ylim(0, 1.05 * reach)
         polar.tick_params(pad=8, labelsize=8)
-        polar.grid(color="#e3e3dd")
-        polar.spines["polar"].set_color(GREY)
         polar.set_title(f"{title}: {group}", color=INK, pad=18)
         if row == 0:
             polar.legend(loc="upper left", bbox_to_anchor=(1.05, 1.1), frameon=False, fontsize=8)
@@ -197,6 +183,11 @@ def _ordered(samples: Mapping[Setting, Array], order: str) -> list[Setting]:
         return tuple(setting) != CLASSIC, median if order == "median" else 0.0, tuple(setting)
 
     return sorted(samples, key=place)
+
+
+def _line(setting: Setting) -> dict[str, Any]:
+    heavy = {"linewidth": 2.4, "zorder": 3} if tuple(setting) == CLASSIC else {"linewidth": 1.6, "zorder": 2}
+    return {"color": setting_colour(setting), "label": _name(setting), **heavy}
 
 
 def _name(setting: Setting) -> str:

@@ -4,7 +4,7 @@ Every function takes evaluated policies and returns a matplotlib ``Figure``, mad
 state. ``save_all`` writes them as PNG files.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import combinations
 from pathlib import Path
@@ -120,19 +120,25 @@ def _draw_radar(
     polar: Any, front: Front, shown: Sequence[Measure], values: NDArray[np.float64], worst: NDArray[np.float64]
 ) -> None:
     reach = np.where(worst < 0, 1 - values / np.where(worst < 0, worst, 1.0), 1.0)
-    angles = np.linspace(0, 2 * np.pi, len(shown), endpoint=False)
-    polar.set_theta_zero_location("N")
-    for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True):
-        polar.plot(np.append(angles, angles[0]), np.append(line, line[0]), marker="o", markersize=5, **style)
     below = [" − best" * (one.about.better == "higher" and not one.zero_is_fair) for one in shown]
     lows = [_value(one, low) for one, low in zip(shown, worst, strict=True)]
     labels = [f"{short(one.name)}{of}\n{low:.3g}" for one, of, low in zip(shown, below, lows, strict=True)]
-    polar.set_xticks(angles, labels)
+    dots = {"marker": "o", "markersize": 5}
+    star(polar, labels, ((line, dots | style) for line, style in zip(0.12 + 0.88 * reach, _styles(front), strict=True)))
     for text, measure in zip(polar.get_xticklabels(), shown, strict=True):
         text.set_fontweight("bold" if measure.optimised else "normal")
     polar.set_yticks([0.12, 0.34, 0.56, 0.78, 1.0], [])
     polar.set_ylim(0, 1.02)
     polar.tick_params(pad=14)
+
+
+def star(polar: Any, labels: Sequence[str], lines: Iterable[tuple[NDArray[np.float64], dict[str, Any]]]) -> None:
+    """Draws closed lines, values with a style, on polar axes with a spoke for each label, the first one on top."""
+    angles = np.linspace(0, 2 * np.pi, len(labels), endpoint=False)
+    polar.set_theta_zero_location("N")
+    for values, style in lines:
+        polar.plot(np.append(angles, angles[0]), np.append(values, values[0]), **style)
+    polar.set_xticks(angles, labels)
     polar.grid(color="#e3e3dd")
     polar.spines["polar"].set_color(GREY)
 
