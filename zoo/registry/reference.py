@@ -9,7 +9,6 @@ ships with the package.
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from copy import deepcopy
-from functools import cache
 from itertools import product
 from typing import Any
 
@@ -75,16 +74,11 @@ def worst_returns(env_id: str, objectives: Sequence[str] = OBJECTIVES, **setting
     return dict(zip(objectives, reference_point(means).tolist(), strict=True))
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return packaged("registry", "reference_points")
-
-
 def shipped_reference(env_id: str, env_kwargs: Mapping[str, Any]) -> dict[str, float] | None:
     """The reference point of an ID by objective; None where its settings are not those of the table."""
     settings = {**DEFAULTS, **env_kwargs}
     registered = find(env_id).reference_point
-    shipped = _table().get(bare(env_id))
+    shipped = packaged("registry", "reference_points").get(bare(env_id))
     if registered is not None:
         entry: Mapping[str, float] = registered
     elif shipped is None or not settings.keys() <= COMPATIBLE:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from importlib.resources import files
 
 import pytest
+import yaml
 from stable_baselines3 import PPO
 
 import sb3_fair
@@ -32,6 +33,13 @@ def test_the_settings_of_every_algorithm_build_it(algo):
 def test_a_plan_is_rebuilt_from_what_it_wrote_down(algo):
     plan = make_plan(algo, SMALL, seed=3, objectives=("R", "EO"), audit=("SP",), hyperparams={"gamma": 0.5})
     assert Plan.from_config(plan.config) == plan
+
+
+def test_files_of_the_package_are_read_once_and_nobody_changes_them(monkeypatch):
+    first = default_settings(ALGORITHMS["ppo"], SMALL)
+    first["env_kwargs"]["objectives"].append("EO")
+    monkeypatch.setattr(yaml, "safe_load", lambda content: pytest.fail("a file is read again"))
+    assert "EO" not in default_settings(ALGORITHMS["ppo"], SMALL)["env_kwargs"]["objectives"]
 
 
 def test_a_class_in_place_of_the_name_of_an_algorithm_is_refused():
@@ -65,7 +73,7 @@ def test_without_weights_performance_alone_counts():
 
 
 def test_an_unknown_key_in_a_yaml_file_is_an_error(monkeypatch):
-    monkeypatch.setattr("yaml.safe_load", lambda text: {"default": {"gama": 1}})
+    monkeypatch.setattr("sb3_fair.zoo.runs.settings.packaged", lambda *_: {"default": {"gama": 1}})
     with pytest.raises(InputError, match="'gama': did you mean 'gamma'"):
         default_settings(ALGORITHMS["pcn"], SMALL)
 
