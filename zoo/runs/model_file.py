@@ -113,8 +113,8 @@ def evaluate_file(
             venv = stack.enter_context(closing(evaluation_env(plan, n_envs))) if foreign is None else foreign
             words = words_in(venv)
             if attribute(venv, "objective_names") is None:
-                names_, emit = (model.objective_names, model.emit) if algorithm.vector else ([PERFORMANCE], None)
-                venv = VecVectorReward(venv, names_, emit=emit or "level")
+                rewards, emit = (model.objective_names, model.emit) if algorithm.vector else ([PERFORMANCE], None)
+                venv = VecVectorReward(venv, rewards, emit=emit or "level")
             if algorithm.vector:
                 policies = [*model.coverage_set(n_eval_episodes, eval_env=venv, seed=seed)]
                 return policies, evaluate_rules(plan, seed=seed) if ours else [], words
