@@ -169,6 +169,15 @@ def test_late_feedback_in_a_discounted_history_leaves_no_trace_where_it_was():
     assert np.isnan(tracker.values()["EO"])
 
 
+def test_a_weight_too_small_for_its_digits_is_none():
+    """0.9 ** 7080 is smaller than any number, but numbers that small are rounded up when they are multiplied by 0.9."""
+    tracker = Tracker(1, notions=["SP"], history=DiscountedHistory(0.9, threshold=-1))
+    tracker.add_several([0] * 20, ["rare"] * 20, [0, *[1] * 9] * 2)
+    for ages, expected in ((6500, -0.0595), (580, np.nan)):
+        tracker.add_several([0] * ages, ["usual"] * ages, [1] * ages)
+        assert tracker.values()["SP"] == pytest.approx(expected, abs=1e-4, nan_ok=True)
+
+
 def test_several_individuals_in_a_step_end_it_together():
     history = DiscountedHistory(0.5, threshold=0.11, delay=2, min_window=4)
     one, many = (FairnessTracker(notions=["IF"], history=history) for _ in range(2))

@@ -83,6 +83,8 @@ def test_people_who_are_only_counted_take_one_call_each_step(monkeypatch):
     monkeypatch.setattr(GroupCounts, "add", lambda *_: calls.append(1))
     Tracker(2, notions=["SP"]).add_several([0, 0, 1, 1, 1], [0, 1, 0, 1, 0], [1, 1, 0, 0, 1])
     assert len(calls) == 1
+    Tracker(2, notions=["SP"], history=SlidingWindow(50)).add_several([0] * 500, [0, 1] * 250, [1] * 500)
+    assert len(calls) == 1 + 500 / 50
 
 
 def test_what_was_handed_out_never_changes_again():

@@ -15,6 +15,7 @@ from sb3_fair.fairness.notions.table import CELLS
 from sb3_fair.fairness.tracking.partition import Partition
 
 Rows: TypeAlias = Any  # the copies concerned: slice(None), or their indices (m,)
+_TINY = np.finfo(np.float64).tiny  # what is smaller has lost digits: times 0.9, the smallest number stays as it is
 
 
 class GroupCounts:
@@ -94,7 +95,7 @@ class DiscountedCounts(GroupCounts):
     def _take_away(self, codes: NDArray[Any], weights: Any) -> None:
         np.subtract.at(self._flat, codes, weights)
         np.subtract.at(self.members.reshape(-1), codes, 1)
-        self.counts[self.members == 0] = 0.0
+        self.counts[(self.members == 0) | (self.counts < _TINY)] = 0.0
 
     def reset(self, copies: NDArray[np.intp], seen: int) -> None:
         """Empties the copies, which have seen at most ``seen`` decisions."""

@@ -109,10 +109,10 @@ class Track:
 
         :param ranks: (m,) how many of these decisions are about the same copy and come before; None: none
         """
-        most = 0 if ranks is None else int(ranks.max())
-        if ranks is not None and most and (self.truncates or self.individuals is not None or most >= self._size):
-            for rank in range(most + 1):
-                some = np.flatnonzero(ranks == rank)
+        at_once = 1 if self.truncates or self.individuals is not None else self._size
+        if ranks is not None and ranks.max() >= at_once:  # more decisions of a copy than can be added together
+            turns = ranks // at_once
+            for some in np.split(np.argsort(turns, kind="stable"), np.cumsum(np.bincount(turns))[:-1]):
                 self.add(
                     rows[some],
                     ids[some],
@@ -122,7 +122,7 @@ class Track:
                     {attribute: each[some] for attribute, each in columns.items()},
                     None if features is None else features[some],
                     None if roots is None else roots[some],
-                    None,
+                    ranks[some] % at_once,
                 )
             return
         if self._counts:
