@@ -1,6 +1,6 @@
 """Disparity of streams of individuals over the steps of a rollout."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from sb3_fair.fairness.disparity.populations import Disparity, Population
 
 KEPT = 0.5
 """What counts in the next rollout of what counts in this one, where it is carried over."""
+_PAIRS = 2**17
+"""Pairs of groups that are looked at together; those of many groups in all steps would not fit into memory."""
 
 
 class Tally(NamedTuple):
@@ -83,7 +85,7 @@ class StreamRun:
     @cached_property
     def disparities(self) -> Array:
         """D (t + 1, S), before the first step and after each."""
-        return self._disparity(self.sums, self.counts)
+        return _by_steps(self._disparity, self.sums, self.counts)
 
     @property
     def units(self) -> Array:
@@ -93,7 +95,7 @@ class StreamRun:
     def envy(self, averages: Averages | None) -> Array:
         """g (t, S): mean sign of the lead of a step's group over the others with a step; of groups with an average,
         that."""
-        running = self._envies(self.sums[1:], self.counts[1:])[self._own]
+        running = _by_steps(self._envies, self.sums[1:], self.counts[1:])[self._own]
         if averages is None:
             return running
         known = averages.look_up(self._group_names)[self._own[2:]]
@@ -102,12 +104,14 @@ class StreamRun:
     def linear(self, averages: Averages) -> Array:
         """F (t, S): minus the growth of the gaps' lead, by the averages' signs, else by those of the running gaps."""
         known = averages.look_up(self._pair_names)
-        counts = self.counts[1:]
-        running = self._gaps(self.sums[1:], counts)
-        leads = self.disparity.leads(np.where(np.isnan(known), running, known))
-        both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
-        shares = np.where(both, _weights(counts) / _divisors(counts)[..., :, None], 0.0)
-        return -self.rewards * (leads * shares).sum(axis=-1)[self._own]
+
+        def lead(sums: Array, counts: Array) -> Array:
+            leads = self.disparity.leads(np.where(np.isnan(known), self._gaps(sums, counts), known))
+            both = (counts[..., :, None] > 0) & (counts[..., None, :] > 0)
+            shares = np.where(both, _weights(counts) / _divisors(counts)[..., :, None], 0.0)
+            return np.asarray((leads * shares).sum(axis=-1))
+
+        return -self.rewards * _by_steps(lead, self.sums[1:], self.counts[1:])[self._own]
 
     def episodes(self, ended: NDArray[np.bool_]) -> Episodes | None:
         """Those of the streams (S,) that end theirs with the last step, and in which somebody is compared; None if
@@ -142,9 +146,13 @@ class StreamRun:
 
     def mean_gaps(self) -> Array:
         """The same as D (t, S) after each step, but of the groups' means alone, however many steps they had."""
-        found = self._gaps(self.sums[1:], self.counts[1:])
-        leads = self.disparity.leads(found) / others(self.counts[1:])[..., None, None]
-        return (found * leads).sum(axis=(-3, -2, -1)) / 2
+
+        def mean(sums: Array, counts: Array) -> Array:
+            found = self._gaps(sums, counts)
+            leads = self.disparity.leads(found) / others(counts)[..., None, None]
+            return np.asarray((found * leads).sum(axis=(-3, -2, -1)) / 2)
+
+        return _by_steps(mean, self.sums[1:], self.counts[1:])
 
     def sizes(self) -> Array:
         """m (t, S) after each step: 1 for each legitimate factor with two groups that came."""
@@ -196,6 +204,13 @@ def stream_labels(disparity: Disparity, populations: Sequence[Population]) -> tu
     if not disparity.by_factor:
         return np.zeros_like(group), group
     return np.stack([population.factor for population in populations]), group
+
+
+def _by_steps(figure: Callable[[Array, Array], Array], sums: Array, counts: Array) -> Array:
+    """A figure of the groups' sums and counts (t, S, L, G), some steps at a time."""
+    steps = max(1, _PAIRS // max(1, counts[0].size * counts.shape[-1]))
+    starts = range(0, len(counts), steps)
+    return np.concatenate([figure(sums[start : start + steps], counts[start : start + steps]) for start in starts])
 
 
 def _weights(counts: Array) -> Array:

@@ -1,6 +1,7 @@
 """Do penalties follow their formulas, whatever cuts the steps into rollouts?"""
 
 import pickle
+import tracemalloc
 from itertools import combinations, pairwise
 
 import numpy as np
@@ -267,6 +268,18 @@ def test_streams_follow_their_formula(stream, fairness, cuts):
             before = now
             if dones[step, slot]:
                 got, before = {}, 0.0
+
+
+@pytest.mark.parametrize("retro", ["telescoped", "linear", "own_reweight"])
+def test_pairs_of_many_groups_in_all_steps_are_not_held_at_once(retro):
+    rng = np.random.default_rng(0)
+    populations = [Population(rng.integers(0, 100, 2)) for _ in range(300)]
+    rewards, dones = rng.random((300, 2)), np.zeros((300, 2), dtype=bool)
+    tracemalloc.start()
+    Retrospective(retro)(rewards, populations, dones, streaming=True)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < rewards.size * 100**2 * 8  # bytes of one array of them
 
 
 @settings(max_examples=50, deadline=None)
