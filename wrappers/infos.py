@@ -354,10 +354,10 @@ def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
 
 def _labels(group: Any) -> Any:
     """The labels of a copy, names of several people as objects: numpy makes names of numbers that it joins with them,
-    and columns of tuples."""
+    columns of tuples, and floats of integers where one is too large."""
     if isinstance(group, np.ndarray):
         return group.astype(object) if group.dtype.kind in "SU" else group
-    if isinstance(group, list) and any(isinstance(label, (str, bytes, tuple)) for label in group):
+    if isinstance(group, list) and any(isinstance(label, (str, bytes, tuple)) or _is_large(label) for label in group):
         return np.fromiter(group, dtype=object)
     return {name: _labels(labels) for name, labels in group.items()} if isinstance(group, dict) else group
 
@@ -373,22 +373,22 @@ def _padded(value: Any, other: Any, size: int, most: int) -> Any:
 
 def stacked(values: Sequence[Any]) -> Any:
     """The entries of all copies as one array, NaN for None; a dict of arrays for dicts, with the keys of all of them,
-    objects for names."""
+    objects for names and integers beyond int64."""
     first: Any = next((value for value in values if value is not None), np.nan)
     if _is_named(first):
         return first._make([stacked(column) for column in zip(*values, strict=True)])
     if isinstance(first, dict):
         told = [value or {} for value in values]
         return {key: stacked([each.get(key) for each in told]) for key in dict.fromkeys(chain(*told))}
-    if not all(value is None or is_numeric(value) for value in values):
+    if not all(value is None or (is_numeric(value) and not _is_large(value)) for value in values):
         labels = np.empty(len(values), dtype=object)
         for index, value in enumerate(values):
             labels[index] = value
         return labels
     nothing = np.full(np.shape(first), np.nan)
     array = np.stack([nothing if value is None else as_array(value) for value in values])
-    if array.dtype != object or any(isinstance(entry, (str, bytes)) for entry in array.flat):  # "1" is no number
-        return array
+    if array.dtype != object or any(isinstance(entry, (str, bytes)) or _is_large(entry) for entry in array.flat):
+        return array  # "1" is no number
     try:
         return array.astype(float)
     except (TypeError, ValueError):  # other labels of several people
@@ -398,6 +398,10 @@ def stacked(values: Sequence[Any]) -> Any:
 def is_numeric(value: Any) -> bool:
     """Numbers and arrays, tensors included, whose labels would else all be different."""
     return (isinstance(value, Number | list) or hasattr(value, "__array__")) and not isinstance(value, str | Enum)
+
+
+def _is_large(value: Any) -> bool:
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _is_named(value: Any) -> bool:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sb3_fair.wrappers.events import FairEvent
-from sb3_fair.wrappers.infos import Infos, cut, figures_of, publish, record_of, stack
+from sb3_fair.wrappers.infos import Infos, cut, figures_of, publish, record_of, stack, stacked_people
 
 
 @pytest.fixture
@@ -294,9 +294,19 @@ def test_labels_of_several_copies_stay_what_they_are():
     class Colour(Enum):
         RED = 1
 
-    for labels in (["m", None], [None, "m"], [0, "other"], [Colour.RED, None], [frozenset("a")] * 2, [(1, 2), (3, 4)]):
+    large = [2**63 + 1, 2**62 + 1]  # numpy makes floats of both
+    for labels in (
+        ["m", None],
+        [None, "m"],
+        [0, "other"],
+        [Colour.RED, None],
+        [frozenset("a")] * 2,
+        [(1, 2), (3, 4)],
+        large,
+    ):
         stacked = stack([{"label": label} for label in labels], "label")
         assert stacked.dtype == object and stacked.tolist() == labels
+    assert stacked_people([{"group": [*large, -1]}])["group"].tolist() == [[*large, -1]]
     assert stack([{"label": torch.tensor(label)} for label in (1, 0, 1)], "label").tolist() == [1, 0, 1]
     numbers = stack([{"label": 1}, {"label": None}], "label")
     assert numbers.dtype == float and np.isnan(numbers[1])
