@@ -457,7 +457,7 @@ def make_memory(
         own: Any = parts
         return replace(own, window=window) if window and has_window(own) else own
     if not len(parts):
-        raise TypeError(f"memory must be a name, have all that Memory has, or join such, got {memory!r}")
+        raise TypeError(f"memory must be a name, a Memory, or a sequence of at least one, got {memory!r}")
     made = [
         _named(part, maximum, stakeholders=stakeholders, encoder=encoder, window=window, first_action=first_action)
         if isinstance(part, str)

@@ -133,7 +133,10 @@ def _draw_radar(
 
 
 def star(polar: Any, labels: Sequence[str], lines: Iterable[tuple[NDArray[np.float64], dict[str, Any]]]) -> None:
-    """Draws closed lines, values with a style, on polar axes with a spoke for each label, the first one on top."""
+    """Draws closed lines on polar axes that have a spoke per label, the first spoke on top.
+
+    :param lines: values per spoke, and the style of the line
+    """
     angles = np.linspace(0, 2 * np.pi, len(labels), endpoint=False)
     polar.set_theta_zero_location("N")
     for values, style in lines:
