@@ -353,10 +353,12 @@ def stacked_people(told: Sequence[Mapping[str, Any]]) -> Record:
 
 
 def _labels(group: Any) -> Any:
-    """The labels of a copy, names of several people as objects: numpy makes names of numbers that it joins with them,
-    columns of tuples, and floats of integers where one is too large."""
+    """The labels of a copy, integers that no float holds and names of several people as objects: numpy makes floats of
+    integers that it joins with NaN, names of numbers that it joins with names, and columns of tuples."""
     if isinstance(group, np.ndarray):
         return group.astype(object) if group.dtype.kind in "SU" else group
+    if _is_large(group):
+        return np.array(int(group), dtype=object)
     if isinstance(group, list) and any(isinstance(label, (str, bytes, tuple)) or _is_large(label) for label in group):
         return np.fromiter(group, dtype=object)
     return {name: _labels(labels) for name, labels in group.items()} if isinstance(group, dict) else group
@@ -380,7 +382,7 @@ def stacked(values: Sequence[Any]) -> Any:
     if isinstance(first, dict):
         told = [value or {} for value in values]
         return {key: stacked([each.get(key) for each in told]) for key in dict.fromkeys(chain(*told))}
-    if not all(value is None or (is_numeric(value) and not _is_large(value)) for value in values):
+    if not all(value is None or (is_numeric(value) and not _is_large(value, 2**63)) for value in values):
         labels = np.empty(len(values), dtype=object)
         for index, value in enumerate(values):
             labels[index] = value
@@ -400,8 +402,8 @@ def is_numeric(value: Any) -> bool:
     return (isinstance(value, Number | list) or hasattr(value, "__array__")) and not isinstance(value, str | Enum)
 
 
-def _is_large(value: Any) -> bool:
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+def _is_large(value: Any, limit: int = 2**53) -> bool:
+    return isinstance(value, int | np.integer) and not -limit <= int(value) < limit
 
 
 def _is_named(value: Any) -> bool:

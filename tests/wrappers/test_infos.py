@@ -307,6 +307,10 @@ def test_labels_of_several_copies_stay_what_they_are():
         stacked = stack([{"label": label} for label in labels], "label")
         assert stacked.dtype == object and stacked.tolist() == labels
     assert stacked_people([{"group": [*large, -1]}])["group"].tolist() == [[*large, -1]]
+    assert stacked_people([{"group": {"of": label}} for label in (2**53 + 1, None)])["group"]["of"][0] == 2**53 + 1
+    unsigned = [np.uint64(2**53 + 1), np.int64(-1)]
+    assert stacked_people([{"group": label} for label in unsigned])["group"].tolist() == unsigned
+    assert stacked_people([{"group": [2**53 + 1, None]}])["group"].tolist() == [[2**53 + 1, None]]
     assert stack([{"label": torch.tensor(label)} for label in (1, 0, 1)], "label").tolist() == [1, 0, 1]
     numbers = stack([{"label": 1}, {"label": None}], "label")
     assert numbers.dtype == float and np.isnan(numbers[1])
