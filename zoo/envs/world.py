@@ -188,7 +188,9 @@ class ActionCheck:
                 f"actions must be an array of shape {self.shape} with entries of {self.space}, "
                 f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
             )
-        inside = (actions >= self.low) & (actions <= self.high)
+        with np.errstate(over="ignore"):  # 1e300 is above any float32
+            rounded = actions.astype(self.low.dtype) if self.low.dtype.kind == "f" else actions  # as the bounds are
+        inside = (rounded >= self.low) & (rounded <= self.high)
         binary = isinstance(self.space, spaces.MultiBinary)
         if binary:
             inside &= actions == np.floor(actions)

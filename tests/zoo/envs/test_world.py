@@ -251,6 +251,7 @@ def test_discrete_actions_may_start_elsewhere_and_be_several():
         (spaces.Discrete(3, start=-1), -1, 2),
         (spaces.MultiDiscrete([2, 5]), [1, 4], [2, 0]),
         (spaces.MultiBinary(2), [1.0, 0.0], [0.5, 0.0]),
+        (spaces.Box(0.1, 0.7, (2,)), [0.1, 0.7], [0.1, 1e300]),  # float32, in which 0.7 is a little less
     ):
         env = WorldEnv(Lines, space=space)
         env.reset(seed=0)
