@@ -192,23 +192,23 @@ def _finish(run: RunFolder, plan: Plan, model: Any, progress: bool, frozen: Froz
     try:
         with closing(logger):
             learn(plan, model, [episodes, checkpoints], resumed=frozen is not None, progress=progress)
-    except Interrupted as stop:
+        model.save(run.model)
+        save_policy(model, run.policy)
+        normaliser = unwrap_vec_normalize(model.get_env())
+        if normaliser is not None:
+            normaliser.save(str(run.normaliser))
+        judged = held_out(plan)
+        front, rules = Front(tuple(policies_of(judged, model))), evaluate_rules(judged)
+        run.save_results(front, rules)
+        from_run(run.path)
         if tracking is not None:
-            tracking.finish(stop.exit_code)  # whose last lines come before ours
+            tracking.log_front(front, rules)
+            tracking.log_report(run.report)
+            tracking.finish()
+    except BaseException as stop:
+        if tracking is not None:
+            tracking.finish(getattr(stop, "exit_code", 1))  # whose last lines come before ours
         raise
-    model.save(run.model)
-    save_policy(model, run.policy)
-    normaliser = unwrap_vec_normalize(model.get_env())
-    if normaliser is not None:
-        normaliser.save(str(run.normaliser))
-    judged = held_out(plan)
-    front, rules = Front(tuple(policies_of(judged, model))), evaluate_rules(judged)
-    run.save_results(front, rules)
-    from_run(run.path)
-    if tracking is not None:
-        tracking.log_front(front, rules)
-        tracking.log_report(run.report)
-        tracking.finish()
     forget(run.checkpoint)
     model.get_env().close()
     if plan.algorithm.vector:

@@ -121,18 +121,24 @@ def test_a_tracked_run_holds_settings_curves_front_report_and_versions(quick_pla
     assert artifacts["report"] == ["report.html"]
 
 
-def test_a_run_that_is_stopped_is_ended_before_the_line_on_how_to_go_on(quick_plan, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("stop", "match", "exit_code"), [(Interrupted(), "go on with", 130), (RuntimeError("broken"), "broken", 1)]
+)
+@pytest.mark.parametrize("where", ["learning", "evaluation"])
+def test_a_run_that_ends_early_is_ended_in_wandb_too(where, stop, match, exit_code, quick_plan, tmp_path, monkeypatch):
+    """And that before the line on how to go on."""
     import wandb
 
-    def stop(_):
-        raise Interrupted
+    def stopping(*_):
+        raise stop
 
-    monkeypatch.setattr(FiniteWeights, "_on_rollout_end", stop)
-    with pytest.raises(Interrupted, match="go on with"):
+    name = "sb3_fair.zoo.runs.train.evaluate_rules"
+    monkeypatch.setattr(*{"learning": (FiniteWeights, "_on_rollout_end"), "evaluation": (name,)}[where], stopping)
+    with pytest.raises(type(stop), match=match):
         train(quick_plan("ppo"), log_dir=tmp_path / "logs", device="cpu", track=True)
     assert wandb.run is None
     (folder,) = tmp_path.glob("logs/*/*")
-    assert records(folder)[-1].exit.exit_code == 130
+    assert records(folder)[-1].exit.exit_code == exit_code
 
 
 def curves_of(plan, folder):
