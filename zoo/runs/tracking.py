@@ -155,7 +155,8 @@ class TrackingCallback(EpisodeCallback):
 
 
 class WandbOutput(KVWriter):
-    """An output of SB3's logger that hands every number to a W&B run, with the number of steps as its step.
+    """An output of SB3's logger that hands every number to a W&B run until its end, with the number of steps as its
+    step.
 
     :param run: a ``wandb.Run``
     """
@@ -166,8 +167,13 @@ class WandbOutput(KVWriter):
     def __init__(self, run: Any) -> None:
         self.run = run
         self._before = 0
+        self._written = False
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        import wandb
+
+        if self.run is not wandb.run:
+            return
         numbers = {
             key: float(value)
             for key, value in key_values.items()
@@ -175,7 +181,8 @@ class WandbOutput(KVWriter):
         }
         if self.anew:
             last, self.anew = self.run.step, False
-            self._before = last if step <= last else 0
+            self._before = last if step <= last or self._written else 0
+        self._written = True
         self.run.log(numbers, step=self._before + step)
 
     def close(self) -> None:

@@ -288,8 +288,10 @@ def test_trainings_with_one_callback_share_a_run_until_it_is_finished(logger, tm
     callback = TrackingCallback(dir=str(tmp_path / "a"), **OFFLINE)
     for anew in (True, True, False):
         model.learn(32, callback=callback, reset_num_timesteps=anew)
+    other = PPO("MlpPolicy", Random(), n_steps=128, batch_size=128)
+    other.learn(128, callback=callback)
     callback.finish()
-    assert steps_in(tmp_path / "a") == [16, 32, 48, 64, 80, 96]
+    assert steps_in(tmp_path / "a") == [16, 32, 48, 64, 80, 96, 224]
     model.learn(16)
     callback.settings["dir"] = str(tmp_path / "b")
     model.learn(16, callback=callback)
