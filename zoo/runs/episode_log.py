@@ -10,6 +10,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from sb3_fair.common.episode_figures import EpisodeFigures
 from sb3_fair.common.evaluation import objective_names
+from sb3_fair.common.interruption import mark_of_reset
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.infos import vector_rewards
 
@@ -21,9 +22,16 @@ class EpisodeMemory:
         self.returns: deque[NDArray[np.float64]] = deque(maxlen=window)
         self.figures = EpisodeFigures(window)
         self._sums: Any = 0.0
+        self._mark: Any = None
 
-    def add(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_]) -> None:
-        """A step of all copies; the episodes of those that are ``dones`` (n,) are over."""
+    def add(self, infos: Sequence[dict[str, Any]], dones: NDArray[np.bool_], mark: Any) -> None:
+        """A step of all copies; the episodes of those that are ``dones`` (n,) are over.
+
+        :param mark: :func:`~sb3_fair.common.interruption.mark_of_reset` of the environment
+        """
+        if mark is not self._mark:
+            self.reset()
+            self._mark = mark
         if "vector_reward" in infos[0]:
             self._sums = self._sums + vector_rewards(list(infos))
             for copy in np.flatnonzero(dones).tolist():
@@ -61,7 +69,7 @@ class EpisodeCallback(BaseCallback):
 
     def _on_step(self) -> bool:
         infos, dones = self.locals["infos"], np.asarray(self.locals["dones"])
-        self.memory.add(infos, dones)
+        self.memory.add(infos, dones, mark_of_reset(self.training_env))
         if dones.any():
             self._record()
         return True

@@ -358,6 +358,17 @@ def test_vector_returns_and_notions_are_those_of_the_episodes(tmp_path):
     assert logged["fairness/SP"] == pytest.approx(np.mean([value for value in notions if value is not None][-3:]))
 
 
+def test_episodes_that_were_broken_off_are_not_added_to_later_ones():
+    env = sb3_fair.make_vec("sb3_fair/JobHiring-Small-v0", 2, seed=0, objectives=("R", "SP"), scalarise=(1, 0),
+                            team_size=5, episode_length=20)  # fmt: skip
+    callback, model = EpisodeCallback(), PPO("MlpPolicy", env, n_steps=8, batch_size=16, n_epochs=1, seed=0)
+    for _ in range(2):
+        model.learn(32, callback=callback, reset_num_timesteps=False)
+        model.set_env(env)
+    told = [episode["r"] for episode in model.ep_info_buffer]
+    np.testing.assert_allclose([performance for performance, _ in callback.memory.returns], told, atol=1e-5)
+
+
 def test_wandb_is_imported_only_when_a_tracked_training_begins():
     code = (
         "import sys\nfrom sb3_fair.zoo import TrackingCallback, train\nTrackingCallback()\n"
