@@ -4,6 +4,7 @@ import operator
 import pickle
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import getmembers
 from multiprocessing.reduction import ForkingPickler
 from numbers import Real
 from typing import Any, ClassVar
@@ -19,7 +20,18 @@ from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.observations import each, rows_of
 
 
-class VecLayer(VecEnvWrapper):
+class CopiedLayer:
+    """Of a VecEnvWrapper that can be copied and pickled with the environment inside, where SB3's cannot: they carry the
+    members of their class about."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "class_attributes"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, class_attributes=dict(getmembers(type(self))))
+
+
+class VecLayer(CopiedLayer, VecEnvWrapper):
     """A VecEnvWrapper whose attributes and methods are found from outside, as ``get_wrapper_attr`` finds a wrapper's.
 
     SB3's wrappers pass ``get_attr`` and ``env_method`` to the innermost VecEnv, so that what a wrapper adds to all

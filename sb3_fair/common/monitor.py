@@ -7,10 +7,10 @@ from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sb3_fair.wrappers.infos import vector_rewards
-from sb3_fair.wrappers.layer import VecLayer
+from sb3_fair.wrappers.layer import CopiedLayer, VecLayer
 
 
-class LightMonitor(VecMonitor):
+class LightMonitor(CopiedLayer, VecMonitor):
     """SB3's VecMonitor, without a file, that hands on the infos as they come.
 
     SB3's own makes a list of them, which takes longer than adding up rewards where infos are light.

@@ -1,8 +1,12 @@
 """Are the attributes and methods of our VecEnv wrappers found through every other wrapper?"""
 
+import copy
+import pickle
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from numpy.testing import assert_equal
 from stable_baselines3.common.vec_env import VecEnvWrapper, VecMonitor, VecNormalize
 
 import sb3_fair
@@ -19,6 +23,14 @@ SETTINGS = {
     "sb3_fair/Lending-v0": {"objectives": ("R", "SP", "IF"), "reset_on_episode": False},
     "sb3_fair/JobHiring-Small-v0": {},
 }
+
+
+def shown(step):
+    obs, rewards, dones, infos = step
+    told = [{key: info[key] for key in ("fairness", "vector_reward", "episode") if key in info} for info in infos]
+    for info in told:
+        info.get("episode", {}).pop("t", None)
+    return obs, rewards, dones, told
 
 
 def layers(venv):
@@ -49,6 +61,18 @@ def test_the_outermost_of_our_layers_answers_for_every_public_name(env_id, outsi
             assert venv.has_attr(name) and len(found) == 1 and repr(found[0]) == repr(getattr(inside, name)), name
         for name in layer.methods:
             assert venv.has_attr(name) and venv.get_attr(name, indices=[1])[0].func == getattr(inside, name), name
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda venv: pickle.loads(pickle.dumps(venv))])
+@pytest.mark.parametrize("env_id", SETTINGS)
+def test_a_copy_in_the_middle_of_an_episode_goes_on_like_its_original(env_id, duplicate):
+    venv = sb3_fair.make_vec(env_id, 2, seed=0, **SETTINGS[env_id])
+    venv.reset()
+    for _ in range(7):
+        venv.step([0, 1])
+    twin = duplicate(venv)
+    for step in range(60):
+        assert_equal(shown(twin.step([step % 2] * 2)), shown(venv.step([step % 2] * 2)))
 
 
 @pytest.mark.parametrize("forget", ["attribute", "env_method", "gym.make_vec", "one copy"])
