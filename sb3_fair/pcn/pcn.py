@@ -303,7 +303,7 @@ class PCN(SameLayers, OwnGenerator):
         if reset_num_timesteps or total_timesteps != aimed_at:  # else an interrupted training goes on to its end
             self._evaluate_at = evaluation_times(self, total_timesteps)
         iteration = 0
-        if not len(self.buffer) and not self._fill(callback):
+        if self.num_timesteps < total_timesteps and not len(self.buffer) and not self._fill(callback):
             total_timesteps = 0
         while self.num_timesteps < total_timesteps:
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)

@@ -140,6 +140,7 @@ def test_callbacks_are_called_see_the_step_and_stop_the_training(name, tmp_path)
     make(name).learn(STEPS, lambda seen, known: True)
     stopped = make(name).learn(10_000, StopTrainingOnMaxEpisodes(2))
     assert stopped.num_timesteps < 100
+    assert make(name).learn(0).num_timesteps == 0
 
 
 @pytest.mark.parametrize("name", without("normalised"))
