@@ -30,8 +30,7 @@ class EpisodeMemory:
         :param mark: :func:`~sb3_fair.common.interruption.mark_of_reset` of the environment
         """
         if mark is not self._mark:
-            self.reset()
-            self._mark = mark
+            self._sums, self._mark = 0.0, mark
         if "vector_reward" in infos[0]:
             self._sums = self._sums + vector_rewards(list(infos))
             for copy in np.flatnonzero(dones).tolist():
@@ -41,7 +40,9 @@ class EpisodeMemory:
         self.figures.add(infos, dones)
 
     def reset(self) -> None:
-        """All environments begin anew: what their episodes had so far is forgotten."""
+        """Forgets all episodes."""
+        self.returns.clear()
+        self.figures.figures.clear()
         self._sums = 0.0
 
 

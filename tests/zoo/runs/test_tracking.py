@@ -369,6 +369,15 @@ def test_episodes_that_were_broken_off_are_not_added_to_later_ones():
     np.testing.assert_allclose([performance for performance, _ in callback.memory.returns], told, atol=1e-5)
 
 
+def test_another_training_with_the_same_callback_is_logged_without_the_episodes_of_the_one_before():
+    callback = EpisodeCallback()
+    for objectives in (("R", "SP"), ("R",)):
+        env = sb3_fair.make_vec("sb3_fair/JobHiring-Small-v0", 2, seed=0, objectives=objectives, team_size=5)
+        model = PPO("MlpPolicy", env, n_steps=64, batch_size=64, n_epochs=1, seed=0).learn(128, callback=callback)
+        assert len(callback.memory.returns) == len(model.ep_info_buffer) > 0
+        assert {len(vector) for vector in callback.memory.returns} == {len(objectives)}
+
+
 def test_wandb_is_imported_only_when_a_tracked_training_begins():
     code = (
         "import sys\nfrom sb3_fair.zoo import TrackingCallback, train\nTrackingCallback()\n"
