@@ -92,8 +92,9 @@ class TrackingCallback(EpisodeCallback):
             self._output = WandbOutput(self._begun())
             known = {**settings_of(self.model), "versions": versions(), **self.config}
             self.run.config.update(plain(known), allow_val_change=True)
-        self._output.anew = self.locals.get("reset_num_timesteps", True)
-        self._log_to(self._output)
+        self._output.anew, self._output.over = self.locals.get("reset_num_timesteps", True), False
+        others = [output for output in self.logger.output_formats if not isinstance(output, WandbOutput)]
+        self.logger.output_formats[:] = [*others, self._output]
 
     def _begun(self) -> Any:
         import wandb
@@ -106,11 +107,6 @@ class TrackingCallback(EpisodeCallback):
         project = self.project or os.environ.get("WANDB_PROJECT", PROJECT)
         TrackingCallback._latest = wandb.init(project=project, mode=self._mode(), **self.settings)
         return TrackingCallback._latest
-
-    def _log_to(self, *outputs: KVWriter) -> None:
-        """Makes these the only outputs of the model's logger to W&B."""
-        others = [output for output in self.logger.output_formats if not isinstance(output, WandbOutput)]
-        self.logger.output_formats[:] = [*others, *outputs]
 
     def _mode(self) -> Literal["online", "offline"] | None:
         if self.mode is not None or "WANDB_MODE" in os.environ:
@@ -149,20 +145,21 @@ class TrackingCallback(EpisodeCallback):
         :param exit_code: any other than 0 marks the run as failed
         """
         if self._output is not None:
-            self._log_to()
+            self._output.over = True
             if self._ours:
                 self.run.finish(exit_code)
 
 
 class WandbOutput(KVWriter):
-    """An output of SB3's logger that hands every number to a W&B run until its end, with the number of steps as its
-    step.
+    """An output of SB3's logger that hands every number to a W&B run, with the number of steps as its step.
 
     :param run: a ``wandb.Run``
     """
 
     anew = False
     """Whether the model has begun to count its steps from 0."""
+    over = False
+    """Whether the run is finished, and nothing is handed to it any more."""
 
     def __init__(self, run: Any) -> None:
         self.run = run
@@ -170,9 +167,7 @@ class WandbOutput(KVWriter):
         self._written = False
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        import wandb
-
-        if self.run is not wandb.run:
+        if self.over:
             return
         numbers = {
             key: float(value)
