@@ -92,7 +92,13 @@
     title: { text: title, standoff: 8, font: { size: 13, color: colour("ink") } }, fixedrange: true, zeroline: false,
     gridcolor: colour("line"), linecolor: colour("line"), ticks: "", automargin: true, nticks: 6, ...extra,
   });
-  const tooltip = (p) => [`<b>${plain(p.name)}</b>`, ...axes.map((i) => `${plain(name(i))}  ${show(p.mean[i], i)}`)].join("<br>");
+  const tooltips = { true: new Map(), false: new Map() }; // with codes and with names: every pair of measures asks for them
+  function tooltip(p) {
+    const written = tooltips[state.codes];
+    if (!written.has(p))
+      written.set(p, [`<b>${plain(p.name)}</b>`, ...axes.map((i) => `${plain(name(i))}  ${show(p.mean[i], i)}`)].join("<br>"));
+    return written.get(p);
+  }
   const tall = (target) => Number((narrow() && target.dataset.narrow) || target.dataset.height);
   function draw(id, traces, extra) {
     const target = $(id), height = tall(target);
@@ -211,6 +217,7 @@
     const cross = (list, i, shade, thickness) => ({ type: "data", array: list.map((p) => p.half[i] ?? 0), width: 0, color: shade, thickness });
     const list = shown(), named = few(list).sort((p, q) => rank(p) - rank(q)), others = list.filter((p) => !named.includes(p));
     const place = (p) => `${show(p.mean[a], a)} ${show(p.mean[b], b)}`;
+    const margin = { l: 72, r: 16, t: 12, b: 52 }; // with less, Plotly draws all points again to make room
     const told = baselines.map((p) => { // those at one place are named together
       const here = baselines.filter((q) => place(q) === place(p));
       return here[0] === p ? here.map((q) => plain(q.name)).join("<br>") : "";
@@ -226,7 +233,7 @@
         return points([p], { size: picked ? 15 : 9, color: stroke(p), line: { color: colour(picked ? "ink" : "card"), width: picked ? 2.5 : 1 } },
           { error_x: cross([p], a, stroke(p), thickness), error_y: cross([p], b, stroke(p), thickness) });
       })];
-    if (draw(id, traces, { xaxis: cartesian(plain(name(a))), yaxis: cartesian(plain(name(b))) }))
+    if (draw(id, traces, { margin, xaxis: cartesian(plain(name(a))), yaxis: cartesian(plain(name(b))) }))
       $(id).on("plotly_click", ({ points: [point] }) => { if (point.customdata !== null) choose(point.customdata); });
   }
 
