@@ -17,6 +17,14 @@ def ends(space: Any) -> tuple[NDArray[Any], NDArray[Any]]:
     return np.asarray(space.start), np.asarray(space.start + size - 1)
 
 
+def between(low: NDArray[Any], high: NDArray[Any], values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which values lie between the ends of a space, rounded as they are: 0.7 in a Box that ends at float32(0.7)."""
+    if low.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # 1e300 is above any float32
+            values = values.astype(low.dtype)
+    return np.asarray((low <= values) & (values <= high))
+
+
 def existing(space: Any) -> tuple[int, NDArray[np.bool_]]:
     """The lowest value of all entries of a space of whole numbers, and which of the values from it on each entry has,
     (*shape, width)."""

@@ -24,7 +24,7 @@ from sb3_fair.fairness import FairnessSpec, Scheme
 from sb3_fair.fairness.arguments import checked
 from sb3_fair.fairness.descriptions import Words
 from sb3_fair.wrappers.infos import Info, Infos, Record, Shared, cut
-from sb3_fair.wrappers.starts import ends
+from sb3_fair.wrappers.starts import between, ends
 from sb3_fair.zoo.envs.settings import Config, configure
 from sb3_fair.zoo.envs.tapes import Tapes
 
@@ -188,9 +188,7 @@ class ActionCheck:
                 f"actions must be an array of shape {self.shape} with entries of {self.space}, "
                 f"got shape {actions.shape} of type {actions.dtype}: {actions!r}"
             )
-        with np.errstate(over="ignore"):  # 1e300 is above any float32
-            rounded = actions.astype(self.low.dtype) if self.low.dtype.kind == "f" else actions  # as the bounds are
-        inside = (rounded >= self.low) & (rounded <= self.high)
+        inside = between(self.low, self.high, actions)
         binary = isinstance(self.space, spaces.MultiBinary)
         if binary:
             inside &= actions == np.floor(actions)

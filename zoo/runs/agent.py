@@ -24,7 +24,7 @@ from sb3_fair.pcn import PCN
 from sb3_fair.wrappers.choices import chances_of
 from sb3_fair.wrappers.desired_return import HORIZON, OBSERVATION, RETURN
 from sb3_fair.wrappers.layer import attribute
-from sb3_fair.wrappers.starts import ends
+from sb3_fair.wrappers.starts import between, ends
 from sb3_fair.zoo.evaluation.evaluate import chosen, evaluation_env, front_of, words_in
 from sb3_fair.zoo.names import InputError
 from sb3_fair.zoo.registry.layers import check_transparent
@@ -311,9 +311,7 @@ class Agent:
             raise ValueError(f"{part} must be numbers, got {rows.ravel()[0]!r}")
         low, high = ends(space)
         whole = np.issubdtype(space.dtype, np.integer)
-        with np.errstate(over="ignore"):
-            held = rows if whole else rows.astype(space.dtype)  # as exact as the ends are
-        wrong = ~((held >= low) & (held <= high)) | (whole & (rows != np.floor(rows)))  # also NaN
+        wrong = ~between(low, high, rows) | (whole & (rows != np.floor(rows)))  # also NaN
         if wrong.any():
             row, *place = np.argwhere(wrong)[0].tolist()
             named = self._entries and len(place) == 1 and space is self.space
