@@ -21,8 +21,8 @@ from sb3_fair.wrappers.observations import each, rows_of
 
 
 class CopiedLayer:
-    """Of a VecEnvWrapper that can be copied and pickled with the environment inside, where SB3's cannot: they carry the
-    members of their class about."""
+    """Makes a VecEnvWrapper able to be copied and pickled, with the environment inside: SB3's own keep the members of
+    their class in ``class_attributes``, which cannot be pickled."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "class_attributes"}

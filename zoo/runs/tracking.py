@@ -159,7 +159,7 @@ class WandbOutput(KVWriter):
     anew = False
     """Whether the model has begun to count its steps from 0."""
     over = False
-    """Whether the run is finished, and nothing is handed to it any more."""
+    """Whether tracking has ended: nothing is handed to the run any more."""
 
     def __init__(self, run: Any) -> None:
         self.run = run
