@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.signal import lfilter
 from scipy.spatial.distance import cdist
 
 from sb3_fair.common.pareto import crowding_distance, min_max, nondominated, nondominated_ranks
@@ -39,6 +38,8 @@ class Batch(NamedTuple):
 
 def to_go(rewards: Array, discounts: ArrayLike) -> Array:
     """Discounted sums of the rewards from each step on, (T, k), with one discount factor per objective."""
+    from scipy.signal import lfilter  # slow to import
+
     columns = [
         lfilter([1.0], [1.0, -discount], column[::-1])[::-1]
         for column, discount in zip(rewards.T, np.asarray(discounts), strict=True)
