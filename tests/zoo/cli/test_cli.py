@@ -316,9 +316,10 @@ def test_streams_that_a_process_began_without_do_not_become_files(tmp_path):
     [
         ("from sb3_fair.zoo.cli.commands import main; main()", ("torch", "scipy")),
         ("import sb3_fair.report, sb3_fair.audit.page", ("torch", "scipy.stats")),
+        ("import sb3_fair.zoo.runs.plan", ("scipy.signal", "scipy.stats")),
     ],
 )
-def test_help_reports_and_audits_do_without_what_is_slow_to_import(begin, heavy):
+def test_help_reports_audits_and_plans_do_without_what_is_slow_to_import(begin, heavy):
     loaded = f"{{*{heavy}}} & {{*sys.modules}}"
     told = f"import atexit, sys; sys.argv[1:] = ['--help']\natexit.register(lambda: print({loaded}))\n"
     shown = subprocess.run([sys.executable, "-c", told + begin], cwd=ROOT, capture_output=True, text=True)
