@@ -52,8 +52,6 @@ def plan_of(env: str, arm: Mapping[str, Any], seed: int, share: int = 1) -> Plan
     base = make_plan("f_ppo", env, seed=seed, preset=settings.pop("preset", None))
     if "settings_in" in settings:
         base = replace(base, hyperparams=make_plan("f_ppo", settings.pop("settings_in")).hyperparams)
-    if "settings_of" in settings:
-        base = replace(base, hyperparams=make_plan(settings.pop("settings_of"), env).hyperparams)
     known = find_algorithm("f_ppo" if algo == "f_ppo" else "ppo").settings  # others know nothing of F-PPO's weights
     return replace(
         base,
