@@ -14,6 +14,7 @@ sys.meta_path.append(MovedFinder())
 from sb3_fair.zoo.registry.registration import register, register_all  # noqa: E402
 
 if TYPE_CHECKING:
+    from sb3_fair import audit as audit
     from sb3_fair import vector as vector
     from sb3_fair.f_ppo import FPPO, ConstrainedPPO, PPOLagrangian
     from sb3_fair.fair_ppo import FairPPO
@@ -51,6 +52,7 @@ _HOMES = {
     "FairQCM": "fair_qcm",
     "RecurrentDQN": "fair_qcm",
     "TabularFairQCM": "fair_qcm",
+    "audit": "audit",
     "evaluate": "zoo.evaluation.evaluator",
     "load_agent": "zoo.runs.agent",
     "make_vec": "zoo.registry.build",

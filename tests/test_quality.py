@@ -107,7 +107,7 @@ from stable_baselines3.common.vec_env import VecEnv
 import sb3_fair
 from sb3_fair import PCN, FairPPO, PNC, evaluate  # type: ignore[attr-defined]
 from sb3_fair.fairness import FairnessTracker, Interaction
-from sb3_fair.report.disparities import plot_box_grid
+from sb3_fair.report import plot_box_grid
 from sb3_fair.wrappers import FairMDP, VecScalarise
 from sb3_fair.zoo import EpisodCallback  # type: ignore[attr-defined]
 from sb3_fair.zoo.envs.harvest import HarvestVecEnvv  # type: ignore[attr-defined]

@@ -10,8 +10,9 @@ from sb3_fair import vector
 
 
 def test_the_package_has_the_module_and_the_module_explains_its_names():
-    assert sb3_fair.__getattr__("vector") is importlib.import_module("sb3_fair.vector") is vector
-    assert "vector" in dir(sb3_fair)
+    for name in ("audit", "vector"):
+        assert sb3_fair.__getattr__(name) is importlib.import_module(f"sb3_fair.{name}")
+        assert name in dir(sb3_fair)
     for name in vector.__all__:
         assert f"``{name}``" in vector.__doc__ and getattr(vector, name).__doc__, name
 

@@ -35,12 +35,8 @@ class Memory(Protocol):
         """How many numbers it holds."""
 
     @property
-    def low(self) -> Array:
-        """Smallest value of each, (dim,)."""
-
-    @property
     def high(self) -> Array:
-        """Largest value of each, (dim,)."""
+        """Largest value of each, (dim,); the smallest ones are an attribute ``low``, or 0 without it."""
 
     def initial(self, batch: tuple[int, ...]) -> Array:
         """Memories at the beginning of an episode, ``(*batch, dim)``."""
@@ -56,6 +52,12 @@ class Memory(Protocol):
 
     def sample_counterfactuals(self, memory: Array, rng: np.random.Generator) -> Array:
         """Another memory for each of (..., dim), which may depend on nothing else."""
+
+
+def bounds(memory: Memory) -> tuple[Array, Array]:
+    """Smallest and largest value of each number of a memory, both (dim,) float64."""
+    low = np.asarray(getattr(memory, "low", np.zeros(memory.dim)), dtype=np.float64)
+    return low, np.asarray(memory.high, dtype=np.float64)
 
 
 class _Known:
@@ -348,11 +350,11 @@ class ProductMemory(_Known):
 
     @cached_property
     def low(self) -> Array:
-        return np.concatenate([part.low for part in self.parts])
+        return np.concatenate([bounds(part)[0] for part in self.parts])
 
     @cached_property
     def high(self) -> Array:  # type: ignore[override]
-        return np.concatenate([part.high for part in self.parts])
+        return np.concatenate([bounds(part)[1] for part in self.parts])
 
     @property
     def ticking(self) -> bool:  # type: ignore[override]

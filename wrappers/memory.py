@@ -13,7 +13,7 @@ from sb3_fair.wrappers.encoders import Encoding
 from sb3_fair.wrappers.events import events_of, stakeholders_of
 from sb3_fair.wrappers.faces import Core, Face, Step, VecFace, Wrapped
 from sb3_fair.wrappers.layer import attribute, max_steps_of
-from sb3_fair.wrappers.memories import Memory, MemoryLike, make_memory
+from sb3_fair.wrappers.memories import Memory, MemoryLike, bounds, make_memory
 
 MEMORY = "memory"
 
@@ -43,8 +43,8 @@ class Remembering(Core):
         self._now: NDArray[Any] = self.memory.initial((self._n_copies,))
         _require_shape(self.memory, "initial", self._now, self._n_copies)
         _try_out(self.memory, env.action_space)
-        lowest, highest = (np.asarray(bound, dtype=np.float32) for bound in (self.memory.low, self.memory.high))
-        part = spaces.Box(lowest, highest, dtype=np.float32)
+        self._low, self._high = bounds(self.memory)
+        part = spaces.Box(self._low.astype(np.float32), self._high.astype(np.float32), dtype=np.float32)
         added = Added(env.observation_space, MEMORY, part, flatten, "it is wrapped twice")
         self._added, self.observation_space = added, added.space
 
@@ -55,9 +55,9 @@ class Remembering(Core):
     def _record(self, step: Step) -> None:
         following = self.memory.update(self._now, step.actions, events_of(step.infos).array)
         _require_shape(self.memory, "update", following, self._n_copies)
-        if ((following < self.memory.low) | (following > self.memory.high)).any():
+        if ((following < self._low) | (following > self._high)).any():
             raise ValueError(
-                f"memory must stay between low {self.memory.low} and high {self.memory.high}, got {following.tolist()}"
+                f"memory must stay between low {self._low} and high {self._high}, got {following.tolist()}"
             )
         self._now = following
 

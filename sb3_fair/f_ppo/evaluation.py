@@ -17,6 +17,7 @@ from sb3_fair.common.rollout import Step, episodes, seeded
 from sb3_fair.f_ppo.evaluated import FairnessEvaluation
 from sb3_fair.f_ppo.legacy_cloud import LegacyCloud, cloud_distance, steps_of
 from sb3_fair.fairness import Measures
+from sb3_fair.fairness.disparity.measures import reported_by
 from sb3_fair.fairness.intervals import mean_and_interval
 from sb3_fair.fairness.validation import integer
 from sb3_fair.wrappers.disparity import measured
@@ -72,7 +73,7 @@ def evaluate_fairness(
         for first in range(0, n_episodes, n_envs):
             some = seeds[first : first + n_envs]
             venv = _Published(measured(_make(env_id, len(some), n_steps, settings), measures))
-            reported = (attribute(venv, "fairness_spec").measures if measures is None else measures).reported
+            reported = reported_by(attribute(venv, "fairness_spec").measures if measures is None else measures)
             parts.append(_Record(reported, n_steps, len(some), legacy_cloud))
             each, acts_in = np.ones(len(some), dtype=np.int64), connected(agent, venv)
             for number, step in enumerate(episodes(agent, acts_in, each, some, deterministic, n_steps=n_steps)):

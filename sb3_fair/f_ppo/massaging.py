@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sb3_fair.fairness.disparity.measures import Measures
+from sb3_fair.fairness.disparity.measures import Measures, candidates_within
 
 ROUNDING = 1e-12
 """Disparities that differ by no more are equal."""
@@ -45,7 +45,7 @@ def massage(
     :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions), None for Box actions
     :param threshold: tau; 0: nothing is replaced
     """
-    found = measures.candidates(record, actions, probabilities, threshold)
+    found = candidates_within(measures, record, actions, probabilities, threshold)
     close = found.valid & (found.closeness < threshold)
     candidates = np.count_nonzero(close, axis=1) > 0
     if not candidates.any():

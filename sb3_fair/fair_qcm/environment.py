@@ -11,7 +11,7 @@ from sb3_fair.common.interruption import mark_of_reset
 from sb3_fair.fairness.schemes.scheme import Scheme
 from sb3_fair.wrappers.events import FairEvent, told_events
 from sb3_fair.wrappers.layer import attribute, max_steps_of, shows_time
-from sb3_fair.wrappers.memories import Memory, MemoryLike, parts_of
+from sb3_fair.wrappers.memories import Memory, MemoryLike, bounds, parts_of
 from sb3_fair.wrappers.memory import MEMORY, VecMemoryAugmentation
 from sb3_fair.wrappers.recompute import Recompute
 
@@ -159,7 +159,7 @@ def relabelled(
     :raises ValueError: if the memory misbehaves, or real transitions are not what the memory and the scheme say
     """
     following, rewards = recompute(memory, action, event)
-    name, low, high = recompute.memory.name, recompute.memory.low, recompute.memory.high
+    name, (low, high) = recompute.memory.name, bounds(recompute.memory)
     if following.shape != memory.shape or rewards.shape != memory.shape[:1]:
         raise ValueError(f"update of the memory {name!r} must return {memory.shape}, got {following.shape}")
     for numbers in (memory, following):

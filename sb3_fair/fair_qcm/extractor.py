@@ -7,7 +7,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
 
-from sb3_fair.wrappers.memories import Memory
+from sb3_fair.wrappers.memories import Memory, bounds
 from sb3_fair.wrappers.memory import MEMORY
 
 
@@ -15,7 +15,7 @@ def require_memory(observation_space: Any, memory: Memory) -> None:
     """:raises ValueError: if neither the key ``"memory"`` nor the last numbers of a vector have the memory's bounds"""
     keyed, n = isinstance(observation_space, spaces.Dict), memory.dim
     held = observation_space.spaces.get(MEMORY) if keyed else observation_space
-    low, high = (np.asarray(bound, dtype=np.float32) for bound in (memory.low, memory.high))
+    low, high = (bound.astype(np.float32) for bound in bounds(memory))
     if not (
         isinstance(held, spaces.Box)
         and len(held.shape) == 1

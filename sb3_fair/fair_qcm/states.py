@@ -8,7 +8,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from sb3_fair.wrappers.memories import Memory
+from sb3_fair.wrappers.memories import Memory, bounds
 from sb3_fair.wrappers.memory import MEMORY
 
 Array: TypeAlias = NDArray[Any]
@@ -28,7 +28,7 @@ class MemoryCode:
 
     def __init__(self, memory: Memory) -> None:
         self.name = memory.name
-        low, high = np.asarray(memory.low, dtype=np.float64), np.asarray(memory.high, dtype=np.float64)
+        low, high = bounds(memory)
         if not (np.isfinite(low) & np.isfinite(high) & (low == np.rint(low)) & (high == np.rint(high))).all():
             raise ValueError(f"memory must be whole numbers between finite bounds, got low {low} and high {high}")
         *strides, self.n_codes = accumulate((int(size) for size in high - low + 1), mul, initial=1)

@@ -1,16 +1,14 @@
 """A bank of two groups, small enough to recount by hand; its loans may be decided on in several forms of actions."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
-from sb3_fair.fairness import Candidates, FairnessSpec
+from sb3_fair.fairness import FairnessSpec
 
 FORMS = ("discrete", "parts", "box")
-REPORTED = {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
 
 
 def shares_gap(granted, seen):
@@ -30,28 +28,24 @@ class BankMeasures:
     form: str = "discrete"
     start: int = 0
     tau: float = 0.5
-    reported: Mapping[str, str] = None
 
     short_term = "d_s"
-    short_term_prev = "d_s_prev"
     long_term = "d_l"
     long_term_next = "d_l_next"
 
     def threshold(self, iteration):
         return self.tau if iteration >= self.start else 0.0
 
-    def candidates(self, massage, actions, probabilities, threshold=np.inf):
+    def candidates(self, massage, actions, probabilities):
         n = len(actions)
         if self.form == "box":
             swapped = actions[:, None, ::-1]
-            return Candidates(swapped, np.abs(actions[:, :1] - actions[:, 1:]), np.ones((n, 1), bool))
+            return swapped, np.abs(actions[:, :1] - actions[:, 1:]), np.ones((n, 1), bool)
         if self.form == "parts":  # one clerk says the opposite
             others = np.repeat(actions[:, None], 2, axis=1)
             others[:, [0, 1], [0, 1]] = 1 - actions
-            return Candidates(others, np.abs(probabilities[..., 1] - probabilities[..., 0]), np.ones((n, 2), bool))
-        return Candidates(
-            1 - actions[:, None], np.abs(probabilities[:, :1] - probabilities[:, 1:]), np.ones((n, 1), bool)
-        )
+            return others, np.abs(probabilities[..., 1] - probabilities[..., 0]), np.ones((n, 2), bool)
+        return 1 - actions[:, None], np.abs(probabilities[:, :1] - probabilities[:, 1:]), np.ones((n, 1), bool)
 
     def would_be(self, massage, candidates):
         applicant = np.eye(2)[massage["group"]][:, None]
@@ -99,7 +93,7 @@ class Bank(gym.Env):
             "box": spaces.Box(-0.4, 0.4, (2,), np.float32),
         }[form]
         if "spec" in tells:
-            self.fairness_spec = FairnessSpec(measures=BankMeasures(form, start, tau, REPORTED), notions=())
+            self.fairness_spec = FairnessSpec(measures=BankMeasures(form, start, tau), notions=())
 
     def _observation(self):
         seen = np.array([2 * self.group - 1, *self.skill], dtype=np.float32)

@@ -1,6 +1,6 @@
 """Is a step credited with all that it does to the groups, also later?"""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import permutations
 
@@ -21,7 +21,6 @@ from sb3_fair.fairness import FairnessSpec
 from tests.f_ppo.models import changed
 
 SETTINGS = {"n_steps": 60, "batch_size": 60, "n_epochs": 4, "learning_rate": 0.01, "device": "cpu"}
-REPORTED = {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
 
 
 def infos_of(before, after, truncated):
@@ -72,10 +71,8 @@ def test_uplift_counts_gains_of_those_behind_and_no_others():
 @dataclass(frozen=True)
 class BridgeMeasures:
     short_term: str = "d_s"
-    short_term_prev: str = "d_s_prev"
     long_term: str = "d_l"
     long_term_next: str = "d_l_next"
-    reported: dict = field(default_factory=lambda: dict(REPORTED))
 
     def threshold(self, iteration):
         return 0.0

@@ -17,7 +17,7 @@ class Table:
     def __init__(self, order=None):
         self.order = order
 
-    def candidates(self, record, actions, probabilities, threshold=np.inf):
+    def candidates(self, record, actions, probabilities):
         n, n_actions = probabilities.shape
         options = np.broadcast_to(np.arange(n_actions) if self.order is None else self.order, (n, n_actions))
         closeness = np.abs(

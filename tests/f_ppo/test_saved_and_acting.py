@@ -13,7 +13,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from sb3_fair import make_vec
 from sb3_fair.f_ppo import FPPO, FairRolloutBuffer, massage
 from sb3_fair.wrappers.infos import stack
-from tests.f_ppo.bank import FORMS, REPORTED, Bank, BankMeasures
+from tests.f_ppo.bank import FORMS, Bank, BankMeasures
 from tests.f_ppo.models import NEUTRAL, banks, model_of
 from tests.models import learned, weights
 
@@ -45,7 +45,7 @@ def test_a_loaded_model_acts_without_an_environment(tmp_path):
 
 
 def test_a_given_measure_is_kept_and_the_environments_own_follows_it(tmp_path):
-    own = BankMeasures(tau=0.11, reported=REPORTED)
+    own = BankMeasures(tau=0.11)
     model_of(banks(tau=0.2), measures=own).save(tmp_path / "given")
     assert FPPO.load(tmp_path / "given", banks(tau=0.3)).measures == own
     model_of(banks(tau=0.2)).save(tmp_path / "taken")
@@ -62,7 +62,7 @@ def test_a_given_measure_is_kept_and_the_environments_own_follows_it(tmp_path):
 
 def test_measures_may_be_given_to_an_environment_without_a_spec():
     venv = banks(tells=("massage", "fairness"))
-    model = learned(model_of(venv, measures=BankMeasures(reported=REPORTED)), 72)
+    model = learned(model_of(venv, measures=BankMeasures()), 72)
     assert model.logger.name_to_value["massage/changed_fraction"] > 0.1
 
 

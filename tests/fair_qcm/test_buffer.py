@@ -96,7 +96,7 @@ class Scripted(FullMemory):
 class OneCount:
     """A memory of one's own: how often each action took effect; it has no window and no rows."""
 
-    name, dim, low, high = "one", 2, np.zeros(2), np.full(2, 5.0)
+    name, dim, high = "one", 2, np.full(2, 5.0)
 
     def initial(self, batch):
         return np.zeros((*batch, 2), dtype=np.float32)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from sb3_fair.fairness import Measures
+from sb3_fair.fairness.disparity.measures import keys_of, reported_by
 from sb3_fair.fairness.disparity.parity import DemographicParity, rate_gap
 
 FIGURES = ("d_s", "d_s_prev", "d_l", "d_l_next")
@@ -76,9 +77,8 @@ def test_probabilities_of_other_action_spaces_are_refused(probabilities):
 def test_demographic_parity_is_a_measure_that_pickles_and_is_equal_by_value():
     measures = DemographicParity(window=5, favourable=[2, 1], groups=["a", "b"], massage_threshold=0.2)
     assert isinstance(measures, Measures)
-    assert (measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next) == FIGURES
-    assert set(measures.reported) == {"utility", "short_term", "long_term"}
-    assert set(measures.reported.values()) <= {"reward", *FIGURES}
+    assert keys_of(measures) == FIGURES
+    assert reported_by(measures) == {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
     assert pickle.loads(pickle.dumps(measures)) == measures
     assert measures == DemographicParity(5, (1, 2), ("a", "b"), 0.2) != DemographicParity(6, (1, 2), ("a", "b"), 0.2)
     assert [measures.threshold(iteration) for iteration in (0, 1000)] == [0.2, 0.2]

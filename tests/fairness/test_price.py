@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from sb3_fair.fairness.disparity.price import price_of_fairness
+from sb3_fair.fairness.disparity import price_of_fairness
 
 
 def test_the_price_of_a_worked_example():

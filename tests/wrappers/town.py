@@ -73,8 +73,7 @@ class FirstActionOf(gym.ActionWrapper):
 class Tally:
     """A memory of one's own: how many actions took effect."""
 
-    name, dim = "tally", 1
-    low, high = np.zeros(1, np.float32), np.full(1, 8, np.float32)
+    name, dim, high = "tally", 1, np.full(1, 8, np.float32)
 
     def initial(self, batch):
         return np.zeros((*batch, 1), np.float32)

@@ -275,6 +275,7 @@ class WorldVecEnv(VecEnv):
         self._all = np.arange(n_envs)
         self._agents = 1 if self.world.n_agents is None else self.world.n_agents
         self._actions: Array
+        self._fairness: Record = {}
         super().__init__(n_envs * self._agents, self.world.observation_space, self.world.action_space)
 
     def reset(self) -> Array:
@@ -297,6 +298,7 @@ class WorldVecEnv(VecEnv):
         obs, reward, terminated, truncated, record = self.world.step(self._actions)
         done = terminated | truncated
         record = self._slots(record | _massage(self.world))
+        self._fairness = record.get("fairness", {})
         record["TimeLimit.truncated"] = np.repeat(truncated & ~terminated, self._agents)
         infos = Infos(record, self.num_envs)
         if done.any():
@@ -307,6 +309,11 @@ class WorldVecEnv(VecEnv):
             obs[which] = self.world.reset(which)
             self._note_restart(which)
         return self._slots(obs), self._slots(reward), np.repeat(done, self._agents), infos
+
+    def fairness_arrays(self) -> Record:
+        """``info["fairness"]`` of the latest step, arrays (n_envs, ...) by name; empty before it, and where a scenario
+        has no measures of its own."""
+        return self._fairness
 
     def _slots(self, value: Any) -> Any:
         """(n, agents, ...) -> (slots, ...)."""

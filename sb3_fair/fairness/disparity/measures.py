@@ -5,7 +5,7 @@ Fairness for Dynamic Systems Through Reinforcement Learning", arXiv 2401.06318).
 """
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,30 +36,34 @@ class Measures(Protocol):
 
     Disparities are 0 if everything is fair, and grow with unfairness. All arrays have the copies of the environment as
     first axis (n). ``massage`` is what ``info["massage"]`` says before a decision, a dict of arrays.
+
+    Measures may also have
+
+    * ``short_term_prev``, a key: short-term disparity after the step before, 0 at an episode's first step unless
+      histories are carried over; without it the key is ``"d_s_prev"``;
+    * ``reported``, what evaluations report: ``"utility"``, ``"short_term"``, ``"long_term"`` and further names -> keys
+      of numbers in ``info["fairness"]``, which may know what is hidden from the decision maker; ``"reward"`` stands
+      for the reward. Without it these are the reward, ``short_term`` and ``long_term_next``;
+    * ``close_candidates(massage, actions, probabilities, threshold)``: ``candidates`` without those that are not closer
+      than the threshold, to save the work of finding them.
     """
 
     short_term: str = "d_s"
     """Key in ``info["fairness"]``: short-term disparity after a step, as far as a decision maker may know it."""
-    short_term_prev: str = "d_s_prev"
-    """Key: the same after the step before, 0 at an episode's first step unless histories are carried over."""
     long_term: str = "d_l"
     """Key: long-term disparity before the step's action took effect."""
     long_term_next: str = "d_l_next"
     """Key: long-term disparity after it."""
-    reported: ClassVar[Mapping[str, str]]
-    """What evaluations report: ``"utility"``, ``"short_term"``, ``"long_term"`` and further names -> keys of numbers in
-    ``info["fairness"]``, which may know what is hidden from the decision maker; ``"reward"`` stands for the reward."""
 
     def threshold(self, iteration: int) -> float:
         """How far apart the probabilities of two actions may be for one to replace the other, by rollout 0, 1, ..."""
         ...
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         """What could be done instead of ``actions`` (n, ...).
 
         :param probabilities: of the policy: (n, n_actions), (n, parts, n_actions) for MultiDiscrete actions of equal
             parts, None for Box actions
-        :param threshold: candidates that are not closer than this may be left out, to save the work of finding them
         """
         ...
 
@@ -70,7 +74,24 @@ class Measures(Protocol):
 
 def keys_of(measures: Measures) -> tuple[str, str, str, str]:
     """Where the disparities of a step are in ``info["fairness"]``: short-term, the one before, long-term, the next."""
-    return measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next
+    before = getattr(measures, "short_term_prev", "d_s_prev")
+    return measures.short_term, before, measures.long_term, measures.long_term_next
+
+
+def reported_by(measures: Measures) -> Mapping[str, str]:
+    """What evaluations report: names -> keys of ``info["fairness"]``, or ``"reward"``."""
+    usual = {"utility": "reward", "short_term": measures.short_term, "long_term": measures.long_term_next}
+    reported: Mapping[str, str] = getattr(measures, "reported", usual)
+    return reported
+
+
+def candidates_within(
+    measures: Measures, massage: Facts, actions: Array, probabilities: Rows, threshold: float
+) -> Candidates:
+    """Candidates, at least all those that are closer than the threshold."""
+    if hasattr(measures, "close_candidates"):
+        return Candidates(*measures.close_candidates(massage, actions, probabilities, threshold))
+    return Candidates(*measures.candidates(massage, actions, probabilities))
 
 
 def by_probability(

@@ -1,9 +1,8 @@
 """Demographic parity as measures for F-PPO: short- and long-term disparity, fairer actions."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,10 +43,6 @@ class DemographicParity(Measures):
     groups: Iterable[Any] | None = None
     massage_threshold: float = 0.1
 
-    reported: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {"utility": "reward", "short_term": "d_s", "long_term": "d_l_next"}
-    )
-
     def __post_init__(self) -> None:
         object.__setattr__(self, "favourable", action_numbers("favourable", self.favourable))
         if self.groups is not None:
@@ -57,7 +52,7 @@ class DemographicParity(Measures):
         """``massage_threshold``, in every rollout."""
         return self.massage_threshold
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         """All other actions, the most probable first, of equally probable ones the lowest.
 
         :param actions: (n,)

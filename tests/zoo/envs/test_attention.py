@@ -11,7 +11,8 @@ from scipy.stats import binom
 
 from sb3_fair import make_vec
 from sb3_fair.wrappers.infos import stack
-from sb3_fair.zoo.envs.attention.allocation import allocation_to_index, logits_to_allocation, one_by_one
+from sb3_fair.zoo.envs.attention import allocation_to_index, logits_to_allocation
+from sb3_fair.zoo.envs.attention.allocation import one_by_one
 from sb3_fair.zoo.envs.attention.world import AttentionWorld
 from sb3_fair.zoo.envs.world import WorldEnv, WorldVecEnv
 from sb3_fair.zoo.registry.rules import RuleAgent

@@ -189,22 +189,20 @@ def random_actions(measures, n):
     return rng.integers(0, 210, n), rng.dirichlet(np.ones(210), n)
 
 
-@pytest.mark.parametrize("measures", [LOGITS, UNITS, ALLOCATION])
 @pytest.mark.parametrize("threshold", [0.005, 0.08, 0.5])
-def test_candidates_that_are_left_out_for_being_far_never_change_the_decision(measures, threshold):
-    class Everything(type(measures)):
-        def candidates(self, massage, actions, probabilities, threshold):
-            return super().candidates(massage, actions, probabilities)
+def test_candidates_that_are_left_out_for_being_far_never_change_the_decision(threshold):
+    class Everything(LogitMeasures):
+        def close_candidates(self, massage, actions, probabilities, threshold):
+            return super().close_candidates(massage, actions, probabilities, np.inf)
 
-    state, asked = random_states(1000), random_actions(measures, 1000)
-    found = massage(measures, state, *asked, threshold)
+    state, asked = random_states(1000), random_actions(LOGITS, 1000)
+    found = massage(LOGITS, state, *asked, threshold)
     for ours, theirs in zip(found, massage(Everything(5, 6), state, *asked, threshold), strict=True):
         assert_array_equal(ours, theirs)
     assert found.changed.any()
-    if measures is LOGITS:
-        near = measures.candidates(state, *asked, threshold)
-        assert (near.closeness[near.valid] < threshold).all()
-        assert near.valid.sum() < measures.candidates(state, *asked).valid.sum()
+    near = LOGITS.close_candidates(state, *asked, threshold)
+    assert (near.closeness[near.valid] < threshold).all()
+    assert near.valid.sum() < LOGITS.candidates(state, *asked).valid.sum()
 
 
 @pytest.mark.parametrize("measures", [LOGITS, UNITS, ALLOCATION])

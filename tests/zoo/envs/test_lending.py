@@ -327,7 +327,8 @@ def test_the_arrays_of_the_latest_step_are_those_of_the_infos():
     env = WorldVecEnv(LendingWorld, 2)
     env.reset()
     infos = env.step(np.array([0, 1]))[3]
-    assert_equal(env.world.fairness_arrays(), stack(infos, "fairness"))
+    for arrays in (env.fairness_arrays(), env.world.fairness_arrays()):
+        assert_equal(arrays, stack(infos, "fairness"))
 
 
 def test_detail_shows_what_is_hidden():

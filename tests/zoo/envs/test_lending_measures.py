@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sb3_fair.fairness.disparity.measures import Measures
+from sb3_fair.fairness.disparity.measures import Measures, keys_of
 from sb3_fair.wrappers.coming import coming, first
 from sb3_fair.zoo.envs.lending.measures import LendingMeasures
 from sb3_fair.zoo.envs.lending.world import LendingWorld
@@ -175,7 +175,7 @@ def test_measures_are_values_that_travel():
     assert pickle.loads(pickle.dumps(measures)) == measures
     assert isinstance(measures, Measures)
     assert set(measures.reported.values()) == {"cash", "d_s", "w1", "d_l_window"}
-    keys = {measures.short_term, measures.short_term_prev, measures.long_term, measures.long_term_next}
+    keys = set(keys_of(measures))
     world = LendingWorld(2)
     world.reset(np.arange(2))
     assert keys | set(measures.reported.values()) <= set(world.step(np.array([0, 1]))[4]["fairness"])

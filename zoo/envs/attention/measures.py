@@ -97,7 +97,7 @@ class AttentionMeasures(Measures):
         """Units per location (..., K) that the actions stand for."""
         return allocation.index_to_allocation(actions, self.n_units, self.n_locations)
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         return by_probability(np.asarray(actions), _known(probabilities))
 
 
@@ -118,7 +118,11 @@ class LogitMeasures(AttentionMeasures):
     def allocation(self, actions: Array) -> NDArray[np.int64]:
         return allocation.logits_to_allocation(np.clip(actions, -self.logit_bound, self.logit_bound), self.n_units)
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
+        return self.close_candidates(massage, actions, probabilities, np.inf)
+
+    def close_candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float) -> Candidates:
+        """Those whose locations are closer than the threshold."""
         logits = np.clip(np.asarray(actions), -self.logit_bound, self.logit_bound)
         chances = allocation.location_probabilities(logits)
         units = allocation.nearest_allocation(chances, self.n_units)
@@ -157,7 +161,7 @@ class UnitMeasures(AttentionMeasures):
     def allocation(self, actions: Array) -> NDArray[np.int64]:
         return allocation.units_to_allocation(actions, self.n_locations)
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         actions, rows = np.asarray(actions), _known(probabilities)
         unit, winner = (places.ravel() for places in np.indices((self.n_units, self.n_locations)))
         loser = actions[:, unit]

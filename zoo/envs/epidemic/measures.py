@@ -75,7 +75,7 @@ class EpidemicMeasures(Measures):
         """0 in the first 50 rollouts, then from 0.01 on a fifth more each time, at most 0.35."""
         return 0.0 if iteration < 50 else min(0.35, 0.01 * 1.2 ** min(iteration - 50, 20))
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         """All other susceptible nodes and nobody, by falling probability and then by number.
 
         :param massage: ``susceptible`` (n, nodes)

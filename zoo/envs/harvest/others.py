@@ -30,6 +30,8 @@ def acting(others: Others, observation_space: spaces.Space, n_actions: int) -> A
     if hasattr(others, "predict"):
         if others.observation_space.shape != observation_space.shape:
             raise ValueError(f"others must be a model for {observation_space}, got one for {others.observation_space}")
+        # The graph of its training, of which Gymnasium can make no copy, ends with a prediction.
+        others.predict(np.zeros(others.observation_space.shape, np.float32), deterministic=True)
         return partial(_model, others)
     if callable(others):
         return partial(_asked, others, n_actions)

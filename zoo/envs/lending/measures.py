@@ -50,7 +50,7 @@ class LendingMeasures(Measures):
         """0, that is no massaging, in the first 18 rollouts, then rising towards 1."""
         return 1 - 0.985 ** max(iteration - 17, 0)
 
-    def candidates(self, massage: Facts, actions: Array, probabilities: Rows, threshold: float = np.inf) -> Candidates:
+    def candidates(self, massage: Facts, actions: Array, probabilities: Rows) -> Candidates:
         """The other decision (n, 1), as close as abs(2 pi(1) - 1).
 
         :param probabilities: (n, 2)
