@@ -303,8 +303,14 @@ class PCN(SameLayers, OwnGenerator):
         if reset_num_timesteps or total_timesteps != aimed_at:  # else an interrupted training goes on to its end
             self._evaluate_at = evaluation_times(self, total_timesteps)
         iteration = 0
-        if self.num_timesteps < total_timesteps and not len(self.buffer) and not self._fill(callback):
-            total_timesteps = 0
+        if self.num_timesteps < total_timesteps and not len(self.buffer):
+            if not self._fill(callback):
+                total_timesteps = 0
+            elif self.num_timesteps >= total_timesteps:
+                warn(
+                    f"nothing was learned: the {self.n_fill_episodes} random episodes at the beginning took "
+                    f"{self.num_timesteps} of {total_timesteps} steps; take more steps or fewer n_fill_episodes"
+                )
         while self.num_timesteps < total_timesteps:
             self._update_current_progress_remaining(self.num_timesteps, total_timesteps)
             if self._underway is None:  # else training was interrupted while this command was being followed

@@ -258,6 +258,13 @@ def test_an_env_that_cannot_be_copied_asks_for_eval_env():
     venv.close()
 
 
+def test_a_training_that_ends_with_its_random_episodes_is_warned_of():
+    with pytest.warns(
+        UserWarning, match=r"nothing was learned: the 5 random episodes at the beginning took \d+ of 3 steps"
+    ):
+        model_on(chains(1), n_fill_episodes=5).learn(3)
+
+
 def test_idle_copies_are_warned_of():
     with pytest.warns(UserWarning, match="3 of 7 copies of the environment will be idle"):
         model_on(chains(7))

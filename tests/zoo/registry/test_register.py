@@ -291,7 +291,7 @@ def test_without_rules_none_is_known():
 
 
 def test_warnings_are_one_line(bank):
-    line = f"train --algo pcn --env {ENV} --n-timesteps 60 -P n_fill_episodes:2 -P n_episodes:2 -P n_eval_episodes:2"
+    line = f"train --algo pcn --env {ENV} --n-timesteps 400 -P n_fill_episodes:2 -P n_episodes:2 -P n_eval_episodes:2"
     command = [sys.executable, "-m", "sb3_fair.zoo", *line.split(), "--no-progress"]
     ended = subprocess.run(command, cwd=bank, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr
