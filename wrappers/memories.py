@@ -354,7 +354,7 @@ class ProductMemory(_Known):
 
     @cached_property
     def high(self) -> Array:  # type: ignore[override]
-        return np.concatenate([bounds(part)[1] for part in self.parts])
+        return np.concatenate([part.high for part in self.parts])
 
     @property
     def ticking(self) -> bool:  # type: ignore[override]

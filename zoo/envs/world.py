@@ -311,8 +311,10 @@ class WorldVecEnv(VecEnv):
         return self._slots(obs), self._slots(reward), np.repeat(done, self._agents), infos
 
     def fairness_arrays(self) -> Record:
-        """``info["fairness"]`` of the latest step, arrays (n_envs, ...) by name; empty before it, and where a scenario
-        has no measures of its own."""
+        """``info["fairness"]`` of the latest step, arrays (num_envs, ...) by name.
+
+        Empty before the first step, and where a scenario has no measures of its own.
+        """
         return self._fairness
 
     def _slots(self, value: Any) -> Any:

@@ -116,6 +116,7 @@ def test_others_are_asked_with_what_they_see_in_the_order_of_their_numbers():
 
 def test_a_model_plays_the_others_by_its_probabilities_and_always_the_same_way():
     model = PPO("MlpPolicy", gym.make(HARVEST), n_steps=8, batch_size=8, seed=0, device="cpu").learn(8)
+    model.predict = lambda *_, **__: pytest.fail("it was asked for actions instead of probabilities")
     env = gym.make(HARVEST, others=model, detail=True, slow="moves_only")
     paths = []
     for _ in range(2):

@@ -30,9 +30,10 @@ def acting(others: Others, observation_space: spaces.Space, n_actions: int) -> A
     if hasattr(others, "predict"):
         if others.observation_space.shape != observation_space.shape:
             raise ValueError(f"others must be a model for {observation_space}, got one for {others.observation_space}")
-        # The graph of its training, of which Gymnasium can make no copy, ends with a prediction.
-        others.predict(np.zeros(others.observation_space.shape, np.float32), deterministic=True)
-        return partial(_model, others)
+        act = partial(_model, others)
+        # A model that has just learned holds the graph of its training, which Gymnasium cannot copy, until it acts.
+        act(np.zeros((1, 1, *others.observation_space.shape), np.float32), np.zeros((1, 1)), [])
+        return act
     if callable(others):
         return partial(_asked, others, n_actions)
     hint = did_you_mean(others, SIMPLE) if isinstance(others, str) else ""
