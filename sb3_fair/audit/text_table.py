@@ -30,7 +30,7 @@ def text_table(audit: Audit) -> str:
         blocks += _notions("", [one for one in audit.notions if one.attribute == attribute], confidence)
     blocks += _notions("individuals", [one for one in audit.notions if not one.attribute], confidence)
     if audit.welfare:
-        rows = [[figure.title, _amount(figure.value)] for figure in audit.welfare]
+        rows = [[figure.title, amount(figure.value)] for figure in audit.welfare]
         blocks.append(_aligned(["welfare of the stakeholders", ""], rows))
     for attribute in dict.fromkeys(rate.attribute for rate in audit.other_rates):
         rates = [rate for rate in audit.other_rates if rate.attribute == attribute]
@@ -41,7 +41,7 @@ def text_table(audit: Audit) -> str:
         heads = [f"another policy, {attribute}", "among", "in the log", "other", "interval"]
         blocks.append(_aligned(heads, rows) + _more(rates, 2 * _MOST, "rows"))
     if (found := audit.off_policy) is not None:
-        rows = [[one.title, _amount(one.value), f"{_amount(one.low)} to {_amount(one.high)}"] for one in found.all]
+        rows = [[one.title, amount(one.value), f"{amount(one.low)} to {amount(one.high)}"] for one in found.all]
         head = f"effective sample size {found.effective:,.0f} of {found.n:,}"
         blocks.append(
             "\n".join([_aligned(["reward of a decision", "", head], rows), *textwrap.wrap(found.refused, WIDTH)])
@@ -52,24 +52,25 @@ def text_table(audit: Audit) -> str:
 def _notions(title: str, notions: Sequence[NotionValue], confidence: str) -> list[str]:
     bounded = any(one.bounds is not None for one in notions)
     rows = [
-        [one.notion, _number(one.value), "" if math.isnan(one.low) else f"{_number(one.low)} to {_number(one.high)}",
-         _number(one.chance), *([_bounds(*one.bounds) if one.bounds else ""] if bounded else [])]
+        [one.notion, number(one.value), "" if math.isnan(one.low) else f"{number(one.low)} to {number(one.high)}",
+         number(one.chance), *([_bounds(*one.bounds) if one.bounds else ""] if bounded else [])]
         for one in notions
     ]  # fmt: skip
     return [_aligned([title, "value", confidence, "by chance", *["bounds"] * bounded], rows)] if rows else []
 
 
 def _bounds(low: float, high: float) -> str:
-    return f"{_number(low)} to {_number(high)}" if low != high else ""
+    return f"{number(low)} to {number(high)}" if low != high else ""
 
 
 def _aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Texts of the data in the first column, which is cut where there is no room, and figures to the right."""
+    """Texts of the data in the first column, which is cut where there is no room, and figures to the right, with a
+    minus sign that every terminal has."""
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     first = max(min(widths[0], WIDTH - sum(widths[1:]) - 2 * len(widths[1:])), 12)
     return "\n".join(
         "  ".join([f"{shown(row[0], first):<{first}}", *map(str.rjust, row[1:], widths[1:])]).rstrip()
-        for row in (heads, *rows)
+        for row in (heads, *([row[0], *(cell.replace("−", "-") for cell in row[1:])] for row in rows))
     )
 
 
@@ -79,15 +80,6 @@ def _more(everything: Sequence[Any], shown: int, what: str) -> str:
 
 def _percents(rate: Share | OtherRate) -> str:
     return "" if math.isnan(rate.low) else f"{100 * rate.low:.1f} to {100 * rate.high:.1f}"
-
-
-def _number(value: float) -> str:
-    """With a minus sign that every terminal has."""
-    return number(value).replace("−", "-")
-
-
-def _amount(value: float) -> str:
-    return amount(value).replace("−", "-")
 
 
 def shown(text: str, width: int) -> str:
