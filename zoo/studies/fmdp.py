@@ -172,9 +172,6 @@ def study(
     rows = {name: work.rows(each, known) for name, each in chosen.items()}
     rules = known[f"rules/{Cell().name}"]["policies"]
 
-    def jobs(name: str) -> list[Job]:
-        return [job for _, runs in rows[name].values() for some in runs for job in some]
-
     def tell(name: str, results: Results) -> dict[str, Any]:
         each = {
             label: Row(
@@ -192,4 +189,5 @@ def study(
         fmdp_figures.draw(folder / name, each, rules)
         return found
 
-    return conduct(chosen, jobs, tell, folder, n_jobs)
+    jobs = {name: [job for _, runs in of.values() for some in runs for job in some] for name, of in rows.items()}
+    return conduct(jobs, tell, folder, n_jobs)

@@ -80,8 +80,7 @@ def study(
         return found
 
     return conduct(
-        plans,
-        lambda env: _jobs(env, plans[env], some, longest[env]),
+        {env: _jobs(env, found, some, longest[env]) for env, found in plans.items()},
         tell,
         log_dir,
         n_jobs,

@@ -47,7 +47,7 @@ def study(
         sheet(SCENARIOS[name]["title"], SCENARIOS[name]["shown"], found).publish(folder / f"{name}.md")
         return found
 
-    return conduct(chosen, jobs, tell, folder, n_jobs)
+    return conduct({name: jobs(name) for name in chosen}, tell, folder, n_jobs)
 
 
 def play(rule: str, env: str, episodes: int, settings: Mapping[str, Any]) -> dict[str, list[float]]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,17 +32,15 @@ def numbers(seeds: int, quick: bool, first: int = FIRST_SEED) -> range:
 
 
 def conduct(
-    experiments: Iterable[str],
-    jobs: Callable[[str], Iterable[Job]],
+    jobs: Mapping[str, Iterable[Job]],
     tell: Callable[[str, Results], Any],
     folder: str | Path,
     n_jobs: int,
     finish: Callable[[dict[str, Any], Results], None] = lambda *_: None,
 ) -> dict[str, Any]:
     """Does the jobs of all experiments, and writes what their results tell into ``study.json``."""
-    experiments = list(experiments)
-    results = run_grid([job for name in experiments for job in jobs(name)], folder, n_jobs)
-    found = {name: tell(name, results) for name in experiments}
+    results = run_grid([*chain(*jobs.values())], folder, n_jobs)
+    found = {name: tell(name, results) for name in jobs}
     finish(found, results)
     write_whole(Path(folder, "study.json"), json.dumps(found, indent=1))
     return found
@@ -87,8 +86,7 @@ class Study:
         of_others = f"-{first_seed}" if first_seed != FIRST_SEED else ""
         folder = Path(log_dir) / (size(quick) + of_others)
         return conduct(
-            chosen,
-            lambda name: self.jobs(name, some, quick),
+            {name: self.jobs(name, some, quick) for name in chosen},
             lambda name, results: self.tell(name, results, some, folder),
             folder,
             n_jobs,

@@ -82,8 +82,7 @@ def study(
     some, known = numbers(seeds, quick), {pair.name: pair for pair in pairs}
     log_dir = Path(log_dir, "quick" if quick else "")
     return conduct(
-        known,
-        lambda name: _jobs(known[name], some, quick),
+        {name: _jobs(pair, some, quick) for name, pair in known.items()},
         lambda name, results: compare(known[name], results, some),
         log_dir,
         n_jobs,
