@@ -121,23 +121,40 @@ def twin(venv: VecEnv) -> VecEnv:
 def seeded(seed: int, model: Any = None) -> Iterator[None]:
     """What models sample from starts at ``seed`` and is put back afterwards: SB3's use the global generators and the
     action space, ours their own ``rng``."""
-    states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    states = random_states()
     space, rng = getattr(model, "action_space", None), getattr(model, "rng", None)
-    with th.random.fork_rng():
-        random.seed(seed)
-        np.random.seed(seed)  # noqa: NPY002
-        th.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    th.manual_seed(seed)
+    if space is not None:
+        model.action_space = copy.deepcopy(space)
+        model.action_space.seed(seed)
+    if rng is not None:
+        model.rng = np.random.default_rng((seed, 2))
+    try:
+        yield
+    finally:
+        set_random_states(states)
         if space is not None:
-            model.action_space = copy.deepcopy(space)
-            model.action_space.seed(seed)
+            model.action_space = space
         if rng is not None:
-            model.rng = np.random.default_rng((seed, 2))
-        try:
-            yield
-        finally:
-            random.setstate(states[0])
-            np.random.set_state(states[1])  # noqa: NPY002
-            if space is not None:
-                model.action_space = space
-            if rng is not None:
-                model.rng = rng
+            model.rng = rng
+
+
+def random_states() -> dict[str, Any]:
+    """The states of the random generators of Python, numpy and torch that the whole process shares."""
+    return {
+        "python": random.getstate(),
+        "numpy": np.random.get_state(),  # noqa: NPY002
+        "torch": th.get_rng_state(),
+        "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else [],
+    }
+
+
+def set_random_states(states: dict[str, Any]) -> None:
+    """Puts back what :func:`random_states` told."""
+    random.setstate(states["python"])
+    np.random.set_state(states["numpy"])  # noqa: NPY002
+    th.set_rng_state(states["torch"])
+    if states["cuda"]:
+        th.cuda.set_rng_state_all(states["cuda"])

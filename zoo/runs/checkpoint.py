@@ -8,7 +8,6 @@ the file system, and the one before is kept.
 
 import inspect
 import pickle
-import random
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnvWrapper
 
+from sb3_fair.common.rollout import random_states, set_random_states
 from sb3_fair.common.run_folder import differing, versions
 from sb3_fair.common.signature import is_signed, sign
 from sb3_fair.common.whole_file import whole
@@ -194,25 +194,6 @@ def thaw(path: str | Path) -> Frozen:
     if isinstance(policy, th.nn.Module):
         policy._forward_hooks.clear()  # those of a rollout, which puts them on again
     return frozen
-
-
-def random_states() -> dict[str, Any]:
-    """The states of the random generators of Python, numpy and torch that the whole process shares."""
-    return {
-        "python": random.getstate(),
-        "numpy": np.random.get_state(),  # noqa: NPY002
-        "torch": th.get_rng_state(),
-        "cuda": th.cuda.get_rng_state_all() if th.cuda.is_available() else [],
-    }
-
-
-def set_random_states(states: dict[str, Any]) -> None:
-    """Puts back what :func:`random_states` told."""
-    random.setstate(states["python"])
-    np.random.set_state(states["numpy"])  # noqa: NPY002
-    th.set_rng_state(states["torch"])
-    if states["cuda"]:
-        th.cuda.set_rng_state_all(states["cuda"])
 
 
 class _Pickler(cloudpickle.Pickler):
