@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.preprocessing import is_image_space, is_image_space_channels_first
 from stable_baselines3.common.utils import check_shape_equal
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize, VecTransposeImage, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, VecNormalize, unwrap_vec_normalize
 
 from sb3_fair.wrappers.choices import VecChoices, compares_chances
 
@@ -102,8 +101,4 @@ def channels_first(venv: VecEnv, space: spaces.Space) -> VecEnv:
 
     :raises AssertionError: if some images of a Dict have them first and others last
     """
-    observed = venv.observation_space
-    parts = observed.spaces.values() if isinstance(observed, spaces.Dict) else (observed,)
-    images = [part for part in parts if isinstance(part, spaces.Box) and is_image_space(part)]
-    channels_last = not all(map(is_image_space_channels_first, images))
-    return VecTransposeImage(venv) if channels_last and observed != space else venv
+    return venv if venv.observation_space == space else BaseAlgorithm._wrap_env(venv, monitor_wrapper=False)
