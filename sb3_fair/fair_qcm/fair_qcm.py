@@ -169,8 +169,10 @@ class FairQCM(ValueLearner):
         in ``save_replay_buffer`` and ``load_replay_buffer``."""
         given = venv = None if env is None else cls._wrap_env(env)
         if given is not None:
-            data, _, _ = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))
-            venv = remembering(given, (data or {})["memory"])
+            data = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))[0] or {}
+            if "memory" not in data:
+                raise ValueError(f"path must be a file of a {cls.__name__}, got {path!r}, of another algorithm")
+            venv = remembering(given, data["memory"])
         model = super().load(path, venv, *others, **kwargs)
         if venv is not given:
             model._last_obs = None

@@ -351,11 +351,13 @@ class TabularFairQCM(OwnGenerator):
     ) -> SelfTabularFairQCM:
         """A model from a file, with its table and random state; see SB3's ``load``. ``device`` is without effect.
 
-        :raises ValueError: if ``kwargs`` have what the table was made with
+        :raises ValueError: if ``kwargs`` have what the table was made with, or the file is of another algorithm
         """
         if "initial_value" in kwargs:
             raise ValueError("initial_value cannot be changed in a model that has its table: make a new one")
         data, _, _ = load_from_zip_file(path, custom_objects=custom_objects, print_system_info=print_system_info)
+        if not isinstance((data or {}).get("table"), QTable):
+            raise ValueError(f"path must be a file of a {cls.__name__}, got {path!r}, of another algorithm")
         model = cls(None, _init_setup_model=False)
         model.__dict__.update({**(data or {}), **kwargs})
         if env is not None:

@@ -307,6 +307,17 @@ def test_a_model_loads_without_or_with_another_number_of_environments(tmp_path):
         FairQCM.load(tmp_path / "model", env=VecMemoryAugmentation(sharing(8)))
 
 
+def test_files_of_other_algorithms_are_refused(tmp_path):
+    env = make_vec("sb3_fair/Doughnut-Small-v0", n_envs=1)
+    DQN("MultiInputPolicy", make_vec("sb3_fair/Doughnut-Small-v0", n_envs=1, memory="full")).save(tmp_path / "dqn")
+    FairQCM("MultiInputPolicy", env).save(tmp_path / "fair_qcm")
+    with pytest.raises(ValueError, match=r"path must be a file of a FairQCM, got .*dqn"):
+        FairQCM.load(tmp_path / "dqn", env=env)
+    for file in ("dqn", "fair_qcm"):
+        with pytest.raises(ValueError, match=rf"path must be a file of a TabularFairQCM, got .*{file}"):
+            TabularFairQCM.load(tmp_path / file)
+
+
 @pytest.mark.parametrize("flatten", [False, True])
 def test_models_without_counterfactuals_and_flat_ones_load_too(tmp_path, flatten):
     venv = VecMemoryAugmentation(sharing(), memory="min", flatten=flatten)
