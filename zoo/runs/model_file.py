@@ -53,6 +53,7 @@ def evaluate_file(
     env: str,
     *,
     env_kwargs: Mapping[str, Any] | None = None,
+    fairness: str | None = None,
     audit: Sequence[str] | None = None,
     n_eval_episodes: int = 20,
     seed: int = 10_000,
@@ -68,7 +69,9 @@ def evaluate_file(
     :param algo: the algorithm that saved it
     :param env: ID of any environment that Gymnasium can make, also ``"module:ID"``
     :param env_kwargs: its keyword arguments, such as the memory that the model knows
-    :param audit: notions to measure; None: all that the environment can have, if it is of this package
+    :param fairness: ``"module:name"`` of a fairness spec for the environment, or in place of its own
+    :param audit: notions to measure; None: all that the environment can have. An environment that is not of this
+        package needs ``fairness`` for it
     :param seed: of the first copy of the environment
     :param trust: whether the file may run code, as with SB3's ``load``, also if it is not of a run of this user's; the
         command line asks for it
@@ -85,7 +88,9 @@ def evaluate_file(
     algorithm = find_algorithm(algo)
     known = names.environment(env, fairness=True)
     settings: dict[str, Any] = {"objectives": [PERFORMANCE], **(env_kwargs or {})}
-    if ours := bare(known) in ROWS:
+    if fairness is not None:
+        settings["spec"] = fairness
+    if ours := fairness is not None or bare(known) in ROWS:
         settings |= unseen(known, settings)
     plan = Plan(
         algo=algo,
@@ -100,7 +105,7 @@ def evaluate_file(
     )
     size = min(COPIES, n_eval_episodes)
     if audit is not None and not ours:
-        raise InputError(f"audit must be left out: {env} measures what its own specification says")
+        raise InputError(f"audit must be left out: {env} measures what its own spec says, unless fairness is given")
     with ExitStack() as stack:
         foreign = None if ours else stack.enter_context(closing(_foreign(plan.env, size, env_kwargs or {})))
         model = _load(plan, path, device, foreign, trust)

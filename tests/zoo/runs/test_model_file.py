@@ -126,6 +126,17 @@ def test_an_environment_of_somebody_else_is_measured_by_what_it_publishes(tmp_pa
     assert policy.objectives == ("R", "SP")
 
 
+def test_a_fairness_spec_makes_any_environment_measurable(tmp_path):
+    PPO("MlpPolicy", "CartPole-v1", **ROLLOUTS).learn(64).save(tmp_path / "cart.zip")
+    asked = {"fairness": "tests.own_env.bank:leaning", "audit": ("SP",)}
+    ((policy,), *_) = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", **asked, n_eval_episodes=3, seed=5)
+    ((plain,), *_) = evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", n_eval_episodes=3, seed=5)
+    np.testing.assert_array_equal(policy.returns, plain.returns)
+    assert set(policy.final) == {"SP"} and policy.groups[""].keys() == {"left", "right"}
+    with pytest.raises(InputError, match="fairness must be 'module:name'"):
+        evaluate_file(tmp_path / "cart.zip", "ppo", "CartPole-v1", fairness="leaning")
+
+
 class Lopsided(gym.Env):
     """Publishes a measure of its own, which is best at 0."""
 
