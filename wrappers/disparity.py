@@ -24,8 +24,8 @@ from sb3_fair.wrappers.layer import attribute
 from sb3_fair.wrappers.starts import check_discrete
 
 UNKNOWN = (
-    "the group of the coming individual must be known before the decision, from the observation "
-    f"(a callable FairnessSpec.group) or from info[{MASSAGE!r}]['group']"
+    "the group of the coming individual must be known before the decision, from the observation (a callable "
+    f"FairnessSpec.group) or from info[{MASSAGE!r}], under the key that FairnessSpec.group names, else 'group'"
 )
 
 

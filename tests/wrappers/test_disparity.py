@@ -505,6 +505,27 @@ def test_a_group_that_is_not_known_before_the_decision_is_an_error_at_reset(grou
     assert message in str(caught.value)
 
 
+def test_the_group_before_the_decision_is_told_under_the_key_of_the_spec():
+    class Named(Queue):
+        def _seen(self):
+            obs, _ = super()._seen()
+            return obs, {"massage": {"district": "ab"[int(obs[0])]}}
+
+        def step(self, action):
+            district = "ab"[self.queue[self.t]]
+            obs, reward, terminated, truncated, info = super().step(action)
+            return obs, reward, terminated, truncated, {**info, "district": district}
+
+    def named(env):
+        return measured(VecFairMDP(DummyVecEnv([lambda: env([[0, 1, 0]])]), FairnessSpec(group="district")))
+
+    venv = named(Named)
+    venv.reset()
+    assert [venv.step([action])[3][0]["fairness"]["d_s"] for action in (1, 0)] == [0.0, 1.0]
+    with pytest.raises(ValueError, match=r"from info\['massage'\], under the key that FairnessSpec\.group names"):
+        named(Queue).reset()
+
+
 def test_what_was_carried_out_counts_not_what_was_asked_for():
     """The team is full after the first two, and hires nobody any more."""
     settings = {"team_size": 2, "episode_length": 40, "end_when_full": False, "leaving": False, "window": 1000}
