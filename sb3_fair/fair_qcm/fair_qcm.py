@@ -133,9 +133,10 @@ class FairQCM(ValueLearner):
         if self.env is not None:
             self._ends = self._checked(self.env)
         if "features_extractor_class" not in self.policy_kwargs:
+            given = self.policy_kwargs.get("features_extractor_kwargs") or {}
             extractor = {
                 "features_extractor_class": MemoryExtractor,
-                "features_extractor_kwargs": {"memory": self.memory},
+                "features_extractor_kwargs": {**given, "memory": self.memory},
             }
             self.policy_kwargs = {**self.policy_kwargs, **extractor}
         super()._setup_model()

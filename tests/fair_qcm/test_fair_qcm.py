@@ -457,6 +457,12 @@ def test_another_environment_is_checked_as_the_first_one_was():
         model.set_env(make_vec("sb3_fair/Doughnut-Small-v0", 2, end="terminated"))
 
 
+def test_arguments_of_another_feature_extractor_are_refused():
+    env = make_vec("sb3_fair/Doughnut-Small-v0", n_envs=1)
+    with pytest.raises(TypeError, match=r"MemoryExtractor.* unexpected keyword argument 'cnn_output_dim'"):
+        FairQCM("MlpPolicy", env, policy_kwargs={"features_extractor_kwargs": {"cnn_output_dim": 8}})
+
+
 def test_a_refused_environment_changes_nothing():
     expected, model = weights(model_on(sharing()).learn(60)), model_on(sharing())
     with pytest.raises(AssertionError, match="number of environments"):
