@@ -167,12 +167,15 @@ class FairQCM(ValueLearner):
     @classmethod
     def load(cls: type[SelfFairQCM], path: Any, env: GymEnv | None = None, *others: Any, **kwargs: Any) -> SelfFairQCM:
         """A model from a file, ``env`` with the model's memory; see SB3's ``load`` and :meth:`set_env`. Transitions are
-        in ``save_replay_buffer`` and ``load_replay_buffer``."""
+        in ``save_replay_buffer`` and ``load_replay_buffer``.
+
+        :raises ValueError: if the file is of another algorithm
+        """
+        data = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))[0] or {}
+        if "memory" not in data:
+            raise ValueError(f"path must be a file of a {cls.__name__}, got {path!r}, of another algorithm")
         given = venv = None if env is None else cls._wrap_env(env)
         if given is not None:
-            data = load_from_zip_file(path, custom_objects=kwargs.get("custom_objects"))[0] or {}
-            if "memory" not in data:
-                raise ValueError(f"path must be a file of a {cls.__name__}, got {path!r}, of another algorithm")
             venv = remembering(given, data["memory"])
         model = super().load(path, venv, *others, **kwargs)
         if venv is not given:

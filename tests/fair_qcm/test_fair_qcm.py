@@ -311,8 +311,9 @@ def test_files_of_other_algorithms_are_refused(tmp_path):
     env = make_vec("sb3_fair/Doughnut-Small-v0", n_envs=1)
     DQN("MultiInputPolicy", make_vec("sb3_fair/Doughnut-Small-v0", n_envs=1, memory="full")).save(tmp_path / "dqn")
     FairQCM("MultiInputPolicy", env).save(tmp_path / "fair_qcm")
-    with pytest.raises(ValueError, match=r"path must be a file of a FairQCM, got .*dqn"):
-        FairQCM.load(tmp_path / "dqn", env=env)
+    for given in (env, None):
+        with pytest.raises(ValueError, match=r"path must be a file of a FairQCM, got .*dqn"):
+            FairQCM.load(tmp_path / "dqn", env=given)
     for file in ("dqn", "fair_qcm"):
         with pytest.raises(ValueError, match=rf"path must be a file of a TabularFairQCM, got .*{file}"):
             TabularFairQCM.load(tmp_path / file)
