@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sb3_fair.fairness import FairnessSpec, Tracker, find_notion
 from sb3_fair.fairness.arguments import checked
-from sb3_fair.fairness.notions.probabilities import half_roots
+from sb3_fair.fairness.notions.probabilities import half_roots, rows_of_distributions
 from sb3_fair.fairness.spec import individual_in, is_labelled, read_feedback
 from sb3_fair.fairness.validation import integer, is_missing, number, out_of_array
 from sb3_fair.fairness.warning import warn
@@ -118,6 +118,16 @@ class Decisions:
             if actions.ndim == 1:
                 return scaled
         return scaled.reshape(len(scaled), -1) / actions[0].size ** 0.5
+
+    def roots_of_parts(self, probabilities: Any) -> NDArray[np.float64]:
+        """Probabilities (m, parts, values) of the parts of actions as coordinates (m, e), see :meth:`roots`.
+
+        :raises ValueError: if they are no distributions over the values of the largest part
+        """
+        rows = np.asarray(probabilities, dtype=np.float64)
+        n_values = None if self._one_hot is None else len(self._one_hot)
+        parts = half_roots(rows_of_distributions(rows.reshape(-1, rows.shape[-1]), n_values))
+        return parts.reshape(len(rows), -1) / (len(parts) / len(rows)) ** 0.5
 
     def _bounds(self, actions: NDArray[Any], place: NDArray[np.intp] | None) -> tuple[Any, Any]:
         """The lowest and the highest value of each entry of what was carried out."""
@@ -432,9 +442,8 @@ class Measuring(Core):
             self._kinds.add("executed")
             return {"roots": self._decisions.roots(actions, place)}
         self._kinds.add("policy")
-        if np.ndim(probabilities) == 3:  # of the parts of one action
-            parts = half_roots(np.asarray(probabilities, dtype=np.float64))
-            return {"roots": parts.reshape(len(parts), -1) / parts.shape[1] ** 0.5}
+        if np.ndim(probabilities) > 2:
+            return {"roots": self._decisions.roots_of_parts(probabilities)}
         return {"probabilities": probabilities}
 
 

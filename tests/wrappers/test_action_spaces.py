@@ -11,6 +11,7 @@ from sb3_fair import PCN, FairPPO, PPOLagrangian
 from sb3_fair.common.evaluation import evaluate_vector
 from sb3_fair.fairness import FairnessSpec, group_notion
 from sb3_fair.wrappers import FairMDP, Scalarise, VecChoices, VecFairMDP, VectorReward
+from sb3_fair.wrappers.choices import Choices
 from tests.wrappers.bank import Bank, faces
 
 SPACES = {
@@ -240,3 +241,24 @@ def test_probabilities_of_the_parts_of_an_action_reach_the_notions(space, favour
         venv.follow(model)
         model.learn(20)
         assert inner.get_attr("probabilities_used") == ["policy"]
+
+
+@pytest.mark.parametrize("face", [FairMDP, VecFairMDP])
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (np.log([[0.5, 0.2, 0.3], [0.5, 0.5, 1.0]]), "probabilities must be finite, not negative and sum to 1"),
+        (np.full((2, 3), 5.0), "probabilities must be finite, not negative and sum to 1"),
+        (np.full((2, 3), np.nan), "probabilities must be finite, not negative and sum to 1"),
+        (np.full((2, 4), 0.25), "probabilities must have one row of 3 numbers"),
+    ],
+    ids=["logarithms", "Q-values", "nan", "width"],
+)
+def test_probabilities_of_the_parts_of_an_action_must_be_distributions(face, rows, message):
+    inner = Applications("MultiDiscrete")
+    spec = FairnessSpec(features=slice(0, 2), notions=("IF",), favourable=inner.favourable)
+    env = face(inner if face is FairMDP else DummyVecEnv([lambda: inner]), spec)
+    env.reset()
+    chosen = Choices(np.zeros((1, 2), dtype=int), rows[None])
+    with pytest.raises(ValueError, match=message):
+        env.step(chosen if face is VecFairMDP else chosen[0])
