@@ -130,11 +130,14 @@ def test_figures_are_those_of_the_window_step_by_step(settings):
     for step, expected in zip(steps, windows(units, window, norm), strict=True):
         assert_allclose(step["d_s"], expected, atol=1e-12)
     assert_array_equal(np.stack([step["incidents"] for step in steps]), coming)
-    if "long_term_source" in settings:
-        expected = [np.abs(rate / rate.sum(axis=1, keepdims=True) - 0.2).max(axis=1) for rate in rates]
-    else:
-        expected = list(windows(np.stack(coming), window))
+    recent = [slice(max(0, time - window), time + 1) for time in range(length)]
+    shares = [units[part].sum(axis=0) / (norm or 6 * len(units[part])) for part in recent]
+    assert_allclose([step["shares"] for step in steps], shares)
+    compared = np.stack(rates if "long_term_source" in settings else [np.sum(coming[part], axis=0) for part in recent])
+    expected = np.abs(compared / compared.sum(axis=2, keepdims=True) - 0.2).max(axis=2)
     assert_allclose([step["d_l"] for step in steps], expected, atol=1e-12)
+    expected = np.abs(compared - compared.mean(axis=2, keepdims=True)).max(axis=2)
+    assert_allclose([step["d_l_raw"] for step in steps], expected)
     for earlier, later in pairwise(steps):
         assert_array_equal(earlier["d_l_next"], later["d_l"])
         assert_array_equal(earlier["d_s"], later["d_s_prev"])
@@ -245,6 +248,8 @@ def test_observations_stay_inside_their_space():
     venv.seed(0)
     venv.reset()
     space = venv.observation_space
+    assert_array_equal(space.low, np.zeros(160))
+    assert_array_equal(space.high, np.tile(np.repeat([6, np.inf, 6, 1], 5), 8))
     for actions in random_actions("logits", 120, 16):
         obs = venv.step(np.clip(5 * actions, -10, 10))[0]
         assert obs.dtype == np.float32 and (obs >= space.low).all() and (obs <= space.high).all()

@@ -305,6 +305,8 @@ def test_presets_are_sets_of_defaults():
     paper, simulator = FraudWorld(1).config, FraudWorld(1, preset="multimaus").config
     assert (paper.num_customers, paper.fraud_proportion, paper.stay_prob) == (100, 0.6, (0.9, 0.6))
     assert (simulator.num_customers, simulator.num_fraudsters, simulator.max_transactions) == (3333, 55, None)
+    assert (simulator.init_satisfaction, simulator.stay_prob) == (1.0, (0.516122, 0.333333))
+    assert (simulator.n_hours, simulator.fraud_proportion) == (365 * 24, None)
     assert_array_equal(simulator.volumes, [89_194, 1_163])
     assert FraudWorld(1, preset="multimaus", num_customers=50, n_hours=9).config.num_customers == 50
     ids = {"": {}, "-BiasEU": {"bias": 1}, "-BiasEUM0": {"bias": 2}, "-MultiMAuS": {"num_customers": 3333}}

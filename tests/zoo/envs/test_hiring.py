@@ -194,6 +194,8 @@ def test_observation_of_an_empty_team_and_the_names_of_its_columns():
     obs, info = env.reset(seed=3)
     assert set(info) == {"massage"}
     assert not obs[:12].any()
+    assert_array_equal(env.observation_space.low, np.float32([-0.05, *[0] * 22]))
+    assert_array_equal(env.observation_space.high, np.float32([1.05, *[1] * 22]))
     spec = env.fairness_spec
     assert spec.feature_names[:2] == ("age", "gender") and len(spec.feature_names) == 11
     names = {kind: [spec.feature_names[column] for column in getattr(spec, kind)] for kind in ("nominal", "sensitive")}
