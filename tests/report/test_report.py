@@ -145,6 +145,22 @@ def test_ten_representatives_have_colours_and_the_others_none(front):
     assert all(re.fullmatch(r"rgb\(\d+, \d+, \d+\)", policy["colour"]) for policy in coloured)
 
 
+def test_representatives_are_drawn_strong_and_the_more_there_are_the_stronger_the_others(front):
+    coloured = [bool(policy["colour"]) for policy in content(front)["policies"]]
+    others = (1.75, pytest.approx(0.7 * 10 / 18))
+    for (axis,) in (figures.radars({"": front}).axes, figures.parallel(front).axes):
+        for line, strong in zip(axis.lines, coloured, strict=True):
+            assert line.get_markersize() == 5
+            assert (line.get_linewidth(), line.get_alpha()) == ((2, 1) if strong else others)
+
+
+def test_bars_show_mean_and_standard_deviation_over_the_policies(front):
+    for measure, axis in zip(axes(front), figures.bars(front).axes, strict=True):
+        mean, spread = (of([measure.mean(policy) for policy in front]) for of in (np.mean, np.std))
+        assert axis.patches[0].get_height() == pytest.approx(mean)
+        assert axis.collections[0].get_segments()[0][:, 1] == pytest.approx([mean - spread, mean + spread])
+
+
 def test_curves_show_hypervolume_loss_and_asked_beside_reached(curves):
     drawn = {chart["title"]: chart["series"] for chart in charts(curves, {"R": "profit"})}
     assert list(drawn) == ["Hypervolume", "Loss", "Return of profit"]
