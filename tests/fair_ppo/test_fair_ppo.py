@@ -139,6 +139,13 @@ def test_the_cosine_in_the_logs_is_that_of_the_gradients(monkeypatch):
     assert 0 < logs(model)["fair/penalty_share"] < 1
 
 
+def test_every_tenth_update_has_the_cosine():
+    model = learned(model_of(Pairs(), alpha=1.0), 64)
+    seen = ["fair/actor_cosine" in logs(model)]
+    seen += ["fair/actor_cosine" in logs(learned(model, 64, reset_num_timesteps=False)) for _ in range(20)]
+    assert np.flatnonzero(seen).tolist() == [0, 10, 20]
+
+
 # ---------------------------------------------------------------- the one-step game
 
 

@@ -239,6 +239,7 @@ def test_an_action_of_several_parts_is_as_likely_as_all_of_them_together():
     head = Categorical(spaces.MultiDiscrete([2, 3]))
     loss = head.loss(head.outputs(th.zeros(4, 5)), th.zeros((4, 2), dtype=th.long))
     assert float(loss) == pytest.approx(np.log(2 * 3))
+    assert head.entropy(head.outputs(th.zeros(4, 5))) == pytest.approx(np.log(2 * 3))
 
 
 def test_what_a_part_does_not_have_is_never_drawn():
