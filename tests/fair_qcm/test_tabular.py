@@ -364,6 +364,9 @@ def test_predictions_have_the_shape_of_the_observation_and_break_ties():
     assert np.shape(model.predict(one)[0]) == ()
     assert set(model.predict(many)[0]) == {0, 1}
     assert set(model.predict(many, deterministic=True)[0]) == {0}
+    for expected in ({0, 1}, {1}):
+        model.table.values[1] += 6e-6  # two such steps are more than a tie
+        assert set(model.predict(many)[0]) == expected
     assert model.q_values(one).shape == (2,)
     assert model.q_values(many).shape == (50, 2)
 

@@ -264,15 +264,16 @@ def test_each_action_reaches_its_own_agent(order):
 @pytest.mark.parametrize("terminates", [False, True])
 def test_an_episode_ends_for_all_at_the_horizon_and_tells_its_returns(terminates):
     world, rng = HarvestWorld(2, horizon=7, terminate_at_horizon=terminates), np.random.default_rng(0)
-    world.reset(np.arange(2))
-    total = np.zeros((2, 40))
-    for step in range(1, 8):
-        _, rewards, terminated, truncated, record = world.step(rng.integers(0, 8, (2, 40)))
-        total += rewards
-        assert ("episode_return" in record) == (step == 7)
-        assert_array_equal(terminated, (step == 7) and terminates)
-        assert_array_equal(truncated, (step == 7) and not terminates)
-    assert_array_equal(record["episode_return"], total)
+    for _ in range(2):
+        assert_array_equal(world.reset(np.arange(2))[..., 3], 0)  # nobody was paid yet
+        total = np.zeros((2, 40))
+        for step in range(1, 8):
+            _, rewards, terminated, truncated, record = world.step(rng.integers(0, 8, (2, 40)))
+            total += rewards
+            assert ("episode_return" in record) == (step == 7)
+            assert_array_equal(terminated, (step == 7) and terminates)
+            assert_array_equal(truncated, (step == 7) and not terminates)
+        assert_array_equal(record["episode_return"], total)
     assert rewards.dtype == np.float32
 
 

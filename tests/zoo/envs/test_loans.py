@@ -68,7 +68,9 @@ def test_the_worked_example_pays_what_it_should():
 
 
 def test_had_a_been_ahead_the_same_steps_would_pay_what_the_event_says():
-    assert [step[1][0] for step in play_trace(ahead=3)] == [row[-1] for row in TRACE]
+    steps = play_trace(ahead=3)
+    assert [step[1][0] for step in steps] == [row[-1] for row in TRACE]
+    assert steps[-1][4]["fairness"]["parity"][0] == -2 - 3 - 3 - 4 - 5  # the refusal leaves the groups 3 apart
 
 
 def test_the_last_step_is_one_like_any_other_if_the_margin_is_met():
