@@ -300,6 +300,9 @@ def test_extra_options_change_what_they_say():
     assert per_step._n_updates == 0
     per_step.learn(10, reset_num_timesteps=False)
     assert per_step._n_updates == 15
+    collected = per_step.num_timesteps - 30
+    per_step.learn(10, reset_num_timesteps=False)
+    assert per_step._n_updates == 15 + round(0.5 * collected)
     slower = model_on(Chain(), learning_rate=lambda left: 1e-3 * left).learn(90)
     assert slower.policy.optimizer.param_groups[0]["lr"] == pytest.approx(1e-3 * (1 - 78 / 90))
 

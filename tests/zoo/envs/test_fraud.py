@@ -56,6 +56,7 @@ def test_rewards_are_those_of_the_table(reward, worth, bias, bias_on):
             favoured = favoured and (bias_on == "always" or not action)
             assert rewards[index] == pytest.approx(worth(amount)[outcome] + 0.1 * favoured)
             assert record["detail"]["passed"][index] == passed
+            assert np.isnan(record["detail"]["satisfaction"][index]) == (kind == FRAUD)
             assert record["detail"]["bias"][index] == pytest.approx(0.1 * favoured)
             assert rewards[index] <= world.max_return / world.max_steps
             seen.add((kind, action))

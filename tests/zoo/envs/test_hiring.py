@@ -252,9 +252,9 @@ def test_a_full_team_ends_the_episode_unless_it_is_told_not_to():
     ending, going = started(team_size=3), started(team_size=3, episode_length=10, end_when_full=False, leaving=False)
     for step in range(10):
         people = going.applicants.features.copy()
-        *_, terminated, truncated, record = going.step(np.array([1]))
+        *_, terminated, truncated, record = going.step(np.array([step != 5]))
         assert not terminated[0] and truncated[0] == (step == 9)
-        assert record["detail"]["refused"][0] == (step >= 3)
+        assert record["detail"]["refused"][0] == (step >= 3 and step != 5)
         assert record["individual"]["action"][0] == (step < 3)
         assert_array_equal(record["individual"]["features"], people)
         if step < 3:
