@@ -2,8 +2,8 @@
 
 The experiments of La Malfa et al., "Fairness Aware Reinforcement Learning via Proximal Policy Optimization" (arXiv
 2502.03953), on our version of its game, with what they lack: several seeds, confidence intervals, penalties that reach
-the policy, larger coefficients, and controls. All runs have the same game, steps and settings of PPO, those of the zoo;
-all policies play the same fresh episodes.
+the policy, larger coefficients, and controls. All runs have the same game and steps, and those of a curve the same
+settings of PPO; all policies play the same fresh episodes.
 """
 
 import math
@@ -22,6 +22,8 @@ from sb3_fair.zoo.studies.fair_ppo_results import LENGTHS, WEIGHTS, Runs, compar
 from sb3_fair.zoo.studies.grid import Job, Result
 from sb3_fair.zoo.studies.study import Results, Study, read
 
+PRESET = "study"
+"""The zoo's settings of PPO with which penalties are compared."""
 ENV, TWINS_ENV = "sb3_fair/AllelopathicHarvest-All-v0", "sb3_fair/AllelopathicHarvest-AllTwins-v0"
 TWINS = "none_vs_all"
 EVALUATION_SEED = 20_000
@@ -31,6 +33,8 @@ SCALE = 10
 """How many times more a training at the paper's scale does."""
 QUICK = 10
 """How many times less a quick study does."""
+GAME = ("twins", "standing", "scale", "tuned")
+"""What an arm has in common with the classic PPO that it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Arm:
     :param twins: whether worlds are pairs of twins, in one of which nobody is slow, and in the other everybody
     :param standing: whether agents see how far their group is ahead
     :param scale: whether episodes are as long as in the paper, and trainings ten times as long
+    :param tuned: whether PPO has the tuned settings of the zoo
     """
 
     alpha: float = 0.0
@@ -51,6 +56,7 @@ class Arm:
     twins: bool = False
     standing: bool = False
     scale: bool = False
+    tuned: bool = False
 
     @property
     def name(self) -> str:
@@ -62,6 +68,7 @@ class Arm:
             f"tolerance-{self.tolerance:g}": self.tolerance > 0,
             "standing": self.standing,
             "scale": self.scale,
+            "tuned": self.tuned,
         }
         weights = f"{self.alpha:g}-{self.beta:g}"
         return "/".join((self.fairness, self.retro, "-".join([weights, *(word for word in more if more[word])])))
@@ -69,7 +76,7 @@ class Arm:
     @property
     def classic(self) -> str:
         """The name of PPO without a penalty in the same game."""
-        return "classic" + "-twins" * self.twins + "-standing" * self.standing + "-scale" * self.scale
+        return "-".join(["classic", *(name for name in GAME if getattr(self, name))])
 
     def setting(self, over: str) -> Setting:
         """The weights, and the tolerance if that is what changes: without a penalty, everything is tolerated."""
@@ -79,11 +86,12 @@ class Arm:
 
     def plan(self, seed: int, quick: bool = False) -> Plan:
         """The zoo's training with the penalty of the arm."""
-        game = {name: getattr(self, name) for name in ("twins", "standing", "scale")}
+        game = {name: getattr(self, name) for name in GAME}
         arm = self if self.name != self.classic else Arm(**game)
         penalty = {name: value for name, value in asdict(arm).items() if name not in game}
         standing = {"vec_env_wrapper": "sb3_fair.wrappers.VecStanding"} if self.standing else {}
-        plan = make_plan("fair_ppo", TWINS_ENV if self.twins else ENV, seed=seed, hyperparams={**penalty, **standing})
+        env, preset = TWINS_ENV if self.twins else ENV, None if self.tuned else PRESET
+        plan = make_plan("fair_ppo", env, seed=seed, preset=preset, hyperparams={**penalty, **standing})
         longer = {"horizon": LONG_HORIZON} if self.scale else {}
         steps = plan.n_timesteps * (SCALE if self.scale else 1) // (QUICK if quick else 1)
         return replace(plan, n_timesteps=steps, env_kwargs={**plan.env_kwargs, **longer})
@@ -101,27 +109,27 @@ def _experiment(curves: Mapping[str, Mapping[str, Any]], **entry: Any) -> dict[s
 
 
 def zoo_arm() -> Arm:
-    """The penalty of the zoo's settings."""
+    """The tuned settings of the zoo."""
     given = make_plan("fair_ppo", ENV).hyperparams
-    return Arm(**{field.name: given[field.name] for field in fields(Arm) if field.name in given})
+    return Arm(**{field.name: given[field.name] for field in fields(Arm) if field.name in given}, tuned=True)
 
 
 EXPERIMENTS = {name: _experiment(**entry) for name, entry in read("fair_ppo").items()}
-EXPERIMENTS["chosen"]["arms"] = {"zoo": [Arm(), zoo_arm()]}
+EXPERIMENTS["chosen"]["arms"] |= {"tuned": [Arm(tuned=True), zoo_arm()]}
 RANDOM = {"random": False, "random-twins": True}
 """Names of random play -> whether worlds are pairs of twins."""
 
 
 def _jobs(name: str, seeds: Sequence[int], quick: bool) -> Iterator[Job]:
     experiment, share = EXPERIMENTS[name], QUICK if quick else 1
+    chosen = {arm.name for arms in EXPERIMENTS["chosen"]["arms"].values() for arm in arms}
     given = {"episodes": EPISODES // share, "long_episodes": LONG_EPISODES // share}
     for rule, twins in RANDOM.items():
         yield Job(rule, play, {"model": "random", "game": Arm().plan(0).env_kwargs, "twins": twins, **given})
     for arm in (arm for arms in experiment["arms"].values() for arm in arms):
-        of_both = arm.name in (Arm().name, zoo_arm().name)
         episodes = {
             "episodes": given["long_episodes" if arm.scale else "episodes"],
-            "long_episodes": given["long_episodes"] if of_both else 0,
+            "long_episodes": given["long_episodes"] if arm.name in chosen else 0,
         }
         for seed in seeds[: experiment["seeds"]]:
             told = {"twins": arm.twins, **episodes}

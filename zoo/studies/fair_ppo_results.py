@@ -18,7 +18,7 @@ from sb3_fair.zoo.studies.study import mean_and_interval
 Figures: TypeAlias = dict[str, Any]
 Experiment: TypeAlias = Mapping[str, Any]
 Runs: TypeAlias = Mapping[str, Sequence[tuple[Setting, Sequence[Result]]]]
-"""Curve -> settings from that without a penalty on, each with its runs, one per seed."""
+"""Curve -> settings, the first curve's from that without a penalty on, each with its runs, one per seed."""
 WEIGHTS = ("alpha", "beta", "tolerance")
 """What a setting consists of; the last only where that is what changes."""
 LENGTHS = ("short", "long")
@@ -29,10 +29,14 @@ FAIREST = 4
 
 
 def compare(experiment: Experiment, runs: Runs) -> dict[str, Figures]:
-    """Per curve: figures of every setting by its name, ``"(0.5, 0)"``; and how the disparities fall along it."""
-    _, classic = next(iter(runs.values()))[0]
+    """Per curve: figures of every setting by its name, ``"(0.5, 0)"``; and how the disparities fall along it. A curve
+    without a classic PPO of its own is compared with that of the one before."""
+    classic: Sequence[Result] = ()
     found: dict[str, Figures] = {}
     for curve, arms in runs.items():
+        first, untreated = arms[0]
+        if first[:2] == CLASSIC:
+            classic = untreated
         figures = {
             f"({', '.join(f'{weight:g}' for weight in setting)})": _figures(each, classic, experiment["disparities"])
             for setting, each in arms

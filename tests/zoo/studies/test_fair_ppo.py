@@ -96,7 +96,9 @@ def test_a_study_leaves_numbers_tables_and_figures(small, monkeypatch, tmp_path,
     figures = found["alpha"]["linear"]["settings"]["(0.5, 0)"]
     assert figures["short"]["disparities"]["DP"]["absolute"][0] == pytest.approx(np.mean(sizes))
     assert sizes[0] == pytest.approx(np.mean(runs[0]["short"]["episodes"]["dp_norm"]), abs=1e-5)
-    assert "long" not in figures and all("long" in each for each in found["chosen"]["zoo"]["settings"].values())
+    assert "long" not in figures and all(
+        "long" in each for curve in ("study", "tuned") for each in found["chosen"][curve]["settings"].values()
+    )
     assert len(list((folder / "dp/telescoped/0.5-0.5").iterdir())) == 1
     shown = capsys.readouterr().out
     assert "Spearman(alpha, |DP|)" in shown and "random" in shown and "long episodes" in shown
@@ -118,6 +120,24 @@ def test_figures_are_those_of_the_runs_seed_by_seed(curves):
     assert settings["(0, 0)"]["short"]["prices"] == {"U": [0, 0, 0], "S": [0, 0, 0]}
     chosen = settings["(1, 0)"]["actions"]["chosen"]["S"]
     assert chosen["ripen_eat"] == column(runs, "chosen_S_ripen_eat").mean()
+
+
+def test_a_curve_is_compared_with_its_own_classic_ppo_or_that_of_the_curve_before():
+    rng = np.random.default_rng(1)
+    own, other = ([result(rng, scale) for _ in range(3)] for scale in (1.0, 0.5))
+    arm = (0.5, 0.0), [result(rng, 0.4) for _ in range(3)]
+    found = compare(
+        DEMOGRAPHIC | {"trend": False},
+        {"study": [((0.0, 0.0), own), arm], "more": [arm], "tuned": [((0.0, 0.0), other), arm]},
+    )
+    cuts = {
+        curve: figures["settings"]["(0.5, 0)"]["short"]["disparities"]["DP"]["cut"][0]
+        for curve, figures in found.items()
+    }
+    sizes = [[run["short"]["averages"]["dp_norm"]["absolute"] for run in runs] for runs in (own, other, arm[1])]
+    before, tuned, after = np.array(sizes)
+    assert cuts["study"] == cuts["more"] == pytest.approx(np.mean(100 * (1 - after / before)))
+    assert cuts["tuned"] == pytest.approx(np.mean(100 * (1 - after / tuned)))
 
 
 def test_the_trend_is_spearmans_over_means_and_forgives_rises_within_the_interval():
@@ -171,14 +191,15 @@ def test_arms_are_told_apart_and_differ_by_their_penalty_alone():
     arms = [arm for each in fair_ppo.EXPERIMENTS.values() for arms in each["arms"].values() for arm in arms]
     plans = {arm.name: arm.plan(3) for arm in arms}
     assert len(plans) == len({json.dumps(plan.config) for plan in plans.values()})
-    zoo = make_plan("fair_ppo", fair_ppo.ENV)
+    zoo, study = (make_plan("fair_ppo", fair_ppo.ENV, preset=preset) for preset in (None, "study"))
     penalty = {"alpha", "beta", "fairness", "retro", "tolerance", "aggregate"}
-    for plan in plans.values():
+    for name, plan in plans.items():
         rest = {name: value for name, value in plan.hyperparams.items() if name not in penalty}
-        assert rest == {name: value for name, value in zoo.hyperparams.items() if name not in penalty}
+        given = zoo if "tuned" in name else study
+        assert rest == {name: value for name, value in given.hyperparams.items() if name not in penalty}
         assert penalty <= plan.hyperparams.keys()
     assert {plan.n_timesteps for name, plan in plans.items() if "scale" not in name} == {zoo.n_timesteps}
-    assert fair_ppo.zoo_arm().plan(0).hyperparams == {**Arm(0.0).plan(0).hyperparams, **zoo.hyperparams}
+    assert fair_ppo.zoo_arm().plan(0).hyperparams == {**Arm(tuned=True).plan(0).hyperparams, **zoo.hyperparams}
 
 
 def test_at_the_papers_scale_trainings_and_episodes_are_longer_and_there_are_fewer_of_these():
@@ -188,9 +209,9 @@ def test_at_the_papers_scale_trainings_and_episodes_are_longer_and_there_are_few
         for arm in ("classic-scale", "dp/own_reweight/0.7-0-scale", "dp/own_reweight/0.9-0-scale")
         for seed in (100, 101, 102)
     ]
-    job, zoo = jobs["dp/own_reweight/0.9-0-scale/100"], fair_ppo.zoo_arm().plan(100)
-    assert job.plan.n_timesteps == 10 * zoo.n_timesteps and job.plan.env_kwargs["horizon"] == 3000
-    assert job.plan.hyperparams == zoo.hyperparams
+    job, chosen = jobs["dp/own_reweight/0.9-0-scale/100"], Arm(0.9, retro="own_reweight").plan(100)
+    assert job.plan.n_timesteps == 10 * chosen.n_timesteps and job.plan.env_kwargs["horizon"] == 3000
+    assert job.plan.hyperparams == chosen.hyperparams
     assert job.arguments == {"twins": False, "episodes": 50, "long_episodes": 0}
 
 
