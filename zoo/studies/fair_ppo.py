@@ -66,9 +66,7 @@ class Arm:
         more = {
             self.aggregate: self.aggregate != "pairs",
             f"tolerance-{self.tolerance:g}": self.tolerance > 0,
-            "standing": self.standing,
-            "scale": self.scale,
-            "tuned": self.tuned,
+            **{word: getattr(self, word) for word in GAME if word != "twins"},  # of which the notion tells
         }
         weights = f"{self.alpha:g}-{self.beta:g}"
         return "/".join((self.fairness, self.retro, "-".join([weights, *(word for word in more if more[word])])))
